@@ -147,10 +147,10 @@ def _in_a_line(score: Score) -> str:
     if score.accuracy is None:
         return f"{score.benchmark}: no sample"
     error = _between(score.sampling_interval, "same questions")
-    other = _between(score.question_interval, "new questions")
+    question_side = _between(score.question_interval, "new questions")
     size = f"{score.n_questions} questions, {score.n_samples} samples"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
-    return f"{score.benchmark}: {100 * score.accuracy:.1f} %{error}{other}, {size}{missing}"
+    return f"{score.benchmark}: {100 * score.accuracy:.1f} %{error}{question_side}, {size}{missing}"
 
 
 def _between(interval: tuple[float, float] | None, of: str) -> str:
@@ -170,8 +170,8 @@ class Experiment:
     def records(self) -> list[dict[str, Any]]:
         """One flat dictionary a repeat or a size; fractions."""
         return [
-            {"benchmark": one.benchmark, **dict(zip(plot.columns, row, strict=True))}
-            for one, plot in zip(self.found, self.plots(), strict=True)
+            {"benchmark": result.benchmark, **dict(zip(plot.columns, row, strict=True))}
+            for result, plot in zip(self.found, self.plots(), strict=True)
             for row in plot.rows
         ]
 
@@ -181,14 +181,16 @@ class Experiment:
 
     def plots(self) -> list[Plot]:
         """The picture of each benchmark."""
-        return [repeats_plot(one) if isinstance(one, Repeats) else sizes_plot(one) for one in self.found]
+        return [repeats_plot(result) if isinstance(result, Repeats) else sizes_plot(result) for result in self.found]
 
     def write(self, folder: Path | str) -> list[Path]:
         """The pictures as SVG and PNG, and their data as CSV. Raises `UsageError` where nothing draws."""
         return write_plots(self.plots(), Path(folder))
 
     def __repr__(self) -> str:
-        return "\n".join(f"{one.benchmark}: {plot.summary}" for one, plot in zip(self.found, self.plots(), strict=True))
+        return "\n".join(
+            f"{result.benchmark}: {plot.summary}" for result, plot in zip(self.found, self.plots(), strict=True)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +212,7 @@ class Swept:
     @property
     def disagreeing(self) -> list[str]:
         """Names of cells."""
-        return [one.cell.name for one in self.ended.disagreeing]
+        return [cell_result.cell.name for cell_result in self.ended.disagreeing]
 
     @property
     def complete(self) -> bool:
@@ -226,7 +228,7 @@ class Swept:
         return [msgspec.to_builtins(row) for row in table.records(self.ended.results)]
 
     def means(self) -> list[dict[str, Any]]:
-        """The same for the mean of a suite's benchmarks."""
+        """One flat dictionary per row of the means over a suite's benchmarks, in the form of `records`."""
         return [msgspec.to_builtins(row) for row in table.mean_records(self.ended.results)]
 
     def to_frame(self) -> pd.DataFrame:
@@ -257,12 +259,12 @@ class Pilot:
         return [
             {
                 "benchmark": name,
-                "samples": one.samples,
-                "accuracy": one.accuracy,
-                "sampling_error_now": one.error_now,
-                "sampling_error_then": one.error_then,
+                "samples": score.samples,
+                "accuracy": score.accuracy,
+                "sampling_error_now": score.error_now,
+                "sampling_error_then": score.error_then,
             }
-            for name, one in self.expected.items()
+            for name, score in self.expected.items()
         ]
 
     def to_frame(self) -> pd.DataFrame:

@@ -53,21 +53,21 @@ class _Standing:
     def rewards(self, texts: Sequence[str], references: Sequence[Any]) -> list[float | None]:
         """1 for right, 0 for wrong, none or undecided, None where there is no reference."""
         questions: dict[str, Question | None] = {"": None}
-        asked = []
+        graded = []
         for reference, text in zip(references, texts, strict=True):
             key = _key(reference)
             if key not in questions:
                 questions[key] = _question(reference, key)
-            asked.append((questions[key], text))
+            graded.append((questions[key], text))
         with self._lock:
-            said = iter(outcomes(self._ready(), [(q, text) for q, text in asked if q is not None]))
-        return [None if question is None else _REWARD[next(said)] for question, _ in asked]
+            outcomes_left = iter(outcomes(self._ready(), [(q, text) for q, text in graded if q is not None]))
+        return [None if question is None else _REWARD[next(outcomes_left)] for question, _ in graded]
 
     def _ready(self) -> Pool:
-        wanted = (os.getpid(), self.workers, self.deadline_s)
-        if self._pool is None or self._made_for != wanted:
+        conditions = (os.getpid(), self.workers, self.deadline_s)
+        if self._pool is None or self._made_for != conditions:
             self.close()
-            self._pool, self._made_for = Pool(self.workers, self.deadline_s), wanted
+            self._pool, self._made_for = Pool(self.workers, self.deadline_s), conditions
         return self._pool
 
     def close(self) -> None:
@@ -126,11 +126,11 @@ def len_reward(completions: Sequence[Completion], solution: Sequence[Any], **_co
     shortest, longest = min(lengths, default=0), max(lengths, default=0)
     if shortest == longest:
         return [0.0] * len(texts)
-    found: list[float | None] = []
+    rewards: list[float | None] = []
     for length, right in zip(lengths, accuracy_reward(completions, solution), strict=True):
         reward = 0.5 - (length - shortest) / (longest - shortest)
-        found.append(None if right is None else reward if right else min(0.0, reward))
-    return found
+        rewards.append(None if right is None else reward if right else min(0.0, reward))
+    return rewards
 
 
 def get_cosine_scaled_reward(
@@ -149,12 +149,12 @@ def get_cosine_scaled_reward(
     def cosine_scaled_reward(
         completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any
     ) -> list[float | None]:
-        found: list[float | None] = []
+        rewards: list[float | None] = []
         for text, right in zip(_texts(completions), accuracy_reward(completions, solution), strict=True):
             begin, end = (max_value_correct, min_value_correct) if right else (min_value_wrong, max_value_wrong)
             share = 0.5 * (1 + math.cos(math.pi * min(1.0, len(text) / max_len)))
-            found.append(None if right is None else end + (begin - end) * share)
-        return found
+            rewards.append(None if right is None else end + (begin - end) * share)
+        return rewards
 
     return cosine_scaled_reward
 
@@ -170,13 +170,13 @@ def get_repetition_penalty_reward(ngram_size: int, max_penalty: float) -> Reward
         raise UsageError("expected 1 word or more", field="ngram_size", value=ngram_size)
 
     def repetition_penalty_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-        found = []
+        rewards = []
         for text in _texts(completions):
             words = text.lower().split()
             total = len(words) - ngram_size + 1
-            seen = {tuple(words[place : place + ngram_size]) for place in range(total)}
-            found.append(max_penalty * (1 - len(seen) / total) if total > 0 else 0.0)
-        return found
+            seen = {tuple(words[start : start + ngram_size]) for start in range(total)}
+            rewards.append(max_penalty * (1 - len(seen) / total) if total > 0 else 0.0)
+        return rewards
 
     return repetition_penalty_reward
 
@@ -227,9 +227,9 @@ def _contents(completions: Sequence[Completion]) -> Iterator[str]:
 
 def _as_many(solution: Sequence[Any], completions: Sequence[Completion]) -> Sequence[Any]:
     if isinstance(solution, str) or len(solution) != len(completions):
-        found = "a text" if isinstance(solution, str) else str(len(solution))
+        given = "a text" if isinstance(solution, str) else str(len(solution))
         raise UsageError(
-            f"expected a list of {len(completions)}, one for each completion; found {found}", field="solution"
+            f"expected a list of {len(completions)}, one for each completion; found {given}", field="solution"
         )
     return solution
 

@@ -22,14 +22,14 @@ MAX_PARAMETERS = 12
 MAX_ATTRIBUTES = 25
 
 MAX_WORDS = {
-    "vague names": 1221,
-    "MOST_ and LEAST_": 22,
-    "docstrings without a subject": 48,
-    "classes of one name": 90,
+    "vague names": 5,
+    "MOST_ and LEAST_": 0,
+    "docstrings without a subject": 0,
+    "classes of one name": 12,
 }
 """Limits of `python -m tools.words`: each only goes down."""
 
-MIN_COMMENTS = 10.0
+MIN_COMMENTS = 11.0
 """Comments in 1,000 lines; it only goes up."""
 REASON = re.compile(r"^(Long|Wide): \S.{20,}", re.MULTILINE)
 """A module or class beyond the bound says in its docstring why: a line that begins with "Long: " or "Wide: "."""

@@ -36,11 +36,11 @@ def served(port: int, host: str, model: str, watcher: Watcher) -> Iterator[Calla
         shown = f"[{host}]" if ":" in host else host
         watcher.metered(f"http://{shown}:{server.server_port}/metrics")
 
-        def told(progress: Progress) -> None:
+        def listener(progress: Progress) -> None:
             figures.latest = progress
             watcher.progressed(progress)
 
-        yield told
+        yield listener
     finally:
         server.shutdown()
         server.server_close()

@@ -124,13 +124,13 @@ def prepare(
     """
     watcher = watcher or Watcher()
     if server is not None:
-        options = servers.at(options, server)
+        options = servers.at_server(options, server)
     questions_asked = questions_of(options, watcher)
     if options.serve is None:
         yield _prepared(questions_asked, options, watcher, must_answer, server)
         return
     with servers.launched(server_of(questions_asked, watcher), watcher) as started:
-        yield _prepared(questions_asked, servers.at(options, started), watcher, must_answer, started)
+        yield _prepared(questions_asked, servers.at_server(options, started), watcher, must_answer, started)
 
 
 # ---- what is asked
@@ -175,7 +175,7 @@ def _stored(options: RunOptions, name: str, recipe: str) -> StoredQuestions | No
     folder = _folder(options, options.model or "")
     with contextlib.suppress(StoreError):
         record = Manifest.load(folder).benchmarks.get(name)
-        return None if record is None else stored_questions.kept(folder.benchmark(name), record, recipe)
+        return None if record is None else stored_questions.made_by(folder.benchmark(name), record, recipe)
     return None
 
 

@@ -520,7 +520,7 @@ def swapped(server: RunningServer, running: ServerSpec, spec: ServerSpec, watche
     return swap
 
 
-def at(who: W, server: RunningServer) -> W:
+def at_server(who: W, server: RunningServer) -> W:
     """`who`, with the server that was started for it in the place of the wish to start one."""
     if server.pid is None or server.swapped:  # not ours by name, or not the model that its state names
         return who.but(serve=None, base_url=server.base_urls, model=server.model)

@@ -44,7 +44,7 @@ def open_transport(
     return _AutoTransport(ca_file, insecure, secrets)
 
 
-def chosen(name: TransportName, endpoint: Endpoint) -> Literal["fast", "aiohttp", "sdk"]:
+def transport_for(name: TransportName, endpoint: Endpoint) -> Literal["fast", "aiohttp", "sdk"]:
     """The transport that carries requests to `endpoint`: `auto` is fast for plain http without a proxy, else aiohttp.
 
     Raises `UsageError` for a proxy that no transport speaks to.
@@ -76,7 +76,7 @@ class _AutoTransport:
         arriving: Arriving | None = None,
     ) -> Reply:
         """See `Transport.complete`."""
-        if chosen("auto", endpoint) == "fast":
+        if transport_for("auto", endpoint) == "fast":
             return await self._fast.complete(endpoint, path, body, deadlines, max_body_bytes, arriving)
         if self._general is None:
             self._general = open_transport(

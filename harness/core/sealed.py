@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")
 """Characters in a row that could be a key."""
 _SEPARATORS = re.compile(r"[_+/=.~-]+")
 _WORD = re.compile(r"[A-Za-z]*+[0-9]{0,8}+[A-Za-z]*+")
-"""What names of models, files and fields are made of, between their separators: `DeepSeek`, `R1`, `20241022`, `v2b`."""
+"""Parts of names of models, files and fields, between their separators: `DeepSeek`, `R1`, `20241022`, `v2b`."""
 
 
 def names_a_secret(name: str) -> bool:

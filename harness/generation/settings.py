@@ -12,7 +12,7 @@ from harness.client.address.providers import Batches
 from harness.client.address.proxies import proxy_for
 from harness.client.address.redact import host_and_port
 from harness.client.asker import Asker
-from harness.client.chooser import chosen
+from harness.client.chooser import transport_for
 from harness.client.facts.defaults import left_open
 from harness.client.interface import Deadlines
 from harness.client.protocol.payload import RequestTemplate
@@ -199,7 +199,7 @@ class RunSettings:
 
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:
         """Where it is, the transport that carries its requests, and the proxy between (host and port), if any."""
-        carried_by = chosen(self.transport, endpoint)
+        carried_by = transport_for(self.transport, endpoint)
         proxy = proxy_for(endpoint) if carried_by != "fast" else None
         return {
             "base_url": endpoint.base_url,

@@ -33,7 +33,7 @@ VERSION = "7"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
-"""What stands in a grade as its grader, if no verifier decided."""
+"""Name of the grader in a grade, if no verifier decided."""
 
 NEAR_MISSES: dict[NearMiss, str] = {
     "another box": "another box of the text holds the right answer",
@@ -61,7 +61,7 @@ _RULES = {
     "identical": "read as the same tree",
     "exact": "both have an exact value",
     "field": "one evaluation in a finite field",
-    "numeric": "compared by numbers of 50 and 200 digits, or at fixed points",
+    "numeric": "evaluated and compared to 50, then 200 digits; with variables, at fixed sample points",
     "symbolic": "sympy was asked for the difference",
     "tolerance": "within the tolerance that the benchmark states",
     "prose": "the reference is a sentence, which no rule can compare",
@@ -76,7 +76,7 @@ _RULES = {
 }
 
 
-"""What each rule of a grade means, in words."""
+"""Rule of a grade → its meaning in words."""
 
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
 _NO_RULES = GradeRules()

@@ -118,7 +118,7 @@ class _Texts:
     _of: dict[str, array[int]] = field(default_factory=dict)
     _far: dict[Key, int] = field(default_factory=dict)
 
-    def known(self, key: Key, text_hash: int) -> int:
+    def hash_of(self, key: Key, text_hash: int) -> int:
         """The hash that `key` has; 0, and from now on `said`, where it had none."""
         if key.sample_index >= _NEAR:
             before = self._far.get(key, 0)
@@ -251,14 +251,14 @@ def _join(
     n_again = n_damaged = n_added = waiting = 0
     with Journal.open(out, log=log) as journal:
         for sample in read_samples(out):
-            texts.known(sample.key, _said(sample))
+            texts.hash_of(sample.key, _said(sample))
         for source in sources:
             if out.name not in source.manifest.benchmarks:
                 continue
             reader = read_samples(source.folder.benchmark(out.name))
             for sample in reader:
                 text_hash = _said(sample)
-                before = texts.known(sample.key, text_hash)
+                before = texts.hash_of(sample.key, text_hash)
                 again = not came.add(sample.key)
                 if not before:
                     journal.hand_over(sample)

@@ -112,7 +112,7 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
     return stored if ids is None else Packed(Question, (stored[places[question_id]] for question_id in ids))
 
 
-def kept(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> StoredQuestions | None:
+def made_by(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> StoredQuestions | None:
     """The questions of the file, where the record says that they were made by `recipe` and the file is as it was then.
 
     Raises `StoreError` as `read` does.

@@ -134,7 +134,7 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
             yield _server(options, watcher)
             return
         with servers.launched(spec, watcher) as running:
-            yield _server(servers.at(options, running), watcher)
+            yield _server(servers.at_server(options, running), watcher)
 
     return judge, serve
 

@@ -297,7 +297,7 @@ def _check_size(name: str, n: int, stored: int, *, field: str) -> None:
     if not 1 <= n <= stored:
         raise UsageError(
             f"{visible(name, 80)} has {stored} samples of each question, and {n} cannot be drawn from them: take "
-            f"1 to {stored}, or sample with {option('real')}",
+            f"1 to {stored}, or ask for new samples with {option('real')}",
             field=field,
             value=n,
         )

@@ -95,7 +95,7 @@ def test_several_benchmarks_are_a_list_like_one(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["samples", "run", "--n", "8,64"], "has 32 samples of each question, and 64 cannot be drawn"),
-        (["samples", "run", "--n", "8"], "at least two numbers"),
+        (["samples", "run", "--n", "8"], "at least two different numbers"),
         (["samples", "run", "--n", "1,8"], "2 or more"),
         (["samples", "run", "--n", "8,x"], "expected whole numbers"),
         (["repeats", "run", "--samples", "33"], "33 cannot be drawn"),

@@ -86,7 +86,7 @@ def test_weights_are_swapped_and_the_server_says_so_itself() -> None:
         found = swapping.swap(running(server, "ck/step_100"), replace(STEP, model="ck/step_200"))
         assert (found.model, found.swapped) == ("ck/step_200", True)
         assert [r.json for r in server.requests if "update" in r.path] == [{"model_path": "ck/step_200"}]
-        options = servers.at(RunOptions(benchmarks="demo", model="ck/step_200"), found)
+        options = servers.at_server(RunOptions(benchmarks="demo", model="ck/step_200"), found)
     assert (options.base_url, options.server) == (
         (server.base_url.removesuffix("/v1"),),
         None,

@@ -91,11 +91,11 @@ class SizesRules(Reality):
     ] = None
 
     def _check(self) -> None:
-        """Raise `UsageError` for numbers that show no spread."""
+        """Raise `UsageError` unless `n` holds two different numbers, each 2 or more."""
         super()._check()
         if len(set(self.n)) < 2 or min(self.n) < 2:
             raise UsageError(
-                "expected at least two numbers of samples, each 2 or more (one sample shows no spread)",
+                "expected at least two different numbers of samples, each 2 or more (one sample shows no spread)",
                 field="n",
                 value=",".join(map(str, self.n)),
             )

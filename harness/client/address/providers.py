@@ -465,7 +465,7 @@ _CURES: Mapping[str, str] = {
     "thinking": _NO_THINKING,
     "reasoning": _NO_THINKING,
 }
-"""What to change for a field that the option `drop` does not reach."""
+"""Field of a request → the option that changes it, where the option `drop` does not reach the field."""
 
 DROPPABLE = (*sampling_fields(), "stream_options")
 """Fields that the option `drop` keeps out of a request."""

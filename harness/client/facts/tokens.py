@@ -22,12 +22,12 @@ from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import TokenPages
 
 THINK, THINK_END = "<think>", "</think>"
-"""What opens and closes a reasoning in the text of most models."""
+"""Marks around the reasoning in the text of most models."""
 
 _TOKENIZE = "/tokenize"
 
 _TAIL_TOKENS = 8
-"""Of a prompt: enough to hold an opened reasoning."""
+"""Last tokens of a prompt that are looked at; an opened reasoning fits into them."""
 
 _TIMEOUT_S = 10.0
 

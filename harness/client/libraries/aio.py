@@ -201,7 +201,7 @@ class _Carrier:
 
 
 _CARRIER: ContextVar[_Carrier] = ContextVar("carrier")
-"""Of the request under way: aiohttp does not tell who asks which connection it took."""
+"""Carrier of the request under way: aiohttp does not tell the caller which connection it took."""
 
 
 class _Protocol(ResponseHandler):

@@ -231,7 +231,7 @@ _FIELDS = frozenset({"content", "reasoning_content", "reasoning"})
 
 
 _FREE = (rb'"[^"\\\n]*"', rb"\d+", rb"\[[\d, ]*\]")
-"""What may stand in place of each value that `_VARIES` finds."""
+"""Forms of the values that `_VARIES` finds: a text without escapes, a whole number, a list of numbers."""
 
 
 def _masked(piece: bytes) -> bytes:

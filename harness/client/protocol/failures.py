@@ -34,7 +34,7 @@ _TOO_LONG = (
     r"|exceeds the maximum number of tokens|`inputs` tokens \+ `max_new_tokens`"  # Gemini, TGI
     r"|exceeds? (the )?(model's |maximum )?context|reduce the length of the (messages|input|prompt)"
 )
-"""What hosted services and gateways say of a prompt that is too long; engines' own words stand in their dialects."""
+"""Words of hosted services and gateways for a prompt that is too long; engines' own words stand in their dialects."""
 _UNKNOWN_MODEL = re.compile(
     r"invalid model|unknown model|model[^.]{0,200}(does not exist|not found|not exist|is not supported)", re.IGNORECASE
 )

@@ -37,7 +37,7 @@ MAX_REPLIES = 4096
 """Replies of a server that are known again, the latest ones."""
 
 REQUEST_TIMEOUT_HEAD = b"HTTP/1.1 408"
-"""What proxies send on a connection that was idle for too long, before they close it: no reply to anything."""
+"""Head that proxies send on a connection that was idle for too long, before they close it; it answers no request."""
 
 
 class Mark(NamedTuple):

@@ -63,12 +63,12 @@ def whole_numbers(node: Node) -> Node:
     if node.op != "builder" or node.args[0].op != "member" or node.args[0].args[1].op != "sym":
         return node
     domain = str(node.args[0].args[1].args[0])
-    if domain not in _LEAST_MEMBER:
+    if domain not in _MIN_MEMBER:
         return node
     members: list[int] = []
     try:
         for low, high, closed_low, closed_high in real_set(node.args[1]):
-            first, last = max(_key(low), _LEAST_MEMBER[domain]), _key(high)
+            first, last = max(_key(low), _MIN_MEMBER[domain]), _key(high)
             if (
                 not isinstance(first, Fraction | int)
                 or not isinstance(last, Fraction)
@@ -83,7 +83,7 @@ def whole_numbers(node: Node) -> Node:
     return node if domain == "N" and 0 in members else Node("set", tuple(num(n) for n in members))
 
 
-_LEAST_MEMBER: dict[str, Any] = {"Z": float("-inf"), "N": 0, "N*": 1, "N_+": 1, "Z^+": 1, "Z_+": 1}
+_MIN_MEMBER: dict[str, Any] = {"Z": float("-inf"), "N": 0, "N*": 1, "N_+": 1, "Z^+": 1, "Z_+": 1}
 """Least member of each set of integers, by its name."""
 
 

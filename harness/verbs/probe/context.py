@@ -40,8 +40,8 @@ def _count(answer: ProbeReply) -> int | None:
 
 
 def _line(subject: Subject) -> tuple[float, float] | None:
-    """(tokens of an empty prompt, tokens a word)."""
-    # Each word count has a head of its own: a prefix that is kept from another request takes no time.
+    """(tokens of a prompt without words, tokens per word), from two short prompts; None without usable counts."""
+    # `_reached` times such prompts: each opens differently, so that no prefix cache answers for another.
     short, longer = (_count(subject.chat(_prompt(n, f"{n} words follow."), max_tokens=1)) for n in (SHORT, LONGER))
     if short is None or longer is None or longer <= short:
         return None

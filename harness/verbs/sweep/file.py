@@ -40,20 +40,20 @@ def read(path: Path) -> SweepFile:
     """Raises `UsageError`: one sentence with file, line and key."""
     content, line = yaml_file.read_with_lines(path, "a sweep")
 
-    def at(keys: Keys) -> str:
+    def position(keys: Keys) -> str:
         return f"{path}:{line(keys)}"
 
     try:
         schema.sweep_model().model_validate(content)
     except ValidationError as error:
-        raise UsageError(_sentence(error, at)) from error
+        raise UsageError(_sentence(error, position)) from error
     except UsageError as error:  # a validator of an option that has its own words
         raise UsageError(f"{path}: {error.sentence}") from error
     if "extends" in content:
-        content = _extended(content, at)
+        content = _extended(content, position)
     if "benchmarks" not in content:
-        raise UsageError(f"{at(())}: the key 'benchmarks' is missing")
-    return SweepFile(path=path, content=content, where=at)
+        raise UsageError(f"{position(())}: the key 'benchmarks' is missing")
+    return SweepFile(path=path, content=content, where=position)
 
 
 def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def judge_late(
         spec = servers.spec(wish.pop("engine"), wish.pop("model", None) or sweep.judge.model or "", watcher, **wish)
         with servers.launched(spec, watcher) as server:
             for group, cell in todo:
-                _Group(sweep, group, score, watcher, on_cell).scored(cell, servers.at(sweep.judge, server))
+                _Group(sweep, group, score, watcher, on_cell).scored(cell, servers.at_server(sweep.judge, server))
     except HarnessError as error:
         if isinstance(error, Interrupted):
             raise
