@@ -62,7 +62,10 @@ class RaceRules(Options):
         int, Option("Rounds of samples between two looks at the standings. Default: 2.", least=1, most=1000)
     ] = 2
     open_ended: Annotated[
-        bool, Option("Decide by a test that holds when --samples is raised later, with less power. Default: off.")
+        bool,
+        Option(
+            "Decide by a test that holds when the number of samples is raised later, with less power. Default: off."
+        ),
     ] = False
 
 

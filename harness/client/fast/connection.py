@@ -156,7 +156,7 @@ class Connection:
         self._step = min(BATCH_S, deadlines.first_token, deadlines.idle)
         self.look_at = parser.started + self._step
         try:
-            if self._used and not self._kernel_stamps and self._unasked():
+            if self._used and self._unasked():
                 raise RequestFailed("connect", "something came before the request was sent", unanswered=True)
             self._prompt = prompt_of(request)
             try:
@@ -174,8 +174,10 @@ class Connection:
                 self.close()
 
     def _unasked(self) -> bool:
-        """Bytes of no request, or the connection's end, have come since the reply before: asked of the kernel where its
-        receive stamps do not tell it later for nothing (`_came_before`)."""
+        """Whether bytes of no request, or the connection's end, have come since the reply before.
+
+        The kernel is asked before each request: a receive stamp (`_came_before`) tells most of them later, but not all.
+        """
         try:
             data = self._sock.recv(len(REQUEST_TIMEOUT_HEAD), socket.MSG_PEEK)
         except BlockingIOError:

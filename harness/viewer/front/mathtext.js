@@ -74,10 +74,16 @@ const coming =
   typeof IntersectionObserver === "function"
     ? new IntersectionObserver(
         (entries) => {
-          for (const entry of entries) {
-            if (!entry.isIntersecting) continue;
-            coming.unobserve(entry.target);
-            typeset(entry.target, watched.get(entry.target));
+          const seen = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
+          for (const element of seen) {
+            coming.unobserve(element);
+            typeset(element, watched.get(element));
+          }
+          // After all of them: a width that is read between two changes costs a layout of the whole text.
+          const wide = seen.filter((element) => element.classList.contains("set") && element.scrollWidth > element.clientWidth + 2);
+          for (const element of wide) {
+            element.classList.add("long"); // it scrolls by itself, by keyboard too
+            element.tabIndex = 0;
           }
         },
         { rootMargin: "600px" },
@@ -97,10 +103,6 @@ function typeset(element, formula) {
   }
   element.classList.add("set");
   element.replaceChildren(...made.childNodes);
-  if (element.scrollWidth > element.clientWidth + 2) {
-    element.classList.add("long"); // it scrolls by itself, by keyboard too
-    element.tabIndex = 0;
-  }
 }
 
 function bounded(made) {
