@@ -3,7 +3,7 @@ verdicts:
 
 | | `judge_planned` | `judge` |
 | --- | --- | --- |
-| looks | fixed in advance by the samples and the step of the race | at any time, any number, the samples may be raised later |
+| looks | fixed in advance: samples and step | at any time, any number; the samples may be raised later |
 | test | score test, 4.5 % spent over the looks | confidence sequence |
 | promise | asymptotic; by simulation 4.0 to 4.6 % | exact |
 | 3 points of 500 questions × 8, found | 82 % | 43 % |
