@@ -22,8 +22,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.core.records import AnswerKind, GradeRules, Question, Sample, Timing
-from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, verdict_with
+from harness.core.records import AnswerKind, GradeRules, Question, Sample
+from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, sample_of, verdict_with
 from harness.grading.verdict import Verdict
 
 _MAX_DECISIONS = 4_096
@@ -98,7 +98,7 @@ def lasting_verdict(
     """As `pool.verdict_on`, by the worker that lives on; not with a verifier of the benchmark's own."""
     check_deadline(deadline_s)
     check_tolerances(rules)
-    return _lasting.verdict(_question(reference, kind, rules, choices), _sample(response), deadline_s)
+    return _lasting.verdict(_question(reference, kind, rules, choices), sample_of(response), deadline_s)
 
 
 _questions: dict[tuple[Any, ...], Question] = {}
@@ -118,10 +118,3 @@ def _question(
             _questions.clear()
         question = _questions[key] = question_on(reference, kind, rules, choices, name=str(next(_names)))
     return question
-
-
-def _sample(response: str) -> Sample:
-    return Sample(
-        benchmark="", question_id="", sample_index=0, text=response, reasoning=None, finish_reason="stop",
-        timing=Timing(started=0.0, total=0.0), endpoint="",
-    )  # fmt: skip

@@ -193,12 +193,16 @@ def verdict_on(
     check_deadline(deadline_s)
     check_tolerances(rules)
     question = question_on(reference, kind, rules, choices)
-    sample = Sample(
+    ((_, verdict),) = verdicts({"": question}, [sample_of(response)], deadline_s=deadline_s, with_steps=True)
+    return verdict
+
+
+def sample_of(response: str) -> Sample:
+    """A response that is graded by itself, as a sample of no run."""
+    return Sample(
         benchmark="", question_id="", sample_index=0, text=response, reasoning=None, finish_reason="stop",
         timing=Timing(started=0.0, total=0.0), endpoint="",
     )  # fmt: skip
-    ((_, verdict),) = verdicts({"": question}, [sample], deadline_s=deadline_s, with_steps=True)
-    return verdict
 
 
 def verdict_with(pool: Pool, question: Question, sample: Sample) -> Verdict:
