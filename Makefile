@@ -56,6 +56,7 @@ check: $(VENV)/.installed-check
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/mypy tests/typing
+	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports --no-cache
 
 ## coverage: the test suite again, and which lines and branches it never reached (twice as slow)

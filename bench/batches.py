@@ -75,7 +75,7 @@ def main() -> int:
         benchmark = RunFolder(folder / "run").benchmark("bench")
         stored = Counter(sample.key for sample in read_samples(benchmark))
         n_lines = sum(1 for _ in benchmark.samples.open("rb"))
-    limits = Batches(page="", checked=False)
+    limits = Batches.model_validate({"page": "", "checked": False})
     print(
         f"client: {seconds:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor, peak {used.ru_maxrss >> 10} MB"
     )

@@ -75,7 +75,7 @@ def main() -> None:
                     if name == COPIES[0] and saved is None:
                         saved = SavedReference.of(reference.ServerReference(endpoint_of(server), server.base_urls[0]))
                     # Checks against a reference keep what they saw: each probe has its own.
-                    own = (template.against(template.Template.of(given.model)), *reference.against(true))
+                    own = (template.against(template.ServerTemplate.of(given.model)), *reference.against(true))
                     show(name, examine(endpoint_of(server), own, seed=1000 * (seed + 1)))
                     if saved is not None:
                         beside = reference.against(saved)
@@ -105,7 +105,7 @@ def repeated(name: str, server: ProbedEndpoint, true: OfFolder, held: list[list[
     inquiries = [Inquiry(texts[-1], common, COMPLETIONS) for texts in held]
     answers = server.many([inquiry.body(server.asker) for inquiry in inquiries], COMPLETIONS)
     likely, rounding = iter(true.likely()), iter(true.rounding())
-    own: dict[int, list[reference.Place]] = {}
+    own: dict[int, list[reference.TokenComparison]] = {}
     for i, (texts, answer) in enumerate(zip(held, answers, strict=True)):
         if isinstance(answer, Refused):
             raise answer

@@ -109,7 +109,7 @@ def _server(folder: Path) -> Any:
 
 def kill(seconds: float) -> None:
     """kill -9 in the middle of long answers, then the same command again."""
-    from harness.generation.network.control import Command, send
+    from harness.generation.network.control import ControlCommand, send
     from harness.runs import inflight, read_samples
     from harness.runs.layout import RunFolder
 
@@ -131,7 +131,7 @@ def kill(seconds: float) -> None:
         print("$ harness run …   (killed with -9)")
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
             time.sleep(seconds)
-            facts = send(folder, Command(verb="status")).facts
+            facts = send(folder, ControlCommand(verb="status")).facts
             arrived = facts.arrived if facts is not None else 0
             process.send_signal(signal.SIGKILL)
         stored = (
@@ -179,8 +179,10 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
         """Breaks each chat stream once; what goes on with one is left alone."""
 
         async def complete(self, endpoint: Any, path: str, *given: Any) -> Any:
-            arriving = given[3] or Arriving()
-            request = asyncio.ensure_future(super().complete(endpoint, path, *given[:3], arriving))
+            body, deadlines, max_body_bytes, *rest = given
+            arriving = (rest and rest[0]) or Arriving()
+            reply = super().complete(endpoint, path, body, deadlines, max_body_bytes, arriving)
+            request = asyncio.ensure_future(reply)
             if path != "/chat/completions":
                 return await request
             after = chance.randrange(16, 25)

@@ -41,7 +41,7 @@ def make(path: Path, n_questions: int, n_samples: int) -> RunFolder:
     benchmark.create()
     question_list = [question(number) for number in range(n_questions)]
     questions.write(benchmark, question_list)
-    entries, verdicts, offset = [], [], 0
+    entries, verdicts, offset = bytearray(), [], 0
     with benchmark.samples.open("wb", buffering=1 << 22) as file:
         for number in range(n_questions * n_samples):
             key = Key(f"q{number % n_questions}", number // n_questions)  # in rounds, as a run asks them
@@ -50,7 +50,7 @@ def make(path: Path, n_questions: int, n_samples: int) -> RunFolder:
             drawn = sample(key, text[begin : begin + chance.randint(*RECORD_CHARS)], chance.random() < 0.4)
             line = record.encode(drawn)
             file.write(line.line)
-            entries.append(index.Entry.of(offset, line.line, line.crc, BENCHMARK))
+            entries += index.entry(offset, line.line, line.crc, BENCHMARK)
             offset += len(line.line)
             verdicts.append(grade(drawn))
     grades.write(benchmark, verdicts)

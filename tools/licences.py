@@ -12,7 +12,7 @@ from pathlib import Path
 
 def licence(distribution: importlib.metadata.Distribution) -> str:
     """As the package states it: an expression, a short text, or its classifier."""
-    stated = distribution.metadata.get("License-Expression") or distribution.metadata.get("License") or ""
+    stated = distribution.metadata.get("License-Expression") or distribution.metadata.get("License") or ""  # type: ignore[attr-defined]
     classified = [
         classifier.rpartition(" :: ")[2]
         for classifier in distribution.metadata.get_all("Classifier") or ()

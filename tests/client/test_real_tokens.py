@@ -59,8 +59,10 @@ def test_a_server_without_such_pages_is_a_typed_error(embedded_server: RunningSe
 def test_a_broken_answer_goes_on_over_its_own_tokens(embedded_server: RunningServer, tmp_path: Path) -> None:
     class Cutting(FastTransport):
         async def complete(self, endpoint: Any, path: str, *given: Any) -> Any:
-            arriving = given[3] or Arriving()
-            request = asyncio.ensure_future(super().complete(endpoint, path, *given[:3], arriving))
+            body, deadlines, max_body_bytes, *rest = given
+            arriving = (rest and rest[0]) or Arriving()
+            reply = super().complete(endpoint, path, body, deadlines, max_body_bytes, arriving)
+            request = asyncio.ensure_future(reply)
             while path == "/chat/completions" and not request.done():
                 if arriving.count() >= 24:
                     arriving.so_far = partial(_itself, arriving.so_far())

@@ -12,7 +12,7 @@ from harness.core.validation import Problem, first_problem
 
 class Inner(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    top_p: float = Field(1.0, gt=0, le=1)
+    top_p: float = Field(default=1.0, gt=0, le=1)
     stop: tuple[str, ...] = ()
 
     @field_validator("stop")

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 
 class Act(Enum):
@@ -101,7 +101,7 @@ class FaultServer:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._accept, daemon=True)
 
-    def __enter__(self) -> FaultServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

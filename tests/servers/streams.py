@@ -132,4 +132,4 @@ def asked(server: RunningServer, replica: int) -> int:
     """How many completions a replica's log tells of."""
     state = server.state
     assert state is not None
-    return state.members[replica].log.read_bytes().count(b'"POST /v1/chat/completions')
+    return state.logs[replica].read_bytes().count(b'"POST /v1/chat/completions')

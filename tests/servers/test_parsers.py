@@ -149,7 +149,7 @@ def test_the_installed_engine_is_asked_for_its_options_and_the_recorded_ones_agr
     python = request.getfixturevalue(name)
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
     facts = table.inspect(ServerSpec(engine=name, model="m", python=python, device="cpu"))
-    assert facts.flags.asked
+    assert facts.flags.from_engine
     printed = set(next((tmp_path / "flags").iterdir()).read_text().split())
     recorded = known_flags.recorded(name, facts.versions[name])
     assert facts.versions[name].startswith(known_flags.recorded_versions(name)[-2 if name == "vllm" else -1])

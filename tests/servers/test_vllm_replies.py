@@ -62,7 +62,7 @@ def test_an_unknown_model_and_a_missing_key_are_refused(server: RunningServer) -
 
 def test_the_key_stands_in_no_command_line_state_file_or_log(server: RunningServer) -> None:
     state = known(server)
-    texts = [repr(state), *(member.log.read_text() for member in state.members)]
+    texts = [repr(state), *(log.read_text() for log in state.logs)]
     assert not [text for text in texts if KEY in text]
     assert not named(server, KEY)
 

@@ -207,7 +207,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell.instance()
-    shell.kernel = object()
+    shell.kernel = object()  # type: ignore[attr-defined]
 
     def opened() -> list[Any]:
         shell.display_pub = CapturingDisplayPublisher()

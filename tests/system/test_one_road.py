@@ -134,7 +134,7 @@ def built(card: Any, **how: Any) -> Any:
 def unasked(monkeypatch: pytest.MonkeyPatch) -> Callable[[providers.Provider], None]:
     """Servers are not looked at: each is taken to serve the model."""
 
-    def taken(found: preparing.Found, options: RunOptions, watcher: Any) -> preparing.Looks:
+    def taken(found: Any, options: RunOptions, watcher: Any) -> preparing.Looks:
         looks = tuple(preparing.servers.Look(endpoint=endpoint) for endpoint in found.endpoints)
         return preparing.Looks(options.model or "m", looks)
 

@@ -314,7 +314,10 @@ def test_a_suite_s_mean_counts_each_benchmark_once_with_an_error_from_theirs(tmp
 
 
 def test_a_run_of_a_file_with_one_cell_is_that_cell(tmp_path: Path) -> None:
-    content = {"servers": [{"name": "x", "command": command()}], "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
+    content: dict[str, Any] = {
+        "servers": [{"name": "x", "command": command()}],
+        "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+    }
     done = harness(tmp_path, "run", write(tmp_path, "one.yaml", content), "--no-progress", "--samples", "2")
     assert done.code == 0, done.err
     assert "complete: 16 of 16 samples" in done.err
