@@ -1,6 +1,6 @@
 """Files are opened by two functions: `open_untrusted` for those of a run, `open_named` for those that a user names.
 
-For: harness.core.reading.
+For: harness.core.files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.reading import open_named, open_untrusted, read_at, read_named
+from harness.core.files import open_named, open_untrusted, read_at, read_named
 from tests.conftest import CHECKOUT
 
 OPENERS = frozenset(
@@ -23,8 +23,7 @@ OPENERS = frozenset(
 """Names by which Python, numpy and pyarrow open a file, or read one whole."""
 
 OTHERS: dict[str, set[str]] = {
-    "harness/core/reading.py": {"os.open", "io.FileIO"},
-    "harness/core/files.py": {"os.open", "os.fdopen"},  # temporary files and folders, made by us
+    "harness/core/files.py": {"os.open", "io.FileIO", "os.fdopen"},  # the two functions; temporary files and folders
     "harness/runs/safe_open.py": {"os.open"},  # for writing, links refused
     "harness/runs/survey.py": {"open"},  # a descriptor that is open already
     "harness/runs/lock.py": {"os.open", "Path(f'/proc/{pid}/stat').read_text"},  # the stand-in, created exclusively

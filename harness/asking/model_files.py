@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness.core.checksums import digest
+from harness.core.codec import digest
+from harness.core.files import open_named, read_named
 from harness.core.limits import MAX_NAME_BYTES
-from harness.core.reading import open_named, read_named
 
 TEXTS = (
     *("config.json", "generation_config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json"),

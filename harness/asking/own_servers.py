@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.asking import model_files
-from harness.core.hidden import without_secrets
 from harness.core.records import ServerFacts
+from harness.core.secret import without_secrets
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from harness.client.facts import describing, discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
 from harness.core.errors import ServerError, UsageError, near_names
+from harness.core.files import read_named
 from harness.core.inert import visible
-from harness.core.reading import read_named
 from harness.core.records import NOTHING_TOLD, ServerFacts
 from harness.core.secret import Secret
 from harness.core.wording import Sentence, option

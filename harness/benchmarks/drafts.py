@@ -20,7 +20,7 @@ from harness.benchmarks.card import Card, Names
 from harness.benchmarks.references import form_of, read_reference
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, GradeRules

@@ -15,8 +15,8 @@ from typing import Annotated
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from harness.core import plugins
-from harness.core.checksums import digest
 from harness.core.choices import Api
+from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part

@@ -17,8 +17,8 @@ from harness.benchmarks.prompts import Prompt
 from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.benchmarks.sources import chooser
 from harness.core.about import __version__
-from harness.core.checksums import digest, digest_of_each
 from harness.core.choices import Api
+from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.packed import Packed

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple, Self
 
 from harness.benchmarks.questions import QuestionSet, ShardPart
-from harness.core.checksums import digest, digest_of_each
+from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError
 from harness.core.packed import Packed
 from harness.core.records import Question

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli import terminal
-from harness.core.hidden import without_secrets
 from harness.core.inert import visible
+from harness.core.secret import without_secrets
 
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions
@@ -83,7 +83,7 @@ def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -
 def _request(settings: RunSettings, questions: QuestionSet) -> str:
     """The body of the first request as it is sent, without the prompt, and with its secrets hidden."""
     from harness.core import codec
-    from harness.core.checksums import sample_seed
+    from harness.core.codec import sample_seed
 
     first = questions.questions[0]
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)

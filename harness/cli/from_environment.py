@@ -18,8 +18,8 @@ from click.core import ParameterSource
 
 from harness.cli.help import under
 from harness.core.errors import UsageError, near_names
+from harness.core.files import read_named
 from harness.core.inert import visible
-from harness.core.reading import read_named
 
 PREFIX = "HARNESS_RUN"
 SETTINGS = {"auto_envvar_prefix": PREFIX}

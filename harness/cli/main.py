@@ -17,8 +17,8 @@ import click
 
 from harness.core.about import __version__, commit
 from harness.core.errors import HarnessError, StoreError, UsageError, near_names
-from harness.core.hidden import without_user_info
 from harness.core.inert import visible
+from harness.core.secret import without_user_info
 from server_launchers import isolated
 from server_launchers.errors import LaunchError
 

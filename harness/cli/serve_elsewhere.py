@@ -12,9 +12,8 @@ from harness.cli import terminal
 from harness.cli.serve_start import check_reached, leave_at_signals
 from harness.cli.watching import Terminal
 from harness.core.errors import UsageError
-from harness.core.hidden import command_words
 from harness.core.inert import visible
-from harness.core.sealed import is_secret
+from harness.core.secret import command_words, is_secret
 from harness.verbs.elsewhere import FILE, HEAD, HOST, NODE, PORT, RANK, Replicas, cluster, scheduler
 from server_launchers import isolated
 from server_launchers.command_line import words_of

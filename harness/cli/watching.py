@@ -14,8 +14,8 @@ import click
 
 from harness.asking.watching import ByteProgress, Watcher
 from harness.cli import terminal
-from harness.core.hidden import command_words
 from harness.core.inert import visible
+from harness.core.secret import command_words
 from harness.core.wording import Sentence
 from harness.showing.display import ProgressDisplay
 from harness.showing.lines import counted

@@ -8,8 +8,7 @@ from typing import Any
 
 from harness.core.choices import Api
 from harness.core.errors import UsageError
-from harness.core.sealed import opened, sealed, secrets_in
-from harness.core.secret import Secret
+from harness.core.secret import Secret, opened, sealed, secrets_in
 from harness.core.wording import option
 
 _OWNED = {

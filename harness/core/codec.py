@@ -1,14 +1,16 @@
-"""JSON for files and wires: msgspec where it can, the standard library for what strict UTF-8 cannot carry.
+"""JSON for files and wires, its digests, and the seeds made from them.
 
-A model can send a lone surrogate (``"\\ud800"``). Strict encoders refuse it; here it is stored escaped and
-read back equal.
+msgspec where it can, the standard library for what strict UTF-8 cannot carry: a model can send a lone surrogate
+(``"\\ud800"``). Strict encoders refuse it; here it is stored escaped and read back equal.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -95,3 +97,34 @@ def pretty(value: Any) -> bytes:
         return msgspec.json.format(line, indent=2) + b"\n"
     except msgspec.DecodeError:  # it holds a lone surrogate, escaped
         return json.dumps(json.loads(line), indent=2).encode("ascii") + b"\n"
+
+
+# ---- digests
+
+
+_SEED_RANGE = (1 << 31) - 1
+
+
+def digest(value: Any) -> str:
+    """SHA-256 (hex) of the canonical JSON of `value`: sorted keys, no spaces, ASCII escapes."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def digest_of_each(values: Iterable[Any]) -> str:
+    """`digest` of the list of `values`, whose text is never held as a whole."""
+    hashed = hashlib.sha256()
+    before = b"["
+    for value in values:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        hashed.update(before + text.encode("ascii"))
+        before = b","
+    hashed.update(b"]" if before == b"," else b"[]")
+    return hashed.hexdigest()
+
+
+def sample_seed(run_seed: int, question_id: str, sample_index: int) -> int:
+    """The seed of one sample: the same for every resume, 31 bits, never 0."""
+    text = f"{run_seed}\0{question_id}\0{sample_index}".encode("utf-8", "surrogatepass")
+    number = int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
+    return number % _SEED_RANGE + 1

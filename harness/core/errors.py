@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from harness.core.hidden import without_secrets
+from harness.core.secret import without_secrets
 from harness.core.wording import UNSET, Sentence, option
 
 EXIT_COMPLETE = 0

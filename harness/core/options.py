@@ -350,7 +350,7 @@ class Options:
         return dict(self) == dict(other) if isinstance(other, Options) and type(other) is type(self) else NotImplemented
 
     def __repr__(self) -> str:
-        from harness.core.hidden import without_secrets
+        from harness.core.secret import without_secrets
 
         secrets = {name for name, option in options_of(type(self)).items() if option.secret}
         plain = {name: value for name, value in self.given.items() if name not in secrets}

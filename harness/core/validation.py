@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.core.errors import near_names
 from harness.core.inert import quoted, visible
-from harness.core.sealed import sealed, secrets_in
+from harness.core.secret import sealed, secrets_in
 
 if TYPE_CHECKING:  # who has an error to explain has imported pydantic already
     from pydantic import ValidationError

@@ -1,16 +1,17 @@
-"""YAML that carries data and nothing else: no tags that build objects, no aliases, no repeated keys."""
+"""YAML that carries data only (no tags that build objects, no aliases, no repeated keys), and names by pattern."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from harness.core.errors import UsageError
+from harness.core.files import read_named
 from harness.core.inert import quoted
-from harness.core.reading import read_named
 
 MAX_BYTES = 256 * 1024
 """Longest file that is read as YAML, in bytes, unless its reader says otherwise."""
@@ -129,3 +130,31 @@ def _loaded(
         kind = kinds.get(type(value), "a single value")
         raise UsageError(f"{path} must hold `key: value` lines of {what}, found {kind}")
     return value, text
+
+
+# ---- names by pattern
+
+
+def fits_one(name: str, patterns: Iterable[str]) -> bool:
+    """Whether the whole name fits at least one pattern."""
+    name = name.lower()
+    return any(_fits(name, pattern.lower()) for pattern in patterns)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    if "?" in pattern or "[" in pattern:
+        return fnmatchcase(name, pattern)
+    # A start compares a hundred patterns, and compiling each as an expression would take longer than all else here.
+    first, *middle = pattern.split("*")
+    if not middle:
+        return name == first
+    last = middle.pop()
+    if not name.startswith(first) or len(name) < len(first) + len(last) or not name.endswith(last):
+        return False
+    start, end = len(first), len(name) - len(last)
+    for part in middle:
+        start = name.find(part, start, end)
+        if start < 0:
+            return False
+        start += len(part)
+    return True

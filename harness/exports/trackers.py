@@ -20,7 +20,7 @@ from typing import Any
 from harness.core import plugins
 from harness.core.about import install_line
 from harness.core.errors import UsageError
-from harness.core.hidden import without_secrets
+from harness.core.secret import without_secrets
 from harness.runs import Manifest, RunFolder
 from harness.scoring import Score
 from harness.scoring.columns import numbers

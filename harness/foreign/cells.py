@@ -9,8 +9,8 @@ from typing import Any
 from harness.benchmarks.limits import MAX_DATA_BYTES
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
+from harness.core.files import read_named
 from harness.core.inert import visible
-from harness.core.reading import read_named
 
 
 def whole_text(path: Path) -> str:

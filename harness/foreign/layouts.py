@@ -15,8 +15,8 @@ from typing import Any
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
+from harness.core.files import open_named
 from harness.core.inert import visible
-from harness.core.reading import open_named
 from harness.foreign import cells
 from harness.foreign.formats import OutputRow, Response
 

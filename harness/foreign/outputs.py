@@ -20,11 +20,11 @@ from typing import Any, Literal, NamedTuple, get_args
 from harness.benchmarks.references import Reference, read_reference
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
-from harness.core.checksums import digest
 from harness.core.choices import OutputsFormat as Format
+from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
+from harness.core.files import open_named
 from harness.core.inert import visible
-from harness.core.reading import open_named
 from harness.core.records import Message, Question, Sample, Timing, Usage
 from harness.core.wording import option
 from harness.foreign import formats, layouts

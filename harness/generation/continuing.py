@@ -20,8 +20,8 @@ from harness.client.facts.tokens import THINK, THINK_END, Rendered
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, SoFar
-from harness.core.checksums import sample_seed
 from harness.core.choices import Api, SalvageMode
+from harness.core.codec import sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Question, Seam, Usage
 from harness.presets.sampling import ContinuationRule, sampling_fields

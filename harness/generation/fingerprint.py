@@ -22,7 +22,7 @@ from harness.client.asker import Asker
 from harness.client.interface import Deadlines, Transport
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.wording import Sentence, option
 from harness.generation.settings import RunSettings
 from harness.runs.provenance import Fingerprint, Provenance

@@ -19,7 +19,7 @@ from harness.client.protocol.payload import RequestTemplate
 from harness.client.spelling import Spelling
 from harness.core.choices import TransportName
 from harness.core.errors import UsageError
-from harness.core.hidden import without_secrets
+from harness.core.secret import without_secrets
 from harness.core.wording import option
 from harness.generation.continuing import Salvage
 from harness.generation.plan import Order

@@ -18,10 +18,9 @@ from harness.core.choices import Api
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part
-from harness.core.patterns import fits_one
 from harness.core.validation import first_problem
 from harness.core.wording import option
-from harness.core.yaml_file import read_mapping
+from harness.core.yaml_file import fits_one, read_mapping
 from harness.presets.sampling import Sampling, sampling_fields
 
 _FOLDER = Path(__file__).parent / "files"

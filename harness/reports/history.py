@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from harness.core import codec
+from harness.core.files import open_untrusted
 from harness.core.inert import visible
-from harness.core.reading import open_untrusted
 from harness.runs.layout import RunFolder
 
 MAX_LINE_BYTES = 64 * 1024

@@ -15,7 +15,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.reading import open_untrusted
+from harness.core.files import open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs import record
 from harness.runs.layout import RunFolder

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.reading import open_untrusted
+from harness.core.files import open_untrusted
 from harness.runs import questions
 from harness.runs.keys import KeySet
 from harness.runs.layout import RunFolder

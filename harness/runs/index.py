@@ -21,7 +21,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from harness.core.reading import open_untrusted
+from harness.core.files import open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder

@@ -28,9 +28,8 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import write_atomically
+from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import visible
-from harness.core.reading import open_untrusted
 from harness.core.records import SCHEMA_VERSION, Seam
 from harness.runs import record
 from harness.runs.layout import RunFolder

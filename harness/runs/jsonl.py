@@ -14,10 +14,9 @@ from zlib import crc32
 
 from harness.core import codec, packed
 from harness.core.errors import StoreError
-from harness.core.files import write_atomically
+from harness.core.files import open_untrusted, read_at, write_atomically
 from harness.core.inert import quoted
 from harness.core.packed import Blocks
-from harness.core.reading import open_untrusted, read_at
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.lines import BOM, MAX_LINE_BYTES, Line, appended_lines, lines
 from harness.runs.safe_open import make_folder, refuse_link

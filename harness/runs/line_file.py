@@ -23,9 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from harness.core.files import disk_error, sync_folder
+from harness.core.files import disk_error, read_at, sync_folder
 from harness.core.limits import MAX_RECORD_BYTES
-from harness.core.reading import read_at
 from harness.runs.lines import is_object
 from harness.runs.safe_open import open_for_writing
 

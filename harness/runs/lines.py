@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from harness.core import codec
+from harness.core.files import READ_BUFFER_BYTES
 from harness.core.limits import MAX_RECORD_BYTES
-from harness.core.reading import READ_BUFFER_BYTES
 
 BOM = b"\xef\xbb\xbf"
 

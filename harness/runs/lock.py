@@ -31,8 +31,8 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import InUse, StoreError
+from harness.core.files import open_untrusted
 from harness.core.inert import visible
-from harness.core.reading import open_untrusted
 from harness.core.wording import option
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import write_whole

@@ -13,12 +13,11 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import write_atomically
-from harness.core.hidden import without_secrets
+from harness.core.files import LINK, open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.limits import MAX_SAMPLES
-from harness.core.reading import LINK, open_untrusted
 from harness.core.records import SCHEMA_VERSION
+from harness.core.secret import without_secrets
 from harness.runs.layout import RunFolder
 from harness.runs.provenance import Provenance
 from harness.runs.safe_open import refuse_link

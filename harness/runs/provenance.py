@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness.core import codec
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.records import ServerFacts

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.core import codec, packed
-from harness.core.checksums import digest_of_each
+from harness.core.codec import digest_of_each
 from harness.core.errors import StoreError
 from harness.core.inert import quoted
 from harness.core.packed import Packed

@@ -1,7 +1,7 @@
 """Writes that stay inside the run folder: a planted symbolic link, pipe or device is refused, never followed.
 
 The run folder itself may be a link (results on another disk); nothing in it may. Files are read by
-`harness.core.reading`. Not covered: a writer who swaps folders for links while the run is under way.
+`harness.core.files`. Not covered: a writer who swaps folders for links while the run is under way.
 """
 
 from __future__ import annotations

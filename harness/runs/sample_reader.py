@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import BinaryIO
 
 from harness.core.errors import StoreError
-from harness.core.reading import open_untrusted
+from harness.core.files import open_untrusted
 from harness.core.records import Key, Sample
 from harness.runs import index
 from harness.runs.keys import KeySet

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
 from harness.core.errors import StoreError
+from harness.core.files import READ_BUFFER_BYTES, read_at
 from harness.core.inert import visible
 from harness.core.limits import MAX_RECORD_BYTES
-from harness.core.reading import READ_BUFFER_BYTES, read_at
 from harness.core.records import Key, Sample
 from harness.runs import record
 from harness.runs.index import HEAD_BYTES, entry, read_entries, unproved

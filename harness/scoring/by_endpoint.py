@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core import codec
+from harness.core.files import open_untrusted
 from harness.core.inert import visible
-from harness.core.reading import open_untrusted
 from harness.core.records import Grade, Key
 from harness.runs import RunFolder
 from harness.scoring.distributions import normal_two_sided

@@ -8,8 +8,8 @@ from collections import Counter
 import msgspec
 
 from harness.core import codec
+from harness.core.files import open_untrusted
 from harness.core.inert import quoted
-from harness.core.reading import open_untrusted
 from harness.core.reply_notes import DOUBTFUL
 from harness.runs import RunFolder
 

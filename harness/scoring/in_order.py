@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.errors import StoreError
 from harness.core.packed import Packed
 from harness.core.records import Grade, Question, Sample

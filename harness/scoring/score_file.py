@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.core import codec
 from harness.core.errors import StoreError
+from harness.core.files import open_untrusted
 from harness.core.inert import quoted
-from harness.core.reading import open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.layout import BenchmarkFolder
 from harness.scoring.score import Score

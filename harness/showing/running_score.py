@@ -7,7 +7,7 @@ import os
 import msgspec
 
 from harness.core import codec
-from harness.core.reading import open_untrusted
+from harness.core.files import open_untrusted
 from harness.runs.layout import RunFolder
 
 MAX_BYTES = 16 * 1024 * 1024

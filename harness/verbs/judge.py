@@ -22,7 +22,7 @@ from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.inert import safe_name
 from harness.core.records import Grade, Key, Question, Sample
 from harness.core.wording import Sentence

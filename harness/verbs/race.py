@@ -18,9 +18,8 @@ from harness.asking.session import generate
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
-from harness.core.files import write_atomically
+from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
-from harness.core.reading import open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.core.wording import option
 from harness.generation.outcome import Outcome

@@ -21,7 +21,7 @@ from harness.asking.options.verbs import RepeatedOptions
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import safe_name, visible
 from harness.core.wording import option

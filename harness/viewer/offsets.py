@@ -15,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from harness.core.errors import StoreError
-from harness.core.reading import open_untrusted, read_at
+from harness.core.files import open_untrusted, read_at
 from harness.core.records import Key, Sample
 from harness.runs import record
 from harness.runs.index import HEAD_BYTES, read_entries

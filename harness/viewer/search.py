@@ -16,7 +16,7 @@ from typing import Literal
 
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
-from harness.core.reading import open_untrusted
+from harness.core.files import open_untrusted
 from harness.core.records import Key
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import text_of

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
-from harness.core.hidden import HIDDEN, command_words, without_secrets
+from harness.core.secret import HIDDEN, command_words, without_secrets
 
 KEY = "canary5up3rs3cr3t"
 

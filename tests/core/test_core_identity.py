@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.checksums import digest, sample_seed
+from harness.core.codec import digest, sample_seed
 from harness.core.errors import (
     HarnessError,
     Interrupted,

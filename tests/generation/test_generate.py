@@ -19,7 +19,7 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import Spelling
-from harness.core.checksums import sample_seed
+from harness.core.codec import sample_seed
 from harness.core.errors import Interrupted, ServerError, StoppedByRule, StoreError
 from harness.generation.lengths import mean_lengths
 from harness.generation.progress import Progress

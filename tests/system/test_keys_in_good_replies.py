@@ -1,6 +1,6 @@
 """A server that repeats the key in replies that are good, over every way in and every way out; and ways in that fail.
 
-For: harness.client.address.redact, harness.core.sealed, harness.core.hidden, server_launchers.shown.
+For: harness.client.address.redact, harness.core.secret, harness.core.secret, server_launchers.shown.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import pytest
 
 from harness.client.address.redact import repeats, without_repeats
 from harness.core.errors import HarnessError
-from harness.core.sealed import looks_like_a_key, opened, sealed
-from harness.core.secret import HIDDEN, Secret
+from harness.core.secret import HIDDEN, Secret, looks_like_a_key, opened, sealed
 from server_launchers import shown
 from tests.faults.server import FaultServer, Request, Step, delta, event, event_stream, http, models
 from tests.system.command import harness

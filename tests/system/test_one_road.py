@@ -25,7 +25,7 @@ from harness.cli.main import main
 from harness.cli.run import command as run_command
 from harness.cli.spelling import spelt
 from harness.client.address import providers
-from harness.core.checksums import sample_seed
+from harness.core.codec import sample_seed
 from harness.presets import preset as presets
 from harness.presets.sampling import sampling_fields
 from tests.faults.server import FaultServer, Request, Step, completion, http, models

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.grading.second.judge_prompts import VERDICT
 from harness.presets.grading import GradingOptions

@@ -23,8 +23,8 @@ from harness.client.asker import Asker
 from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.errors import ServerError, UsageError
-from harness.core.hidden import HIDDEN
 from harness.core.records import Message
+from harness.core.secret import HIDDEN
 from harness.generation import fingerprint
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.records import AnswerKind, Message, Question, Sample, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.runs import Journal, RunFolder

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from harness.asking.options.headings import BATCH, REQUEST, SAMPLING
 from harness.core.choices import LengthField, Thinking
 from harness.core.options import JSON, LINES, SEED, Option, Options
-from harness.core.sealed import sealed
+from harness.core.secret import sealed
 
 BODY = JSON._replace(parse=lambda value: sealed(JSON.parse(value)))
 """Fields of a request's body, the keys among them sealed."""

@@ -10,8 +10,7 @@ from harness.asking.options.headings import LIMITS, RESUMING, WHOM
 from harness.core.choices import Api, TransportName
 from harness.core.errors import UsageError
 from harness.core.options import Kind, Option, Options
-from harness.core.sealed import opened
-from harness.core.secret import Secret
+from harness.core.secret import Secret, opened
 from harness.core.wording import option
 
 

@@ -11,8 +11,8 @@ from harness.benchmarks.sources import gym, hub, tables
 from harness.benchmarks.sources.tables import Rows
 from harness.core import plugins
 from harness.core.errors import UsageError, near_names
+from harness.core.files import open_named
 from harness.core.inert import visible
-from harness.core.reading import open_named
 
 
 def read(card: Card) -> Rows:

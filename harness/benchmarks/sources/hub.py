@@ -23,10 +23,9 @@ from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
 from harness.core.about import install_line
 from harness.core.errors import UsageError
-from harness.core.files import write_atomically
+from harness.core.files import read_named, write_atomically
 from harness.core.inert import quoted, visible
 from harness.core.limits import MAX_NAME_BYTES
-from harness.core.reading import read_named
 from harness.core.wording import option
 
 METADATA_TIMEOUT_SECONDS = 20.0

@@ -37,8 +37,8 @@ from harness.benchmarks.limits import (
 )
 from harness.core.about import install_line
 from harness.core.errors import UsageError, near_names
+from harness.core.files import open_named
 from harness.core.inert import quoted, visible
-from harness.core.reading import open_named
 from harness.core.wording import option
 
 

@@ -16,9 +16,8 @@ from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Rows
 from harness.core import about, http_get
 from harness.core.errors import UsageError
-from harness.core.files import write_atomically
+from harness.core.files import open_named, write_atomically
 from harness.core.inert import quoted
-from harness.core.reading import open_named
 from harness.core.wording import option
 
 TIMEOUT_SECONDS = 30.0

@@ -26,10 +26,10 @@ from harness.core.choices import Api, LengthField, Thinking
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part
-from harness.core.patterns import fits_one
 from harness.core.secret import Secret
 from harness.core.validation import first_problem
 from harness.core.wording import option
+from harness.core.yaml_file import fits_one
 from harness.presets.sampling import sampling_fields
 from server_launchers.engines import table as engines
 

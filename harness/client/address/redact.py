@@ -16,10 +16,9 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from harness.client.address.endpoint import Endpoint
-from harness.core.hidden import without_user_info
 from harness.core.inert import quoted
 from harness.core.limits import MAX_MESSAGE_CHARS
-from harness.core.secret import HIDDEN, Secret
+from harness.core.secret import HIDDEN, Secret, without_user_info
 
 PART_CHARS = 10
 """Characters of a key in a row that are hidden where they stand alone; fewer may be a word."""

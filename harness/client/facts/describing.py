@@ -16,9 +16,8 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.address.redact import redacted, secrets_of
 from harness.client.facts import discovery, fields
 from harness.client.facts.discovery import Pages
-from harness.core.hidden import without_secrets
 from harness.core.records import ServerFacts
-from harness.core.secret import Secret
+from harness.core.secret import Secret, without_secrets
 from server_launchers.engines import table as engines
 
 DEADLINE_S = 5.0

@@ -17,7 +17,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.records import Message, Question
-from harness.core.sealed import opened
+from harness.core.secret import opened
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import TokenPages
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.files import replacing
 from harness.core.inert import safe_name
 from harness.core.records import Sample

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from harness.core.hidden import without_user_info
+from harness.core.secret import without_user_info
 from harness.exports.trackers import PROJECT, Tracked
 
 _BATCH = 100

@@ -19,9 +19,8 @@ from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import ServerError, StoreError
-from harness.core.files import write_atomically
+from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import visible
-from harness.core.reading import open_untrusted
 from harness.core.wording import Sentence, option
 from harness.generation.batching.lines import request_line
 from harness.runs.batches import BatchLedger, Handed

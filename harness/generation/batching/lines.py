@@ -16,7 +16,7 @@ from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.secret import Secret
 from harness.generation.plan import Task
 

@@ -13,7 +13,7 @@ from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Arriving, Transport
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.errors import ServerError
 from harness.core.records import Sample, Seam
 from harness.generation.comparing import UNLIKE, Unlike, bodies, compared, difference, tokens_before_seam

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.records import Grade, Question, Sample
 from harness.grading.find.reasoning import final_part
 from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending

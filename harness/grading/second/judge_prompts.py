@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.records import Message

@@ -18,8 +18,8 @@ from harness.benchmarks import catalogue
 from harness.benchmarks.card import Card
 from harness.core import codec
 from harness.core.errors import UsageError
+from harness.core.files import read_named
 from harness.core.inert import quoted, visible
-from harness.core.reading import read_named
 from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
 
 MAX_FILE_BYTES = 8 * 1024 * 1024

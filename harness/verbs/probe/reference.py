@@ -21,8 +21,8 @@ from typing import Any, Protocol
 from harness.client.asker import Asker
 from harness.client.protocol.payload import RequestTemplate
 from harness.core import codec
-from harness.core.checksums import digest
 from harness.core.choices import Api
+from harness.core.codec import digest
 from harness.core.inert import quoted
 from harness.generation import fingerprint
 from harness.scoring.distributions import normal_two_sided, t_factor

@@ -18,8 +18,8 @@ from typing import Any
 from harness.client.facts.tokens import THINK
 from harness.core import codec
 from harness.core.errors import ServerError, UsageError
+from harness.core.files import read_named
 from harness.core.inert import quoted
-from harness.core.reading import read_named
 from harness.core.records import Message
 from harness.verbs.probe.asking import ProbedServer
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns

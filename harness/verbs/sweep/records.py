@@ -9,10 +9,9 @@ from typing import Literal
 import msgspec
 
 from harness.core import codec
-from harness.core.checksums import digest
+from harness.core.codec import digest
 from harness.core.errors import StoreError
-from harness.core.files import write_atomically
-from harness.core.reading import open_named, open_untrusted
+from harness.core.files import open_named, open_untrusted, write_atomically
 from harness.core.records import SCHEMA_VERSION
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 
