@@ -38,9 +38,9 @@ help:
 demo-suite: $(VENV)/.installed-demo
 	@$(BIN)/harness sweep demo --model smollm2-135m --serve llama_cpp --out results/demo-suite
 
-## test: the whole test suite, with the embedded server, and its ten slowest tests
+## test: the whole test suite, with the embedded server; then the 20 tests that took most processor time
 test: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest $(PARALLEL) --durations=10
+	@$(BIN)/python -m pytest $(PARALLEL) --processor-time
 
 ## tests-of: MODULE=harness.runs.journal: the test files of a module (a path will do, too)
 tests-of:

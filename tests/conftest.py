@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -32,7 +33,7 @@ for _signal, _handler in (
     if signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, _handler)
 
-pytest_plugins = ["tests.embedded"]
+pytest_plugins = ["tests.embedded", "tests.processor_time"]
 
 TESTS = Path(__file__).resolve().parent
 CHECKOUT = TESTS.parent
@@ -95,6 +96,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _seconds_of(path: Path) -> int | None:
     """Seconds that a test of the file may take, where its folder has a limit of its own."""
     return next((seconds for folder, seconds in LEFT_OUT.items() if folder in path.parents), None)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what stands until the end out of every later look for garbage, which would take half a second each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

@@ -1,0 +1,47 @@
+"""What `make test` prints of the cost of each test (tests.processor_time)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import CHECKOUT
+
+TESTS = r"""
+import subprocess, sys, time
+import pytest
+
+@pytest.fixture
+def worked():
+    end = time.process_time() + 0.4
+    while time.process_time() < end:
+        pass
+
+def test_idle():
+    time.sleep(0.5)
+
+def test_fixture(worked):
+    pass
+
+def test_child():
+    subprocess.run([sys.executable, "-S", "-c", "import time\nwhile time.process_time() < 0.8: pass"], check=True)
+"""
+
+
+def test_fixtures_and_children_count_and_waiting_does_not(tmp_path: Path) -> None:
+    """By a process of xdist, which must hand its figures over."""
+    (tmp_path / "test_costs.py").write_text(TESTS)
+    words = ("-n", "1", "-q", "-p", "no:randomly", "-p", "tests.processor_time", "--processor-time")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, "--rootdir", str(tmp_path), str(tmp_path)],
+        cwd=CHECKOUT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    rows = re.findall(r"^ *([\d.]+) s  (.*)$", done.stdout, re.MULTILINE)
+    costs = {what.rpartition("::")[2]: float(seconds) for seconds, what in rows}
+    assert [what for what in costs if what.startswith("test_")][:3] == ["test_child", "test_fixture", "test_idle"]
+    assert costs["test_child"] > 0.75 > costs["test_fixture"] > 0.35 > 0.3 > costs["test_idle"]
+    ((whole, by),) = [row for row in rows if row[1].startswith("in all")]
+    assert "by 1 processes" in by
+    assert float(whole) > costs["test_costs.py"] >= 1.1
