@@ -79,7 +79,7 @@ async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awai
     from harness.client.address.endpoint import Endpoint
     from harness.client.chooser import open_transport
     from harness.client.interface import Deadlines
-    from harness.client.protocol.payload import RequestTemplate
+    from harness.client.spelling import RequestTemplate
     from harness.core.records import Message, Question
 
     transport = open_transport(name)  # type: ignore[arg-type]

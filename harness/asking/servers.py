@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.asking import own_servers
 from harness.asking.options import WhichServer
 from harness.client.address import providers
-from harness.client.address.dns import PREFIX, spread
 from harness.client.address.endpoint import Endpoint, split_weight
 from harness.client.address.providers import Provider
-from harness.client.facts import describing, discovery
+from harness.client.address.routes import PREFIX, spread
+from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
 from harness.core.errors import ServerError, UsageError, near_names
@@ -304,7 +304,7 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
         )
     if model is None:
         raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with {option('model')}")
-    described = describing.describe(
+    described = discovery.describe(
         [(answer.endpoint, pages) for answer, pages in zip(looks, read, strict=True) if answer.failure is None],
         model,
         own_pages=not reached.provider.hosted,
@@ -372,7 +372,7 @@ def told_by(endpoint: Endpoint, model: str, ca_file: Path | None, *, hosted: boo
     pages = discovery.Pages()
     if not hosted:
         discovery.find_model(endpoint, model, ca_file=ca_file, pages=pages)
-    return describing.describe([(endpoint, pages)], model, own_pages=not hosted, ca_file=ca_file)[0]
+    return discovery.describe([(endpoint, pages)], model, own_pages=not hosted, ca_file=ca_file)[0]
 
 
 # ---- servers that are started

@@ -4,20 +4,22 @@
     how a request is spelt (Spelling) ────┼─▶ Asker ──(sampling)──▶ RequestTemplate ──(prompt, seed)──▶ body
     fields that the user keeps out ───────┘
 
-A server fills what a request leaves open with defaults of its own (`facts.defaults`). So whoever asks beside the asker
-measures another distribution than the run does: no other module makes a body (`tests/system/test_one_asker.py`).
+A server fills what a request leaves open: vLLM and SGLang take what a model's `generation_config.json` says, unless
+they were started otherwise; llama.cpp has defaults of its own. A value sent with the request beats them on all three
+(`neutral`, from the engine's dialect). So whoever asks beside the asker measures another distribution than the run
+does: no other module makes a body (`tests/system/test_one_asker.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.client.facts import defaults
 from harness.client.interface import Deadlines
-from harness.client.protocol.payload import RequestTemplate
-from harness.client.spelling import Spelling
+from harness.client.spelling import RequestTemplate, Spelling
+from harness.presets.sampling import sampling_fields
+from server_launchers.engines import table as engines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class Asker:
 
     def neutral(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """The fields to be sent beside `sampling` so that the server's own defaults do not come in."""
-        return defaults.neutral(self.engine, sampling, {*self.left_out, *self.spelling.extra_body})
+        return neutral(self.engine, sampling, {*self.left_out, *self.spelling.extra_body})
 
     def template(self, sampling: Mapping[str, Any], neutral: Mapping[str, Any] | None = None) -> RequestTemplate:
         """The requests with this sampling. neutral: those that earlier requests held, where new ones are to be equal to
@@ -44,3 +46,36 @@ class Asker:
         fields = {**(self.neutral(sampling) if neutral is None else neutral), **sampling}
         bound = fields.pop("max_tokens", None)
         return RequestTemplate(model=self.model, sampling=fields, max_tokens=bound, spelling=self.spelling)
+
+
+# ---- what a server would fill in
+
+
+FILLED = tuple(name for name, field in sampling_fields().items() if field.filled)
+"""Fields of a request that servers are known to fill where they are left out."""
+
+
+def neutral(engine: str | None, sent: Mapping[str, Any], given: Collection[str] = ()) -> dict[str, Any]:
+    """The fields to be sent so that no server fills them. {} where the engine is none of the known ones.
+
+    sent: what the request sets, by our names; what an engine knows by another name is sent under that one too. given:
+    further fields that it sets, or that the user wants to be left out.
+    """
+    dialect = engines.dialect(engine)
+    if dialect.neutral is None:
+        return {}
+    our_names = {theirs: ours for ours, theirs in dialect.names.items()}
+    fields = {}
+    for name, value in dialect.neutral.values.items():
+        ours = our_names.get(name, name)
+        if name in given or ours in given or name in sent:
+            continue
+        fields[name] = sent.get(ours, value)
+    return fields
+
+
+def left_open(sent: Collection[str]) -> list[str]:
+    """The fields that the server fills as it likes, in a request that holds these."""
+    our_names = {theirs: ours for dialect in engines.dialects() for ours, theirs in dialect.names.items()}
+    set_by_us = {our_names.get(name, name) for name in sent}
+    return [name for name in FILLED if name not in set_by_us]

@@ -15,8 +15,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from harness.client.address.endpoint import Endpoint
-from harness.client.address.redact import host_and_port, secrets_of, shown_safely
+from harness.client.address.endpoint import Endpoint, host_and_port, secrets_of, shown_safely
 from harness.client.facts.page import client_of
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import RequestFailed

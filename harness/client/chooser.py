@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.address.proxies import proxy_for
+from harness.client.address.routes import proxy_for
 from harness.client.interface import Arriving, Deadlines, Transport
 from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply

@@ -17,7 +17,7 @@ from statistics import fmean
 
 import msgspec
 
-from harness.client.protocol.payload import RequestTemplate
+from harness.client.spelling import RequestTemplate
 from harness.core.choices import SalvageMode
 from harness.generation.continuing import Continuation, Salvage, WrittenAnew, over_ids
 

@@ -17,9 +17,9 @@ import msgspec
 
 from harness.client.address.providers import Prefill
 from harness.client.facts.tokens import THINK, THINK_END, Rendered
-from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, SoFar
+from harness.client.spelling import RequestTemplate
 from harness.core.choices import Api, SalvageMode
 from harness.core.codec import sample_seed
 from harness.core.errors import ServerError

@@ -20,8 +20,8 @@ from typing import Any
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines, Transport
-from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.spelling import RequestTemplate
 from harness.core.codec import digest
 from harness.core.wording import Sentence, option
 from harness.generation.settings import RunSettings

@@ -14,7 +14,7 @@ import msgspec
 from harness.benchmarks.catalogue import CARD
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.fast.lag import Lag
+from harness.client.fast.event_loop import Lag
 from harness.core.about import __version__
 from harness.core.errors import ServerError, StoreError
 from harness.core.records import Key, Sample, ServerFacts

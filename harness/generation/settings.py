@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.client.address.endpoint import Endpoint
+from harness.client.address.endpoint import Endpoint, host_and_port
 from harness.client.address.providers import Batches
-from harness.client.address.proxies import proxy_for
-from harness.client.address.redact import host_and_port
-from harness.client.asker import Asker
+from harness.client.address.routes import proxy_for
+from harness.client.asker import Asker, left_open
 from harness.client.chooser import transport_for
-from harness.client.facts.defaults import left_open
 from harness.client.interface import Deadlines
-from harness.client.protocol.payload import RequestTemplate
-from harness.client.spelling import Spelling
+from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import TransportName
 from harness.core.errors import UsageError
 from harness.core.secret import without_secrets

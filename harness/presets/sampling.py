@@ -28,7 +28,7 @@ count. at the seam: the written part may end inside a stop text."""
 class SamplingOption(Option):
     """A field of the body. neutral: the value under which leaving it out changes nothing; None: there is none.
 
-    filled: servers are known to fill the field where a request leaves it out (`harness.client.facts.defaults`).
+    filled: servers are known to fill the field where a request leaves it out (`harness.client.asker`).
     """
 
     neutral: float | None

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.benchmarks import catalogue, prompts
 from harness.benchmarks.card import Card
-from harness.client.facts.defaults import FILLED
+from harness.client.asker import FILLED
 from harness.core.errors import UsageError
 from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs.manifest import SELECTED, SHARD, BenchmarkRecord, Manifest

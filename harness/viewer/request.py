@@ -6,8 +6,7 @@ import json
 import shlex
 from urllib.parse import quote
 
-from harness.client.protocol.payload import RequestTemplate
-from harness.client.spelling import Spelling
+from harness.client.spelling import RequestTemplate, Spelling
 from harness.core import codec
 from harness.core.records import Question, Sample
 from harness.runs.manifest import BenchmarkRecord

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from harness.client.fast.batches import BatchReader
-from harness.client.protocol.event_templates import Templates
+from harness.client.fast.batches import BatchReader, Templates
 from harness.client.protocol.http1 import BadResponse
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser

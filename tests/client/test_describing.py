@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.facts.describing import describe
-from harness.client.facts.discovery import Pages, find_model
+from harness.client.facts.discovery import Pages, describe, find_model
 from tests.faults.server import STALL, FaultServer, Pause, Request, Step, http, models
 
 ROUTED = {"workers": [{"url": "http://w1:8000", "model_id": "m", "is_healthy": True, "bootstrap": "secret"}]}

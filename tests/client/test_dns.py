@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.client.address.dns import spread
+from harness.client.address.routes import spread
 from harness.core.errors import ServerError, UsageError
 
 

@@ -18,8 +18,8 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.chooser import open_transport
+from harness.client.fast.connecting import SO_TIMESTAMPNS, ClockOffset
 from harness.client.fast.event_loop import StreamSelector, new_event_loop
-from harness.client.fast.stamps import SO_TIMESTAMPNS, ClockOffset
 from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines, Transport
 from harness.client.libraries.aio import AiohttpTransport

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from harness.client.fast.event_loop import StreamLoop
-from harness.client.fast.lag import Lag, LagMeter
+from harness.client.fast.event_loop import Lag, LagMeter, StreamLoop
 
 
 class Clock:

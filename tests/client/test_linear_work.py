@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.client.address.redact import redacted, shown_safely, tail_redacted
-from harness.client.protocol.event_templates import learnt
+from harness.client.address.endpoint import redacted, shown_safely, tail_redacted
+from harness.client.fast.batches import learnt
 from harness.client.protocol.failures import failed_event, failed_status
 from harness.client.protocol.http1 import BadResponse, ResponseReader
 from harness.client.protocol.reply import RequestFailed

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.client.protocol.payload import RequestTemplate
-from harness.client.spelling import Spelling
+from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.errors import UsageError
 from harness.core.records import Message, Question
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.client.facts import fields
+from harness.client.facts import discovery
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import Dialect
 
@@ -21,7 +21,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "provenance.md"
 
 def compared() -> str:
     """The fields that are compared."""
-    known = [field for one in engines.dialects() for field in one.facts] + list(fields.LISTED)
+    known = [field for one in engines.dialects() for field in one.facts] + list(discovery.LISTED)
     names = {kind: {f.name.partition(".")[0] for f in known if f.kind == kind} for kind in ("model", "host")}
     listed = {kind: ", ".join(f"`{name}`" for name in sorted(names[kind])) for kind in names}
     head = "| changes the replies: refused | the rest: a warning |\n| --- | --- |\n"

@@ -19,7 +19,7 @@ from harness.cli.spelling import spelt
 from harness.client.address import providers
 from harness.client.address.providers import Provider
 from harness.client.protocol.failures import failed_status
-from harness.client.protocol.payload import RequestTemplate
+from harness.client.spelling import RequestTemplate
 from harness.core.choices import Thinking
 from harness.core.errors import UsageError
 from harness.core.records import Message, Question

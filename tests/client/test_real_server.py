@@ -11,9 +11,8 @@ from harness.client.chooser import open_transport
 from harness.client.facts.discovery import find_model, stated_concurrency
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Deadlines
-from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.client.spelling import Spelling
+from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import TransportName
 from harness.core.records import Message, Question
 from server_launchers.keeping.supervisor import RunningServer

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.client.protocol.event_templates import Batch, Template, Templates, learnt
+from harness.client.fast.batches import Batch, Template, Templates, learnt
 from tests.client.dialects import DIALECTS, PIECES
 
 

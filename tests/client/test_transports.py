@@ -25,7 +25,7 @@ import trustme
 
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint
-from harness.client.address.proxies import proxy_for
+from harness.client.address.routes import proxy_for
 from harness.client.chooser import open_transport
 from harness.client.fast import transport
 from harness.client.fast.event_loop import new_event_loop
@@ -716,7 +716,7 @@ def test_importing_the_client_loads_no_http_library() -> None:
 
     code = (
         "import sys, harness.client, harness.client.protocol.sse, harness.generation.dispatch.retry,"
-        "harness.client.protocol.payload,"
+        "harness.client.spelling,"
         "harness.client.facts.discovery, harness.client.protocol.failures;"
         "print([name for name in ('openai', 'httpx', 'httpx2', 'aiohttp', 'numpy') if name in sys.modules])"
     )

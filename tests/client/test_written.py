@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.protocol.completion import Completion
-from harness.client.protocol.leftovers import Leftovers
+from harness.client.protocol.http1 import Leftovers
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, Written
 from harness.core.records import Timing, Usage

@@ -113,8 +113,7 @@ def test_it_is_itself_where_it_is_compared_and_revealed_by_name() -> None:
 
 
 REVEALING = {
-    "client/address/endpoint.py": "into the headers of a request",
-    "client/address/redact.py": "to be looked for in the texts of others",
+    "client/address/endpoint.py": "into the headers of a request; to be looked for in the texts of others",
     "core/secret.py": "into the body of a request, and to a worker of ours on another machine",
 }
 """Modules that reveal a secret, and where to."""

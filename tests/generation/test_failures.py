@@ -385,7 +385,7 @@ def test_a_run_against_servers_that_fail_at_random_ends_as_a_quiet_one(
 
 
 STAGES = {
-    "the request's body": "harness.client.protocol.payload.RequestTemplate.body",
+    "the request's body": "harness.client.spelling.RequestTemplate.body",
     "the scheduler, at a sample's end": "harness.generation.dispatch.schedule.Scheduler.finish",
     "the scheduler, at a sample's start": "harness.generation.dispatch.schedule.Scheduler.next",
     "the endpoints": "harness.generation.dispatch.lanes.Lanes.answered_by",

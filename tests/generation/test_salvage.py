@@ -24,10 +24,9 @@ from harness.client.facts.tokens import Rendered
 from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines
 from harness.client.libraries.aio import AiohttpTransport
-from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, SoFar
-from harness.client.spelling import Spelling
+from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.records import Message, Question, Sample, Seam, Timing, Usage
 from harness.generation.comparing import BOUND_NATS, MAX_SENT, TokenBefore, difference, tokens_before_seam
 from harness.generation.continuing import (

@@ -13,8 +13,8 @@ from harness.asking.options import RunOptions
 from harness.benchmarks import card as cards
 from harness.cli.run import command as run_command
 from harness.client.address.providers import DROPPABLE
-from harness.client.facts.defaults import FILLED, left_open, neutral
-from harness.client.protocol.payload import RequestTemplate
+from harness.client.asker import FILLED, left_open, neutral
+from harness.client.spelling import RequestTemplate
 from harness.core.errors import UsageError
 from harness.core.options import options_of
 from harness.generation.continuing import objection

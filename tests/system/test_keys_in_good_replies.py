@@ -1,6 +1,6 @@
 """A server that repeats the key in replies that are good, over every way in and every way out; and ways in that fail.
 
-For: harness.client.address.redact, harness.core.secret, harness.core.secret, server_launchers.shown.
+For: harness.client.address.endpoint, harness.core.secret, harness.core.secret, server_launchers.shown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from harness.client.address.redact import repeats, without_repeats
+from harness.client.address.endpoint import repeats, without_repeats
 from harness.core.errors import HarnessError
 from harness.core.secret import HIDDEN, Secret, looks_like_a_key, opened, sealed
 from server_launchers import shown

@@ -265,10 +265,9 @@ SENDING = ("client", "generation", "asking", "showing", "verbs", "extensions/clu
 """Rooms that ask servers. Exporters write the names of a body as columns of their files."""
 
 MAKERS = {
-    "client/protocol/payload.py": "the maker of bodies, by its template",
-    "client/spelling.py": "refuses these fields in an extra body",
+    "client/spelling.py": "the maker of bodies, by its template; refuses these fields in an extra body",
     "client/facts/tokens.py": "asks how a prompt is cut into tokens, which brings no reply",
-    "client/protocol/leftovers.py": "looks for where a body's prompt begins",
+    "client/protocol/http1.py": "looks for where a body's prompt begins",
     "generation/settings.py": "the name of a prompt in an identity; a price",
     "verbs/again.py": "the name of a prompt, as an option",
     "verbs/probe/protocol.py": "a body that is no JSON, on purpose",

@@ -11,10 +11,8 @@ from typing import Any
 
 import httpx
 
-from harness.client.address.endpoint import Endpoint
-from harness.client.address.proxies import proxy_for
-from harness.client.address.redact import host_and_port, secrets_of, shown_safely
-from harness.client.address.trust import trusting
+from harness.client.address.endpoint import Endpoint, host_and_port, secrets_of, shown_safely
+from harness.client.address.routes import proxy_for, trusting
 from harness.client.protocol.http1 import request_head
 from harness.core import http_get
 from harness.core.errors import ServerError

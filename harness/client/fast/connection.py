@@ -29,15 +29,20 @@ from typing import Any, Protocol
 
 import msgspec
 
-from harness.client.fast.batches import BATCH_BYTES, BatchReader
-from harness.client.fast.connecting import Peer
+from harness.client.fast.batches import BATCH_BYTES, BatchReader, Templates
+from harness.client.fast.connecting import SO_TIMESTAMPNS, ClockOffset, Peer, stamp_now
 from harness.client.fast.event_loop import StreamLoop
-from harness.client.fast.stamps import SO_TIMESTAMPNS, ClockOffset, stamp_now
 from harness.client.interface import ERROR_BODY_S, Deadlines
-from harness.client.protocol.event_templates import Templates
 from harness.client.protocol.failures import failed_status
-from harness.client.protocol.http1 import BadResponse, begins_chunked_body
-from harness.client.protocol.leftovers import REQUEST_TIMEOUT_HEAD, Leftovers, Mark, ended_exactly, prompt_of
+from harness.client.protocol.http1 import (
+    REQUEST_TIMEOUT_HEAD,
+    BadResponse,
+    Leftovers,
+    Mark,
+    begins_chunked_body,
+    ended_exactly,
+    prompt_of,
+)
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar

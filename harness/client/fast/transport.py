@@ -16,15 +16,12 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
 
-from harness.client.address.endpoint import Endpoint
-from harness.client.address.redact import host_and_port, secrets_of, shown_safely
-from harness.client.fast.connecting import Connector, Peer
+from harness.client.address.endpoint import Endpoint, host_and_port, secrets_of, shown_safely
+from harness.client.fast.batches import Templates
+from harness.client.fast.connecting import ClockOffset, Connector, Peer
 from harness.client.fast.connection import Connection
-from harness.client.fast.stamps import ClockOffset
 from harness.client.interface import Arriving, Deadlines, request_headers
-from harness.client.protocol.event_templates import Templates
-from harness.client.protocol.http1 import request_head
-from harness.client.protocol.leftovers import Leftovers
+from harness.client.protocol.http1 import Leftovers, request_head
 from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser

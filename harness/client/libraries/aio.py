@@ -28,15 +28,19 @@ from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 
-from harness.client.address.endpoint import Endpoint
-from harness.client.address.proxies import proxy_for
-from harness.client.address.redact import host_and_port, secrets_of, shown_safely
-from harness.client.address.trust import trusting
+from harness.client.address.endpoint import Endpoint, host_and_port, secrets_of, shown_safely
+from harness.client.address.routes import proxy_for, trusting
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, request_headers
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
-from harness.client.protocol.http1 import MAX_INTERIM_HEADS
-from harness.client.protocol.leftovers import REQUEST_TIMEOUT_HEAD, Leftovers, Mark, ended_exactly, prompt_of
+from harness.client.protocol.http1 import (
+    MAX_INTERIM_HEADS,
+    REQUEST_TIMEOUT_HEAD,
+    Leftovers,
+    Mark,
+    ended_exactly,
+    prompt_of,
+)
 from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser

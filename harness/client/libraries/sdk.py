@@ -19,10 +19,8 @@ from typing import Any
 
 import openai
 
-from harness.client.address.endpoint import Endpoint
-from harness.client.address.proxies import proxy_for
-from harness.client.address.redact import host_and_port, secrets_of
-from harness.client.address.trust import trusting
+from harness.client.address.endpoint import Endpoint, host_and_port, secrets_of
+from harness.client.address.routes import proxy_for, trusting
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status

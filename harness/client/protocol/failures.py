@@ -18,7 +18,7 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
 
-from harness.client.address.redact import shown_safely
+from harness.client.address.endpoint import shown_safely
 from harness.client.protocol.reply import FailureKind, RequestFailed
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from harness.client.address.redact import without_repeats
+from harness.client.address.endpoint import without_repeats
 from harness.core.records import Timing, Usage
 from harness.core.secret import HIDDEN, Secret
 

@@ -13,7 +13,7 @@ The way of a byte, and what is held of it meanwhile (each a buffer of known size
 
 Lines are a closed list: blank, comment, `data`, `event`, `id`, `retry`, `error`. Before the finish reason any other
 line fails the reply, since it may hold a part of the answer (an event behind a byte order mark, say); after it, it is
-noted. `client.fast.batches` is the fast way round for runs of plain token events (`event_templates`); what it does not
+noted. `client.fast.batches` is the fast way round for runs of plain token events; what it does not
 know for certain comes here, and both give the same reply.
 
 Long: one state machine reads every form that a body takes.
@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.client.address.redact import repeats, shown_safely, tail_redacted
+from harness.client.address.endpoint import repeats, shown_safely, tail_redacted
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.event_fields import BadEvent
 from harness.client.protocol.failures import failed_event

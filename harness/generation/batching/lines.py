@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.client.address.redact import shown_safely
+from harness.client.address.endpoint import shown_safely
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser

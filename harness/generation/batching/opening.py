@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from functools import partial
 
-from harness.client.address.redact import secrets_of
+from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
 from harness.core.inert import visible
 from harness.core.wording import Sentence

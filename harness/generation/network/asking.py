@@ -11,8 +11,8 @@ import msgspec
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Arriving, Transport
-from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.spelling import RequestTemplate
 from harness.core.codec import digest
 from harness.core.errors import ServerError
 from harness.core.records import Sample, Seam

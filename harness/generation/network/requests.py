@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 
 from harness.client.fast.event_loop import current_lag
-from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply
+from harness.client.spelling import RequestTemplate
 from harness.core.codec import sample_seed
 from harness.core.records import Question, Sample, Seam
 from harness.generation.dispatch.actions import Ask

@@ -17,8 +17,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
-from harness.client.fast.event_loop import current_lag
-from harness.client.fast.lag import Lag
+from harness.client.fast.event_loop import Lag, current_lag
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher

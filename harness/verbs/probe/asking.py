@@ -17,8 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from harness.client.address.endpoint import Endpoint
-from harness.client.address.redact import secrets_of, shown_safely
+from harness.client.address.endpoint import Endpoint, secrets_of, shown_safely
 from harness.client.asker import Asker
 from harness.client.chooser import open_transport
 from harness.client.facts import page

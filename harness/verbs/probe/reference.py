@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from harness.client.asker import Asker
-from harness.client.protocol.payload import RequestTemplate
+from harness.client.spelling import RequestTemplate
 from harness.core import codec
 from harness.core.choices import Api
 from harness.core.codec import digest
