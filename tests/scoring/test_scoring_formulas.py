@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
-from harness.scoring.estimators import VoteGroup, maj_at_k, pass_at_k
+from harness.scoring.estimators import (
+    MAX_EXACT_VOTES,
+    VoteGroup,
+    is_estimated,
+    maj_at_k,
+    maj_jackknife,
+    pass_at_k,
+    pass_jackknife,
+    quantile,
+)
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import question_error, sampling_error
 from tests.scoring.graded import grade, question
@@ -117,6 +126,58 @@ def test_a_k_too_large_to_sum_is_estimated_close_to_the_truth_and_repeatably() -
 def test_an_estimated_draw_without_any_vote_counts_nothing() -> None:
     """One right answer among 999 that say nothing: it wins exactly when it is drawn."""
     assert maj_at_k([VoteGroup(1, 1)], 999, 500) == pytest.approx(0.5, abs=0.04)
+
+
+def test_an_estimated_tie_shares_the_win() -> None:
+    """Each sample says something else: all that are drawn tie, and half of all are right."""
+    groups = [VoteGroup(1, i % 2) for i in range(300)]
+    assert maj_at_k(groups, 0, 200) == pytest.approx(0.5, abs=0.04)
+
+
+def test_a_sum_is_exact_up_to_128_votes_and_at_all_samples() -> None:
+    assert [is_estimated(200, k) for k in (1, 127, 128, 129, 199, 200)] == [False] * 3 + [True] * 2 + [False]
+    assert MAX_EXACT_VOTES == 128
+    assert maj_at_k([VoteGroup(5000, 5000), VoteGroup(5000, 0)], 3, 128) == pytest.approx(0.5, abs=1e-9)
+
+
+def jackknife(estimates: list[float]) -> float:
+    """(n − 1)/n · Σ (estimate without sample i − their mean)²."""
+    mean = sum(estimates) / len(estimates)
+    return (len(estimates) - 1) / len(estimates) * sum((estimate - mean) ** 2 for estimate in estimates)
+
+
+@given(group_lists, st.integers(0, 2), st.data())
+def test_the_jackknife_of_a_majority_leaves_each_sample_out_once(
+    groups: list[VoteGroup], silent: int, data: st.DataObject
+) -> None:
+    n = sum(group.size for group in groups) + silent
+    if n < 2:
+        return
+    k = data.draw(st.integers(1, n - 1))
+    estimates = [maj_at_k(groups, silent - 1, k)] * silent
+    for place, group in enumerate(groups):
+        for member in range(group.size):
+            smaller = VoteGroup(group.size - 1, group.correct - (member < group.correct))
+            rest = [*groups[:place], *([smaller] if smaller.size else []), *groups[place + 1 :]]
+            estimates.append(maj_at_k(rest, silent, k))
+    assert maj_jackknife(groups, silent, k) == pytest.approx(jackknife(estimates), abs=1e-12)
+
+
+@given(st.integers(2, 30), st.data())
+def test_the_jackknife_of_a_pass_leaves_each_sample_out_once(n: int, data: st.DataObject) -> None:
+    c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n - 1))
+    estimates = [pass_at_k(n - 1, max(0, c - 1), k)] * c + [pass_at_k(n - 1, min(c, n - 1), k)] * (n - c)
+    assert pass_jackknife(n, c, k) == pytest.approx(jackknife(estimates), abs=1e-12)
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=30), st.integers(0, 8))
+def test_a_quantile_is_the_smallest_value_that_enough_of_them_do_not_exceed(values: list[int], eighths: int) -> None:
+    enough = [value for value in values if 8 * sum(other <= value for other in values) >= eighths * len(values)]
+    assert quantile(values, eighths / 8) == min(enough)
+
+
+def test_no_value_has_no_quantile() -> None:
+    assert quantile([], 0.5) is None
 
 
 def counted(*pairs: tuple[int, int]) -> list[QuestionTally]:

@@ -28,6 +28,8 @@ def test_a_column_gives_back_what_was_stated(values: list[float | None]) -> None
     column = Column()
     for row, value in enumerate(values):
         column.put(row, value)
+        if row % 3 == 0:  # what was read stays, and is there once
+            column.of(np.array([row], dtype=np.int64))
     rows = np.array([*range(len(values))][::-1] * 2, dtype=np.int64)
     found = column.of(rows)
     assert [None if math.isnan(one) else one for one in found] == [values[row] for row in rows]

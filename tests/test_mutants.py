@@ -1,0 +1,97 @@
+"""The runner of mutants: every operator changes what it says, and its table of rooms is true."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.mutants import cases, rooms
+from tools.mutants.operators import mutants
+from tools.tests_of import CHECKOUT
+
+
+def changes(source: str) -> set[tuple[str, str, str]]:
+    return {(mutant.operator, mutant.before, mutant.after) for mutant in mutants(ast.parse(source))}
+
+
+@pytest.mark.parametrize(
+    ("source", "operator", "before", "after"),
+    [
+        ("a < b", "compare", "a < b", "a <= b"),
+        ("a in b", "compare", "a in b", "a not in b"),
+        ("a and b", "boolean", "a and b", "a or b"),
+        ("not a", "boolean", "not a", "a"),
+        ("a + b", "arithmetic", "a + b", "a - b"),
+        ("x = 7", "constant", "7", "6"),
+        ("x = 0.5", "constant", "0.5", "0.25"),
+        ("x = True", "constant", "True", "False"),
+        ("x = [a for a in b if a]", "condition", "for a in b if a", "for a in b if not a"),
+        ("def f(): return a", "return", "return a", "return"),
+        ("f(a)", "drop", "f(a)", "pass"),
+        ("a.b = c", "drop", "a.b = c", "pass"),
+        ("f(a, b)", "arguments", "f(a, b)", "f(b, a)"),
+        ("while a: break", "jump", "break", "continue"),
+        ("a[b:c]", "slice", "b:c", "b + 1:c"),
+        ("a[b:]", "slice", "b:", "b:-1"),
+        ("min(a)", "extreme", "min(a)", "max(a)"),
+        ("def f(a=3): pass", "constant", "3", "4"),
+    ],
+)
+def test_an_operator_makes_its_change(source: str, operator: str, before: str, after: str) -> None:
+    assert (operator, before, after) in {(name, *map(str.strip, texts)) for name, *texts in changes(source)}
+
+
+@pytest.mark.parametrize(
+    "source", ["assert a < b", '"text"', "x: Literal[1]", "if TYPE_CHECKING: a()", "x = 'a' + 'b'", "__all__ = [1]"]
+)
+def test_what_no_test_should_see_is_left_alone(source: str) -> None:
+    assert changes(source) == set()
+
+
+def test_each_mutant_of_a_module_compiles_to_other_code_and_has_a_name_of_its_own() -> None:
+    module = cases.cases_of("harness.runs.index")
+    path = Path(module[0].file)
+    right = compile(path.read_text("utf-8"), str(path), "exec")
+    assert len({case.name for case in module}) == len(module) > 50
+    assert [case.name for case in module if case.code() == right] == []
+
+
+def test_the_table_of_rooms_names_what_is_there() -> None:
+    for room in rooms.ROOMS:
+        assert rooms.modules_of(room)
+        assert rooms.tests_of_room(room)
+
+
+def test_a_module_that_is_gone_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(rooms.ROOMS, "index", rooms.Room("runs.no_such_module", "runs"))
+    with pytest.raises(rooms.MissingPart, match=r"room index: no module harness\.runs\.no_such_module"):
+        rooms.modules_of("index")
+
+
+def test_a_module_that_moved_is_found_by_its_last_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(rooms.ROOMS, "index", rooms.Room("core.journal", "runs"))
+    assert rooms.modules_of("index") == ["harness.runs.journal"]
+
+
+def test_an_explained_mutant_still_exists_and_has_a_reason() -> None:
+    names = {case.name for room in rooms.ROOMS for module in rooms.modules_of(room) for case in cases.cases_of(module)}
+    reasons = cases.explained()
+    assert sorted(reasons.keys() - names) == [], "the code has changed: look at the mutant again"
+    assert [name for name, reason in reasons.items() if len(reason) < 15] == []
+
+
+@pytest.mark.slow
+def test_a_room_is_tried_and_its_row_is_printed(tmp_path: Path) -> None:
+    """In the functions that exist, and, for the pattern of a name, in a process that imports the module anew."""
+    command = [sys.executable, "-m", "tools.mutants", "index", "--jobs", "1", "--only", "compare", "--mutants", "1000"]
+    environment = {"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
+    assert "| index | " in done.stdout, done.stderr
+    assert (tmp_path / "harness-mutants" / "index.json").is_file()
+    again = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
+    assert again.stderr == ""
+    assert again.stdout.splitlines()[:-1] == done.stdout.splitlines()[:-1]

@@ -1,0 +1,331 @@
+"""Try mutants of a room on the tests that belong to it: `make mutants ROOM=journal` (docs/testing.md)."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import os
+import sys
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tools.mutants import cases, planting, rooms, session
+from tools.mutants.cases import Case
+from tools.mutants.children import Ended, Job, Message, Say, ended
+from tools.mutants.results import KILLED, LATE, SURVIVED, Remembered, Result, hash_of
+from tools.mutants.session import Measured
+from tools.tests_of import CHECKOUT, modules
+
+MAX_TEST_SECONDS = 20.0
+"""A test that takes longer judges no mutant: it would cost minutes for each survivor."""
+
+_GRACE_SECONDS = 10.0
+_SLOWNESS = 8.0
+"""A test is late after this many times its seconds, and the grace."""
+
+_COLLECTION_SECONDS = 120.0
+_MEASURING_SECONDS = 400.0
+
+
+@dataclass
+class Trial:
+    """The mutants of one room that are still to be tried, and what is known of the room's tests."""
+
+    room: str
+    n_at_once: int
+    wide: bool
+    remembered: Remembered
+    files: list[str]
+    tests: list[str]
+    measured: dict[str, Measured] = field(default_factory=dict)
+    kills: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    imported: dict[str, set[int]] = field(default_factory=dict)
+
+    def tests_for(self, case: Case) -> list[str]:
+        """Names of the tests that run the mutant's lines, the likeliest to kill it first."""
+        lines = range(case.first, case.last + 1)
+        file = str(case.file)
+        names = [
+            name
+            for name, test in self.measured.items()
+            if test.passed
+            and test.seconds <= MAX_TEST_SECONDS
+            and (self.wide or test.starts or _runs(test.lines.get(file, ()), lines if case.runs_late else None))
+        ]
+        scope, module = self.kills[case.name.rpartition(": ")[0]], self.kills[case.module]
+        return sorted(
+            names, key=lambda name: (-scope[name], -module[name] / (1 + len(module)), self.measured[name].seconds)
+        )
+
+    def seconds_of(self, message: Message) -> float:
+        """How long a child may take for the test that it has just begun."""
+        test = self.measured.get(message.get("test", ""))
+        return _COLLECTION_SECONDS if test is None else _GRACE_SECONDS + _SLOWNESS * test.seconds
+
+    def judge(self, case: Case, end: Ended) -> Result:
+        """What became of the mutant, which is remembered."""
+        last: Message = {}
+        for message in end.messages:
+            last |= message
+        status = LATE if end.late else SURVIVED if "survived" in last else KILLED
+        test = str(last.get("test", "")) if status != SURVIVED else ""
+        tests_hash = hash_of([test.partition("::")[0]]) if "::" in test else hash_of(self.tests)
+        result = Result(status, test, end.seconds, len(self.tests_for(case)), hash_of([case.file]), tests_hash)
+        self.note(case, result)
+        return result
+
+    def note(self, case: Case, result: Result) -> None:
+        self.remembered.results[case.name] = result
+        if "::" in result.test:
+            self.kills[case.name.rpartition(": ")[0]][result.test] += 1
+            self.kills[case.module][result.test] += 1
+
+    def known(self, case: Case) -> Result | None:
+        """What was found before, where nothing that it depends on has changed."""
+        result = self.remembered.results.get(case.name)
+        if result is None or result.module_hash != hash_of([case.file]):
+            return None
+        file = result.test.partition("::")[0]
+        if result.status != SURVIVED and "::" in result.test and not (CHECKOUT / file).is_file():
+            return None
+        judges = [file] if "::" in result.test else self.tests
+        return result if result.tests_hash == hash_of(judges) else None
+
+
+def main() -> int:
+    """Exit code 1 where a mutant survives that is not explained."""
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
+    parser.add_argument("room", choices=[*rooms.ROOMS, "all"])
+    parser.add_argument("--mutants", type=int, default=200, help="how many are drawn in a room")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time")
+    parser.add_argument("--fresh", action="store_true", help="forget former results")
+    parser.add_argument(
+        "--wide", action="store_true", help="try each mutant on all tests, not on those that run its lines"
+    )
+    parser.add_argument("--only", default="", help="only mutants with this text in their names")
+    arguments = parser.parse_args()
+    names = [*rooms.ROOMS] if arguments.room == "all" else [arguments.room]
+    try:
+        return max(_room(name, arguments) for name in names)
+    except rooms.MissingPart as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+
+
+def _runs(lines: Collection[int], of: range | None) -> bool:
+    """Whether one of the lines is run; of: None for any line of the file."""
+    return bool(lines) if of is None else any(line in of for line in lines)
+
+
+def _room(room: str, arguments: argparse.Namespace) -> int:
+    """Try the room's mutants and print its row; 1 where one survives unexplained."""
+    started = time.monotonic()
+    names, tests = rooms.modules_of(room), rooms.tests_of_room(room)
+    reasons = cases.explained()
+    chosen = [case for case in cases.drawn(names, arguments.mutants, arguments.seed) if arguments.only in case.name]
+    remembered = Remembered.of(room, fresh=arguments.fresh)
+    files = [str(modules()[name]) for name in names]
+    trial = Trial(room, arguments.jobs, arguments.wide, remembered, files, tests)
+    pending = []
+    for case in chosen:
+        result = trial.known(case)
+        if result is not None and not (arguments.wide and result.status == SURVIVED):
+            trial.note(case, result)
+        elif case.name not in reasons:
+            pending.append(case)
+    if pending:
+        _try(trial, pending)
+    for case in chosen:
+        result = remembered.results.get(case.name)
+        if case.name not in reasons and result is not None and result.status == SURVIVED:
+            line = f"{case.file.relative_to(CHECKOUT)}:{case.first}"
+            sys.stdout.write(f"survived, {result.n_tests} tests: {line}\n    {case.name}\n")
+    return _row(trial, chosen, reasons, time.monotonic() - started)
+
+
+def _row(trial: Trial, chosen: list[Case], reasons: dict[str, str], seconds: float) -> int:
+    statuses = Counter(
+        "explained" if case.name in reasons else trial.remembered.results[case.name].status for case in chosen
+    )
+    n_killed, n_unexplained = statuses[KILLED] + statuses[LATE], statuses[SURVIVED]
+    share = n_killed / max(1, n_killed + n_unexplained)
+    tried = sum(trial.remembered.results[case.name].seconds for case in chosen if case.name in trial.remembered.results)
+    sys.stdout.write(
+        f"| {trial.room} | {len(chosen)} | {n_killed} | {statuses['explained']} | {n_unexplained} "
+        f"| {100 * share:.1f} % | {tried:.0f} |\n"
+        f"  {statuses[LATE]} of the killed by being late; this call took {seconds:.0f} s\n"
+    )
+    return 1 if n_unexplained else 0
+
+
+def _try(trial: Trial, pending: list[Case]) -> None:
+    """First in functions that exist, then, where that may say nothing, in a process that imports everything anew."""
+    late = {case.name: case for case in pending}
+    heard = next(ended(iter([Job("collect", functools.partial(_in_session, trial, pending), lambda _: 3600.0)]), 1))
+    again: list[Case] = []
+    for message in heard.messages:
+        if "measured" in message:
+            trial.remembered.measured[message["measured"]] = (
+                message["hash"],
+                {name: Measured(**test) for name, test in message["tests"].items()},
+            )
+        elif "others" in message:
+            _import_all(message["others"])
+        elif "anew" in message:
+            again.append(late[message["anew"]])
+        elif "result" in message:
+            trial.note(late[message["result"]], Result(**message["as"]))
+        elif "crash" in message:
+            raise SystemExit(f"room {trial.room}: the tests could not be collected or measured: {message['crash']}")
+    for file in trial.tests:
+        trial.measured |= trial.remembered.measured[file][1]
+    trial.remembered.save()
+    jobs = (Job(case.name, functools.partial(_try_anew, trial, case), trial.seconds_of) for case in again)
+    for number, end in enumerate(ended(jobs, trial.n_at_once)):
+        result = trial.judge(late[end.key], end)
+        _tell(trial, f"anew {number + 1} of {len(again)}", end.key, result)
+        trial.remembered.save()
+
+
+def _tell(trial: Trial, number: str, name: str, result: Result) -> None:
+    sys.stderr.write(f"{trial.room} {number}: {result.status} {result.seconds:.1f} s  {name}\n")
+    sys.stderr.flush()
+
+
+def _import_all(packages: Sequence[str]) -> None:
+    """So that the children need not."""
+    for package in packages:
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                importlib.import_module(package)
+            except Exception:  # noqa: BLE001, S112 - it is only for speed
+                continue
+
+
+def _try_anew(trial: Trial, case: Case, say: Say) -> None:
+
+    def prepare() -> None:
+        planting.plant(case.module, case.source())
+        _carry(case)
+
+    session.anew(trial.tests_for(case), prepare, say)
+
+
+def _carry(case: Case) -> None:
+    """Processes that the tests start get the mutant, too."""
+    folder = Path(os.environ["TMPDIR"]) / "mutant"
+    folder.mkdir()
+    planting.carry(case.module, case.source(), folder)
+
+
+def _in_session(trial: Trial, pending: list[Case], say: Say) -> None:
+    """In a child: collect the tests, measure those that changed, try the mutants; say what each step found."""
+    tracer = session.Tracer(trial.files)
+    problems: list[BaseException] = []
+
+    def work(items: dict[str, pytest.Item]) -> None:
+        trial.imported = tracer.stop()
+        try:
+            _measure(trial, items, say)
+            say({"others": session.others_modules(CHECKOUT)})
+            _try_in_place(trial, items, pending, say)
+        except BaseException as error:
+            problems.append(error)
+            raise
+
+    tracer.start()
+    code = session.collect(trial.tests, work)
+    if problems:
+        raise problems[0]
+    if code:
+        raise RuntimeError(f"pytest ended with exit code {code}")
+
+
+def _measure(trial: Trial, items: dict[str, pytest.Item], say: Say) -> None:
+    """What each test does: remembered, or measured now for the test files that changed."""
+    product = hash_of(trial.files)
+    stale: dict[str, str] = {}
+    for file in trial.tests:
+        hash_ = hash_of([file]) + product
+        former, tests = trial.remembered.measured.get(file, ("", {}))
+        if former != hash_ or not all(test.passed for test in tests.values()):
+            stale[file] = hash_
+    chosen = {name: item for name, item in items.items() if name.partition("::")[0] in stale}
+    if chosen:
+        act = functools.partial(session.measure, chosen, trial.files)
+        heard = next(ended(iter([Job("measure", act, lambda _: _MEASURING_SECONDS)]), 1))
+        measured: defaultdict[str, dict[str, Measured]] = defaultdict(dict)
+        for message in heard.messages:
+            if "crash" in message or heard.late:
+                raise RuntimeError(f"a test could not be measured: {heard.messages[-2:]}")
+            if "measured" in message:
+                name = message.pop("measured")
+                measured[name.partition("::")[0]][name] = Measured(**message)
+        for file, hash_ in stale.items():
+            trial.remembered.measured[file] = hash_, measured[file]
+    for file in trial.tests:
+        hash_, of_file = trial.remembered.measured[file]
+        trial.measured |= of_file
+        say({"measured": file, "hash": hash_, "tests": {name: vars(test) for name, test in of_file.items()}})
+    trial.remembered.save()
+    for name, test in trial.measured.items():
+        if not test.passed or test.seconds > MAX_TEST_SECONDS:
+            why = test.why.replace("\n", "\n    ") if test.why else f"it takes {test.seconds:.0f} s"
+            sys.stderr.write(f"judges nothing: {name}: {why}\n")
+
+
+def _try_in_place(trial: Trial, items: dict[str, pytest.Item], pending: list[Case], say: Say) -> None:
+    functions = session.live_functions(trial.files)
+    here = [case for case in pending if case.runs_late]
+    for case in pending:
+        if not case.runs_late:
+            say({"anew": case.name})
+    by_name = {case.name: case for case in here}
+    jobs = _jobs(trial, items, here, functions)
+    for number, end in enumerate(ended(jobs, trial.n_at_once)):
+        case = by_name[end.key]
+        result = trial.judge(case, end)
+        lines = range(case.first, case.last + 1)
+        at_import = not trial.imported.get(str(case.file), set()).isdisjoint(lines)
+        if any("unfit" in message for message in end.messages) or (result.status == SURVIVED and at_import):
+            say({"anew": case.name})
+        else:
+            say({"result": case.name, "as": vars(result)})
+            trial.remembered.save()
+        _tell(trial, f"{number + 1} of {len(here)}", case.name, result)
+
+
+def _jobs(trial: Trial, items: dict[str, pytest.Item], here: list[Case], functions: session.Functions) -> Iterator[Job]:
+    for case in here:
+        yield Job(case.name, _in_place(trial, items, case, functions), trial.seconds_of)
+
+
+def _in_place(
+    trial: Trial, items: dict[str, pytest.Item], case: Case, functions: session.Functions
+) -> Callable[[Say], None]:
+    def act(say: Say) -> None:
+        try:
+            n_changed = session.put_into(functions, case.code())
+        except ValueError:
+            n_changed = 0
+        if not n_changed:
+            say({"unfit": True})
+            return
+        tests = trial.tests_for(case)
+        if any(trial.measured[name].starts for name in tests):
+            _carry(case)
+        session.run([items[name] for name in tests if name in items], say)
+
+    return act
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,139 @@
+"""The rooms that mutants are made of: their modules, and the test files that must find them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tools import tests_of
+
+
+class Room(NamedTuple):
+    """modules: dotted names below `harness`; the last name alone is enough where a module has moved. tests: files and
+    folders below `tests`."""
+
+    modules: str
+    tests: str
+
+
+ROOMS = {
+    "journal": Room(
+        "runs.journal runs.line_file runs.jsonl",
+        "runs/test_runs_journal.py runs/test_runs_journal_faults.py runs/test_runs_line_file.py"
+        " runs/test_runs_copied.py runs/test_runs_state.py runs/test_runs_strangers.py",
+    ),
+    "index": Room("runs.index", "runs/test_runs_journal.py runs/test_runs_state.py runs/test_runs_copied.py"),
+    "survey": Room(
+        "runs.survey runs.keys",
+        "runs/test_runs_journal.py runs/test_runs_keys.py runs/test_runs_merging.py runs/test_runs_state.py"
+        " runs/test_runs_strangers.py",
+    ),
+    "lock": Room("runs.lock", "runs/test_runs_lock.py"),
+    "merge": Room(
+        "runs.merging runs.parts", "runs/test_runs_merging.py runs/test_runs_opening.py scoring/test_scoring_merged.py"
+    ),
+    "inflight": Room(
+        "runs.inflight", "runs/test_runs_inflight.py runs/test_runs_line_file.py generation/test_salvage.py"
+    ),
+    "record": Room("runs.record runs.sample_reader", "runs/test_runs_record.py runs/test_runs_journal.py"),
+    "reply": Room(
+        "client.protocol.sse client.protocol.completion client.protocol.event_templates client.protocol.event_fields"
+        " client.protocol.plain_event client.protocol.usage client.protocol.written client.protocol.leftovers"
+        " client.protocol.memory client.protocol.reply",
+        "client/test_events.py client/test_template.py client/test_believed.py client/test_written.py"
+        " client/test_leftovers.py client/test_returns.py client/test_arriving.py",
+    ),
+    "http1": Room("client.protocol.http1", "client/test_http1.py client/test_believed.py"),
+    "dispatcher": Room(
+        "generation.dispatch.dispatcher generation.dispatch.schedule generation.dispatch.lanes"
+        " generation.dispatch.arrivals generation.dispatch.budget generation.dispatch.canary"
+        " generation.dispatch.continuations generation.dispatch.counts generation.dispatch.quota"
+        " generation.dispatch.ending generation.dispatch.causes",
+        "simulation generation/test_dispatcher.py generation/test_schedule.py generation/test_budget.py"
+        " generation/test_pace.py generation/test_rate.py generation/test_retry.py generation/test_elsewhere.py",
+    ),
+    "retries": Room(
+        "generation.dispatch.retry",
+        "generation/test_retry.py generation/test_elsewhere.py generation/test_dispatcher.py simulation",
+    ),
+    "pace": Room(
+        "generation.dispatch.too_many_requests",
+        "generation/test_pace.py generation/test_rate.py generation/test_dispatcher.py simulation",
+    ),
+    "body": Room(
+        "client.protocol.payload client.asker presets.sampling",
+        "client/test_payload.py presets/test_sampling_fields.py system/test_one_asker.py client/test_providers.py",
+    ),
+    "spelling": Room(
+        "client.spelling", "client/test_payload.py generation/test_manifest_fields.py generation/test_identity.py"
+    ),
+    "secrets": Room(
+        "core.secret client.address.redact core.hidden",
+        "core/test_core_secret.py core/test_core_hidden.py client/test_failures.py system/test_keys_in_good_replies.py"
+        " system/test_secrets_in_objects.py",
+    ),
+    "estimators": Room(
+        "scoring.estimators scoring.observed",
+        "scoring/test_scoring_formulas.py scoring/test_scoring_intervals.py scoring/test_scoring_observed.py"
+        " scoring/test_scoring_anomalies.py scoring/test_scoring_speed.py scoring/test_scoring_tokens.py",
+    ),
+    "intervals": Room(
+        "scoring.intervals scoring.uncertainty scoring.resampling scoring.distributions",
+        "scoring/test_scoring_intervals.py scoring/test_scoring_resampling.py scoring/test_scoring_simulation.py"
+        " scoring/test_scoring_formulas.py",
+    ),
+    "comparison": Room(
+        "scoring.comparison scoring.differences scoring.moves",
+        "scoring/test_scoring_comparison.py scoring/test_scoring_moves.py verbs/test_comparing.py",
+    ),
+    "race": Room("scoring.race", "scoring/test_scoring_race.py"),
+    "extraction": Room(
+        "grading.find.extract grading.find.choice grading.find.reasoning grading.find.several grading.find.stated"
+        " grading.find.refusals answers.boxed",
+        "grading/test_grading_extraction.py grading/test_grading_choices.py grading/test_grading_pairs.py"
+        " grading/test_grading_one_verdict.py",
+    ),
+    "answers": Room(
+        "grading.compare.equivalence grading.compare.structures grading.compare.point grading.compare.realsets"
+        " grading.compare.radicals grading.compare.scalars grading.compare.exact grading.compare.modular"
+        " grading.compare.equations grading.compare.numeric grading.compare.rounding grading.compare.ratios"
+        " grading.compare.identities grading.compare.symbolic",
+        "grading/test_grading_pairs.py grading/test_grading_near_misses.py grading/test_grading_small_differences.py"
+        " grading/test_grading_properties.py grading/test_grading_generated_twins.py",
+    ),
+    "viewer": Room("viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_viewer_app.py"),
+}
+
+
+class MissingPart(Exception):
+    """A module or a test file of the table is not there."""
+
+
+def modules_of(name: str) -> list[str]:
+    """Dotted names of the room's modules; where one has moved, the only module of its last name."""
+    return [_module(name, short) for short in ROOMS[name].modules.split()]
+
+
+def _module(room: str, short: str) -> str:
+    modules = tests_of.modules()
+    if f"harness.{short}" in modules:
+        return f"harness.{short}"
+    last = short.rpartition(".")[2]
+    same = [module for module in modules if module.rpartition(".")[2] == last]
+    if len(same) == 1:
+        return same[0]
+    raise MissingPart(
+        f"room {room}: no module harness.{short}, and {len(same)} modules are called {last}. "
+        "Mend ROOMS in tools/mutants/rooms.py"
+    )
+
+
+def tests_of_room(name: str) -> list[str]:
+    """Paths of the room's test files, relative to the checkout."""
+    files: list[str] = []
+    for part in ROOMS[name].tests.split():
+        path = tests_of.CHECKOUT / "tests" / part
+        matches = sorted(path.glob("test_*.py")) if path.is_dir() else [path]
+        if not matches or not matches[0].is_file():
+            raise MissingPart(f"room {name}: no test file tests/{part}. Mend ROOMS in tools/mutants/rooms.py")
+        files += [str(match.relative_to(tests_of.CHECKOUT)) for match in matches]
+    return files

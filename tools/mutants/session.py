@@ -1,0 +1,260 @@
+"""A pytest session that collects a room's tests once, and runs chosen ones of them in forked children.
+
+    collect                       traced: which lines of the room run while modules are imported
+    measure: each test            traced, in a child: the lines that it runs, its seconds, whether it starts processes
+    try: mutant × its tests       in a child: new code objects into the live functions, tests until the first failure
+
+A mutant in a function's body is put into the functions that already exist (`__code__`), so every module, class and
+fixture that holds one of them has the mutant, and nothing is imported again. `anew` is for the others.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+
+from tools.mutants.children import Say
+
+OPTIONS = (
+    *("-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=sys", "-m", "not server"),
+    *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
+)
+"""Each child runs the same tests in the same order, with no memory of former ones."""
+
+MAX_CALLS, SOME = 200, 16
+"""The lines of a function's first calls in a test are recorded, and those of every 16th call later."""
+
+_STARTS = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec"})
+
+
+@dataclass
+class Measured:
+    """What a test does where nothing is wrong. lines: file → lines of it. starts: it starts processes, whose lines
+    are not seen. passed: False for a test that cannot judge a mutant,
+    and why."""
+
+    seconds: float
+    lines: dict[str, list[int]]
+    starts: bool
+    passed: bool
+    why: str = ""
+
+
+@dataclass
+class _Session:
+    """The pytest plug-in: hands the collected tests to `work`, which runs instead of them."""
+
+    work: Callable[[dict[str, pytest.Item]], None]
+
+    def pytest_configure(self) -> None:
+        # No example of another session, no shrinking: the first failure is enough.
+        quick = settings(
+            settings.default, derandomize=True, database=None, phases=(Phase.explicit, Phase.generate), deadline=None
+        )
+        settings.register_profile("mutants", quick)
+        settings.load_profile("mutants")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("a test file cannot be imported")
+        self.work({item.nodeid: item for item in session.items})
+        return True
+
+
+def collect(files: Iterable[str], work: Callable[[dict[str, pytest.Item]], None]) -> int:
+    """Collect the test files, then do the work with the tests by their names. Returns pytest's exit code."""
+    return int(pytest.main([*OPTIONS, *files], plugins=[_Session(work)]))
+
+
+class _Watch:
+    """Tells of each failed test and counts nothing else."""
+
+    def __init__(self) -> None:
+        self.failed = False
+        self.why = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed = True
+            self.why = report.longreprtext[-600:]
+
+
+def run(items: Sequence[pytest.Item], say: Say) -> None:
+    """Run the tests in this order up to the first failure, and tell of each start and of the failure."""
+    watch = _Watch()
+    if items:
+        items[0].config.pluginmanager.register(watch)
+    for item, after in zip(items, [*items[1:], None], strict=True):
+        say({"test": item.nodeid})
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        if watch.failed:
+            say({"failed": item.nodeid})
+            return
+    say({"survived": True})
+
+
+class Tracer:
+    """Lines of the files that run, in every thread."""
+
+    def __init__(self, files: Iterable[str]) -> None:
+        self._files = frozenset(files)
+        self.lines: defaultdict[str, set[int]] = defaultdict(set)
+        self._n_calls: Counter[CodeType] = Counter()
+
+    def start(self) -> None:
+        threading.settrace(self._enter)
+        sys.settrace(self._enter)
+
+    def stop(self) -> dict[str, set[int]]:
+        """The lines since the start, or since the last stop."""
+        sys.settrace(None)
+        threading.settrace(None)
+        lines, self.lines = self.lines, defaultdict(set)
+        self._n_calls.clear()
+        return lines
+
+    def _enter(self, frame: FrameType, *_: object) -> Callable[..., Any] | None:
+        code = frame.f_code
+        file = code.co_filename
+        if file not in self._files:
+            return None
+        self._n_calls[code] += 1
+        if self._n_calls[code] > MAX_CALLS and self._n_calls[code] % SOME:
+            return None
+        add = self.lines[file].add
+        add(frame.f_lineno)
+
+        def step(frame: FrameType, *_: object) -> Callable[..., Any]:
+            add(frame.f_lineno)
+            return step
+
+        return step
+
+
+@dataclass
+class _Fixtures:
+    """Lines that a fixture of a wider scope runs when it is set up: every test that uses the fixture runs them."""
+
+    tracer: Tracer
+    lines: dict[str, dict[str, set[int]]] = field(default_factory=dict)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+        if fixturedef.scope == "function":
+            return (yield)
+        before = {file: set(lines) for file, lines in self.tracer.lines.items()}
+        self.tracer.lines.clear()
+        value = yield
+        self.lines[fixturedef.argname] = {file: set(lines) for file, lines in self.tracer.lines.items()}
+        for file, lines in before.items():
+            self.tracer.lines[file] |= lines
+        return value
+
+
+def measure(items: Mapping[str, pytest.Item], files: Sequence[str], say: Say) -> None:
+    """Run each test once, and tell what it does (`Measured`)."""
+    n_started = 0
+
+    def count(event: str, _: object) -> None:
+        nonlocal n_started
+        n_started += event in _STARTS
+
+    sys.addaudithook(count)
+    tracer = Tracer(files)
+    fixtures = _Fixtures(tracer)
+    for plugin in (fixtures, watch := _Watch()):
+        next(iter(items.values())).config.pluginmanager.register(plugin)
+    tests = list(items.values())
+    for item, after in zip(tests, [*tests[1:], None], strict=True):
+        say({"test": item.nodeid})
+        n_before, started, watch.failed = n_started, time.perf_counter(), False
+        tracer.start()
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        lines = tracer.stop()
+        for name in getattr(item, "fixturenames", ()):
+            for file, more in fixtures.lines.get(name, {}).items():
+                lines[file] |= more
+        say(
+            {
+                "measured": item.nodeid,
+                "seconds": time.perf_counter() - started,
+                "lines": {file: sorted(numbers) for file, numbers in lines.items()},
+                "starts": n_started > n_before,
+                "passed": not watch.failed,
+                "why": watch.why if watch.failed else "",
+            }
+        )
+
+
+Functions = Mapping[tuple[str, str, int], list[FunctionType]]
+
+
+def live_functions(files: Iterable[str]) -> Functions:
+    """(file, qualified name, first line) → the functions that exist now."""
+    wanted = frozenset(files)
+    functions: defaultdict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
+    for thing in gc.get_objects():
+        if isinstance(thing, FunctionType) and thing.__code__.co_filename in wanted:
+            functions[_key(thing.__code__)].append(thing)
+    return functions
+
+
+def put_into(functions: Functions, code: CodeType) -> int:
+    """Give the live functions the code that a module has now; returns how many changed.
+
+    Raises ValueError where a mutant took away the only use of a variable around the function.
+    """
+    n_changed = 0
+    for inner in _codes(code):
+        for function in functions.get(_key(inner), ()):
+            if function.__code__ != inner:
+                function.__code__ = inner
+                n_changed += 1
+    return n_changed
+
+
+def _key(code: CodeType) -> tuple[str, str, int]:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+def anew(tests: Sequence[str], prepare: Callable[[], None], say: Say) -> None:
+    """Import everything with a mutant in it, then run the tests in this order."""
+    prepare()
+    collected = False
+
+    def work(items: dict[str, pytest.Item]) -> None:
+        nonlocal collected
+        collected = True
+        run([items[test] for test in tests if test in items], say)
+
+    say({"test": "collection"})
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    collect(files, work)
+    if not collected:
+        say({"failed": "collection"})
+
+
+def others_modules(checkout: Path) -> list[str]:
+    """Packages that the tests have imported and that are not of this checkout: a fork may as well have them."""
+    own = {path.name for path in checkout.iterdir()}
+    names = {name.partition(".")[0] for name in sys.modules}
+    return sorted(names - own - sys.stdlib_module_names - {"__main__", "sitecustomize", *os.environ})
