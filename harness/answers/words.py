@@ -10,6 +10,12 @@ _WRAPPERS = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|operatorname|emph)\b\*?\s*"
 )
 _LAYOUT = re.compile(r"\\(?:[,;:! ]|q?quad\b|left\b|right\b|displaystyle\b|dfrac\b|tfrac\b)|[{}$~]|\\[()\[\]]")
+_COLOURED = re.compile(r"\\(?:text)?color\s*\{[A-Za-z]{1,20}\}")
+_LEAD = re.compile(
+    r"\A(?:(?:there (?:is|are)|it(?: is|s)|its)\s+(?=\w)|on\s+(?=(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
+    r"|in\s+(?=(?:january|february|march|april|may|june|july|august|september|october|november|december)\b))"
+)
+"""Words before an answer in words that add nothing: "there is no solution", "on Wednesday"."""
 _ARTICLES = re.compile(r"\b(?:the|an|a)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
 _SPACES = re.compile(r"\s+")
@@ -20,19 +26,37 @@ _SYNONYM_GROUPS = (
     ("no solution", "no solutions", "no real solution", "no real solutions", "none", "empty set", "the empty set",
      "无解", "无实数解", "no real roots", "there are no solutions", "no such", "∅", r"\emptyset", r"\varnothing"),
     ("does not exist", "dne", "doesnt exist", "undefined", "not exist", "不存在", "limit does not exist"),
-    ("infinity", "infinite", "infinitely many", r"\infty", r"+\infty", "∞", "无穷", "无穷大"),
+    ("infinity", "infinite", "infinitely many", "infinitely many solutions", "infinite solutions",
+     "infinite number of solutions", r"\infty", r"+\infty", "∞", "无穷", "无穷大"),
     ("yes", "是"), ("no", "否", "不是"), ("true", "正确", "对"), ("false", "错误", "错"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}
 
+_EXCLUSIVE = tuple(
+    frozenset(words.split())
+    for words in (
+        "yes no", "true false", "even odd neither", "increasing decreasing", "positive negative zero", "left right",
+        "convergent divergent", "converges diverges", "monday tuesday wednesday thursday friday saturday sunday",
+        "january february march april may june july august september october november december",
+        "red orange yellow green blue purple black white brown pink grey", "north south east west",
+        "rational irrational",
+    )
+)  # fmt: skip
+"""Groups of single words of which no two say the same."""
+
 
 def words_of(source: str) -> str:
     """`source` as plain words in lower case; a synonym (无解, DNE) becomes the first word of its group."""
-    text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", source)).casefold()
+    text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).casefold()
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
-    text = _ARTICLES.sub("", text)
+    text = _LEAD.sub("", _ARTICLES.sub("", text))
     return _SYNONYMS.get(text, text)
+
+
+def exclude(first: str, second: str) -> bool:
+    """Whether two different answers, as `words_of` returns them, exclude one another: "yes" and "no"."""
+    return any(first in group and second in group for group in _EXCLUSIVE)
 
 
 def unwrapped(source: str) -> str:
@@ -45,7 +69,7 @@ def is_words(source: str) -> bool:
 
     Such an answer is compared as words before the grammar is tried.
     """
-    text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", source)).strip()
+    text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).strip()
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 
 

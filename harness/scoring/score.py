@@ -104,10 +104,12 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     is covered, so the accuracy leans to what finished first; bounds hold in any case.
 
     Kinds of samples. n_truncated: cut by max_tokens. n_undecided: no rule could decide, or the grader ran out of time
-    or memory; they are wrong in the accuracy. verifier_errors: sentences about exceptions of the benchmark's own
-    verifier, whose samples are undecided. near_misses: wrong answers by how they miss. n_unextracted: the right answer
-    stood in the text but was not given as the answer. anomalies: samples whose text looks wrong. copies: samples with
-    the text of another one; where they are many, sampling_error is None and sampling intervals are at most.
+    or memory; they are wrong in the accuracy. undecided_share: their fraction of n_samples; undecided_bounds: the
+    accuracy if all of them were wrong (low, the accuracy itself) or right (high), None without any.
+    verifier_errors: sentences about exceptions of the benchmark's own verifier, whose samples are undecided.
+    near_misses: wrong answers by how they miss. n_unextracted: the right answer stood in the text but was not given as
+    the answer. anomalies: samples whose text looks wrong. copies: samples with the text of another one; where they are
+    many, sampling_error is None and sampling intervals are at most.
 
     Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right): k → value; with `_intervals`,
     k → intervals. maj_at_estimated: the k whose maj@k was drawn at random; the others are exact.
@@ -175,6 +177,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     graders: tuple[str, ...] = ()
     verifier_errors: tuple[str, ...] = ()
     near_misses: dict[NearMiss, int] = {}
+    undecided_share: float = 0.0
+    undecided_bounds: Bounds | None = None
     warnings: tuple[str, ...] = ()
     schema: int = SCHEMA_VERSION
 
@@ -240,6 +244,7 @@ def score_benchmark(
         n_imputed=spread.imputed if spread and spread.error is not None else 0,
         n_correct=sum(item.correct for item in covered),
         **_over_kinds(columns.kinds),
+        **_undecided_fields(present),
         breakdowns=_breakdowns(covered),
         endpoints=endpoints,
         speed=speed,
@@ -352,7 +357,7 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
             f"{score.n_missing} samples are missing"
         )
     sentences += score.verifier_errors
-    sentences += _undecided(kinds)
+    sentences += _undecided(score, kinds)
     sentences += [
         f"{count} wrong answers are near misses: {NEAR_MISSES[near]}" for near, count in score.near_misses.items()
     ]
@@ -368,13 +373,30 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     return sentences
 
 
-def _undecided(kinds: Mapping[GradeKind, int]) -> list[str]:
+def _undecided_fields(present: Sequence[QuestionTally]) -> dict[str, Any]:
+    """The fields of a score on undecided samples."""
+    undecided, n_samples = sum(item.undecided for item in present), sum(item.n for item in present)
+    if not undecided:
+        return {}
+    low = [item.correct / item.n for item in present]
+    high = [(item.correct + item.undecided) / item.n for item in present]
+    return {"undecided_share": undecided / n_samples, "undecided_bounds": Bounds(_mean(low), _mean(high))}
+
+
+def _undecided(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
     judged: Counter[bool] = Counter()  # True: the grader ran out of time or memory
     for kind, n in kinds.items():
         if kind.verdict == "undecided" and not kind.rule.startswith(RAISED):
             judged[kind.rule in EXHAUSTED] += n
     causes = ((judged[True], "the grader ran out of time or memory"), (judged[False], "no rule could decide"))
-    return [f"{count} samples are undecided ({cause}) and count as wrong" for count, cause in causes if count]
+    sentences = [f"{count} samples are undecided ({cause}) and count as wrong" for count, cause in causes if count]
+    if score.undecided_bounds is not None:
+        low, high = 100 * score.undecided_bounds.low, 100 * score.undecided_bounds.high
+        sentences.append(
+            f"{score.undecided_share:.1%} of the samples are undecided: the accuracy is {low:.1f} % if all of them are "
+            f"wrong, {high:.1f} % if all are right"
+        )
+    return sentences
 
 
 def _over_kinds(kinds: Mapping[GradeKind, int]) -> dict[str, Any]:

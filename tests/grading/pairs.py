@@ -765,7 +765,7 @@ PAIRS: dict[str, list[tuple[str, str, bool]]] = {
         ("12平方厘米", "12平方厘米", True),
         ("12平方厘米", "12立方厘米", False),
         ("5千克", "5000克", True),
-        ("5", "约5", True),
+        ("5", "约5", False),
         ("[0，+∞)", r"[0,+\infty)", True),
         ("5", "５．０", True),
         ("丙", "乙", False),

@@ -86,7 +86,7 @@ ONCE_TOLD_APART = [
     ("sin(x)", r"\boxed{\sin x}", "correct"),
     ("sin(x)", r"\boxed{\cos x}", "wrong"),
     ("Paris", r"\boxed{\text{paris}}", "correct"),
-    ("Paris", r"\boxed{\text{London}}", "wrong"),
+    ("Paris", r"\boxed{\text{London}}", "undecided"),
     (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^2}}", "correct"),
     (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^3}}", "wrong"),
 ]

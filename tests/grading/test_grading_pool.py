@@ -219,7 +219,7 @@ def test_senseless_limits_are_refused(workers: int, deadline_s: float) -> None:
 def test_lone_surrogate_passes_through() -> None:
     questions = {"q": question("5")}
     grades = list(grade_all(questions, [sample("\\boxed{\ud800}"), sample("\\boxed{5}", index=1)]))
-    assert [g.verdict for g in grades] == ["wrong", "correct"]
+    assert [g.verdict for g in grades] == ["undecided", "correct"]
     assert grades[0].extracted == "\ud800"
 
 

@@ -76,7 +76,7 @@ def test_judge_decides_what_the_rules_leave_open_and_nothing_else(ruling: bool |
         (r"\boxed{0.3} or \boxed{0.6}", "wrong", "1 other box passed over"),
         ("<think>hm", "no answer", "never closed"),
         ("I do not know", "no answer", "no box, phrase, formula or number"),
-        ("\\boxed{\x1b[31m}", "wrong", r"\x1b[31m"),
+        ("\\boxed{\x1b[31m}", "undecided", r"\x1b[31m"),
     ],
 )
 def test_steps_describe_the_search_and_end_in_the_verdict(response: str, last: str, contains: str) -> None:

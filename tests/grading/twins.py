@@ -203,7 +203,7 @@ TWINS: dict[str, list[tuple[str, str, bool]]] = {
         ("1", "1 if 1 else 0", False),
         ("1", r"1\text{ if }n\text{ is even, }0\text{ otherwise}", False),
         ("x", "x if x > 0 else -x", False),
-        ("7", r"7\text{ when }x=2", True),
+        ("7", r"7\text{ when }x=2", False),
     ],
     "closed interval and list": [
         ("[0,1]", "0,1", False),
@@ -588,7 +588,7 @@ TWINS: dict[str, list[tuple[str, str, bool]]] = {
         ("5", r"5\text{ if }x>0; 8\text{ otherwise}", False),
         ("5", r"5\text{ with }3\text{ left over}", False),
         ("5", r"5\text{ for all }n, k", True),
-        ("5", r"5\text{ for }n=1,2,3", True),
+        ("5", r"5\text{ for }n=1,2,3", False),
         ("5", "(1) 5", False),
         ("10", "(2)(5)", True),
         (r"\frac34", r"3\text{ out of }4", True),

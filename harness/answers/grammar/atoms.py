@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 
-from harness.answers.grammar.cursor import HEDGES
 from harness.answers.grammar.latex_commands import Commands
 from harness.answers.grammar.literals import Unreadable, places_of
+from harness.answers.grammar.remarks import APPROXIMATE, leads_to_value
 from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import E, I, Node, num, sym
 
-_COPULAS = (":", " is", " are", " equals", " was", "为", "是")
+_COPULA = re.compile(r"(?i)\s*(?::|\b(?:is|are|equals|was|will\s+be)|等于|为|是|：)[\s:]*\Z")
+"""The end of words that name the value behind them."""
+
+_CURRENCIES = {
+    "dollar": "dollar", "euro": "euro", "sterling": "sterling", "yuan": "yuan", "usd": "dollar", "us dollar": "dollar",
+    "eur": "euro", "gbp": "sterling", "cny": "yuan", "rmb": "yuan",
+}  # fmt: skip
 _DENIES = re.compile(r"(?i)\b(?:not|no|nor|neither|never|wrong|incorrect|except)\b|n't|[不非没无否]")
 
 
@@ -47,16 +53,18 @@ class Atoms(Commands):
         text = token.text
         if len(text) == 1 and text.isascii():
             return self.symbol(token)
-        if text.lower() in ("dollar", "euro", "sterling", "yuan"):
+        if (currency := _CURRENCIES.get(text.lower())) is not None:
             if not (self.starts_atom() or self.is_op("-", "+")):
                 raise Unreadable("a currency sign alone")
             value = self.signed_power()
             if value.op == "quantity":
                 return value
-            return Node("quantity", (value, text))
-        stated = text.lower() in HEDGES or (text.lower().endswith(_COPULAS) and _DENIES.search(text) is None)
-        if stated and (self.starts_atom() or self.is_op("-", "+")):
-            return self.signed_power()
+            return Node("quantity", (value, currency))
+        if self.starts_atom() or self.is_op("-", "+"):
+            if leads_to_value(text):
+                return self.signed_power()
+            if text.lower() in APPROXIMATE:
+                return Node("given", (self.signed_power(), "approximately"))
         return Node("text", (text,))
 
     def is_digit_run(self) -> bool:
@@ -279,3 +287,13 @@ class Atoms(Commands):
         if variable.op == "member" and variable.args[1] == sym("R"):
             variable = variable.args[0]
         return Node("builder", (variable, condition))
+
+
+def is_name(words: str) -> bool:
+    """Whether words name the value behind them, and do not deny it or compute with it: "The area is", 最大值是."""
+    return _COPULA.search(words) is not None and _DENIES.search(words) is None and not leads_to_value(words)
+
+
+def name_in(words: str) -> str:
+    """Words that name a value, without their verb or colon."""
+    return _COPULA.sub("", words)

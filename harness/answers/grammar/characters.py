@@ -128,7 +128,7 @@ def plain_source(source: str) -> str:
         source = _OHMS.sub(lambda unit: rf"\text{{ {unit[1]}ohm}}", source)
     if (duration := _DURATION.fullmatch(source)) is not None:
         source = rf"{duration[1]}\text{{ h }}{duration[2]}\text{{ min}}"
-    return plain_latex(source.replace("{:}", ":")).strip()
+    return plain_latex(source.replace("{:}", ":").replace("{.}", ".")).strip()
 
 
 def _undoubled(source: str) -> str:

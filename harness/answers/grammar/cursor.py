@@ -12,11 +12,10 @@ import re
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.tokens import MathToken
-from harness.answers.grammar.tree import Node, names
+from harness.answers.grammar.tree import Node
 
 _END = MathToken("end", "")
-_QUALIFIER = re.compile(r"(?i)(?:for|where|if|when|with|such|as|given|provided|on|over)\b|其中|为任意|当")
-HEDGES = names("approximately about exactly approx roughly around nearly is are only 约 大约 约为 等于 共 共有")
+_QUALIFIER = re.compile(r"(?i)(?:for|where|if|when|with|such\s+that|as|given|provided|on|over)\b|其中|为任意|当")
 OPENING = ("(", "[", "{", "lset")
 CLOSING = (")", "]", "}", "rset")
 

@@ -14,7 +14,7 @@ Mathematical notation is ambiguous; what the rules decide beyond this grammar:
 - commas without brackets are a list, "and" joins conditions, "or" joins statements of which any holds (`answer`);
 - `3\frac12` and `7 3/11` are mixed numbers, `3 \cdot \frac12` is a product (`juxtaposed`, `spaced_mixed`);
 - a unit, percent or degree sign belongs to the whole product before it, not to its last factor;
-- a condition behind the answer ("for all x") is dropped, unless it leads to a second value (`skip_qualifier`).
+- a condition behind the answer stays beside it, unless it says nothing ("for all x", `qualified`).
 
 Long: the rules of one grammar call one another.
 """
@@ -26,10 +26,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
+from harness.answers.grammar.atoms import is_name, name_in
 from harness.answers.grammar.characters import plain_source
 from harness.answers.grammar.cursor import CLOSING, OPENING, qualifies, times
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.powers import Powers
+from harness.answers.grammar.remarks import APPROXIMATE, says_nothing, words_of_remark
 from harness.answers.grammar.tokens import MathToken, tokenize
 from harness.answers.grammar.tree import SETS, Node, names, neg, num, sym, symbols
 from harness.answers.grammar.units import smaller_unit
@@ -173,10 +175,11 @@ class _AnswerParser(Powers):
         self.deeper()
         if self.peek().kind == "rel" and self.peek().text in "=≈∼":
             self.position += 1  # "= 5" is 5
+        hedge = self.take() if self.is_hedged() else None
         label = self.take() if self.is_named() else None
         node = self.chain()
         if label is not None and node.op != "rel":
-            node = Node("rel", ((Node("text", (label.text.rstrip(" :"),)), node), ("=",)))
+            node = Node("rel", ((Node("text", (name_in(label.text),)), node), ("=",)))
         if self.is_op(":"):
             parts = [node]
             while self.accept(":"):
@@ -184,35 +187,55 @@ class _AnswerParser(Powers):
                     break
                 parts.append(self.chain())
             node = parts[0] if len(parts) == 1 else self.colon(parts)
-        self.skip_qualifier()
+        node = self.qualified(node)
+        if hedge is not None:
+            node = Node("given", (node, "approximately"))
         self.depth -= 1
         return node
 
     def is_named(self) -> bool:
         r"""Whether words that end in a colon name the value behind them: `\text{boys: } 5`."""
         token, after = self.peek(), self.peek(1)
-        name = token.text.rstrip(" :")
-        return (
-            token.kind == "text" and token.text.endswith(":") and len(name) > 1 and after.kind in ("num", "sym", "cmd")
-        )
+        if token.kind != "text" or len(name_in(token.text)) < 2:
+            return False
+        if token.text.endswith(":"):
+            return after.kind in ("num", "sym", "cmd")
+        return is_name(token.text) and self.is_value(1)
 
-    def skip_qualifier(self) -> None:
-        """Pass a condition in words up to the next item. Raises `Unreadable` if it leads to a second value."""
-        token = self.peek()
+    def is_hedged(self) -> bool:
+        """Whether a word comes next that calls the value behind it rounded: "about 5"."""
+        return self.peek().kind == "text" and self.peek().text.lower() in APPROXIMATE and self.is_value(1)
+
+    def is_value(self, ahead: int) -> bool:
+        """Whether a value may begin at the token `ahead` of the next one."""
+        self.position += ahead
+        begins = self.starts_atom() or self.is_op("-", "+")
+        self.position -= ahead
+        return begins
+
+    def qualified(self, node: Node) -> Node:
+        """`node` with the condition in words that follows up to the next item, if it says anything.
+
+        Raises `Unreadable` if the condition leads to a second value.
+        """
+        start, token = self.position, self.peek()
         if qualifies(token):
             if self.is_one_of_several():
                 raise Unreadable("a choice between two values")
             brackets = 0
-            while self.position < len(self.tokens):
-                if brackets == 0:
-                    if self.is_op(",", ";") and (self.peek(1).kind == "sep" or self.labelled(self.position + 1)):
-                        return
-                    if self.peek().kind == "sep" and self.labelled(self.position + 1):
-                        return
-                    if self.is_op(*CLOSING, "row", "&") or self.peek().kind == "end":
-                        return
+            while self.position < len(self.tokens) and (brackets or not self.ends_condition()):
                 brackets += self.is_op(*OPENING) - self.is_op(*CLOSING)
                 self.position += 1
+        remark = self.tokens[start : self.position]
+        return Node("given", (node, words_of_remark(remark))) if remark and not says_nothing(remark) else node
+
+    def ends_condition(self) -> bool:
+        """Whether the next item or the end of the bracket comes next, so that a condition ends here."""
+        if self.is_op(",", ";") and (self.peek(1).kind == "sep" or self.labelled(self.position + 1)):
+            return True
+        if self.peek().kind == "sep" and self.labelled(self.position + 1):
+            return True
+        return self.is_op(*CLOSING, "row", "&") or self.peek().kind == "end"
 
     def is_one_of_several(self) -> bool:
         """Whether a condition leads to a second value: `5 if n > 0, 8 if n < 0`, `1 if n > 0 else 0`."""

@@ -88,6 +88,10 @@ _CONNECTIVES = re.compile(r"(?i)(?:^|(?<=[\s,;]))(and|or)(?=$|[\s,;])|([或和�
 _COMPUTES = {"plus": "+", "minus": "-", "negative": "-", "times": "*", "over": "/", "divided by": "/", "out of": "/"}
 """Words that compute where a number follows them: `5 over 2`, `negative 5`."""
 
+_THIN_SPACE = re.compile(r"\\[,;:! ]|~")
+_EXPONENT = re.compile(r"[+-]?\d{1,4}(?![\d.])")
+"""Behind the e of a number in floating point."""
+
 _DIRECTED = re.compile(r"\s*\{\s*([A-Z])\s*([A-Z])\s*\}")
 _OPERAND = re.compile(r"(?:[\s}$~({]|\\[,;: ])*[\d.\\]")
 _BARE_UNITS = names("cm mm um km kg ft hr mph kph yd ml mg")
@@ -320,7 +324,7 @@ class _Lexer:
         plain = content.strip()
         if not plain:
             return
-        bare = plain.replace("\\,", "").replace("\\ ", "")
+        bare = " ".join(_THIN_SPACE.sub(" ", plain).split())
         if plain in ("\\$", "$"):
             self.put("text", "dollar")
         elif plain in (":", ",", ";"):
@@ -329,6 +333,12 @@ class _Lexer:
             self.put("op", plain[-1] if plain != "mod" else plain)
         elif (bare in FUNCTIONS or bare in ALIASES) and not (bare == "min" and self.follows_number()):
             self.put("cmd", ALIASES.get(bare, bare))
+        elif bare in ("e", "E") and (exponent := _EXPONENT.match(self.source, self.position)) and self.follows_number():
+            self.position = exponent.end()
+            self.spaced = self.tokens[-1].spaced
+            self.literal(f"{self.tokens.pop().text}e{exponent.group()}")
+        elif bare in ("i", "e"):
+            self.put("sym", bare)
         elif len(bare) == 1 and bare.isalpha():
             self.put("text", bare)
         elif bare in CONSTANTS or bare.lower() in ("infinity", "nan"):

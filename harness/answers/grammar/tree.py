@@ -9,7 +9,7 @@ Scalars          num(value: Fraction, places: int) · sym(name) · const("pi"|"e
                  fn("sum"|"prod", variable, from, to, body) · fn("lim", variable, to, body) · fn("int", low, high, body)
                  apply(name, argument): an unknown function, f(x) · base(digits, base): 204_5
 Signs behind     deg(a) · pct(a) · quantity(a, unit) · pm(a, b): a ± b · mp(a, b): a ∓ b
-Text             text(words)
+Text             text(words) · given(value, words): a value with a condition or remark that says something about it
 Structures       list(*items): commas without brackets · tuple(*items) · set(*items)
                  bracket(*items): "[a, b]", a closed interval or a list · interval(low, high, closed_low, closed_high)
                  union(*sets) · inter(*sets) · minus(a, b) · builder(variable, condition) · member(a, set)
@@ -63,7 +63,7 @@ I = Node("const", ("i",))  # noqa: E741  the name of the imaginary unit
 INFINITY = Node("const", ("inf",))
 
 SETS = frozenset(("set", "interval", "union", "inter", "minus", "builder"))
-STRUCTURES = SETS | names("list tuple bracket matrix cases rel either member ratio time text congruence")
+STRUCTURES = SETS | names("list tuple bracket matrix cases rel either member ratio time text congruence given")
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -70,8 +70,8 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("degree", 1, "degree deg 度 °"),
     ("degree", "1/60", "arcminute"),
     ("radian", 1, "radian rad 弧度"),
-    ("celsius", 1, "celsius"),
-    ("fahrenheit", 1, "fahrenheit"),
+    ("celsius", 1, "celsius centigrade"),
+    ("fahrenheit", "5/9", "fahrenheit"),
     ("force", 1, "newton"),
     ("energy", 1, "joule"),
     ("energy", 1000, "kilojoule"),
@@ -138,7 +138,7 @@ _SYMBOLS: dict[str, tuple[str, Fraction]] = {
         ("M", "concentration", "1000"), ("K", "temperature", "1"),
     )
     for prefix, size in _PREFIXES.items()
-}  # fmt: skip
+} | {"d": ("time", _F(86400))}  # fmt: skip
 """Symbols of the international system with their prefixes; capitals count (mW and MW)."""
 
 _SPELLINGS = Counter(map(str.lower, _SYMBOLS))
@@ -147,6 +147,7 @@ _IN_ANY_CASE = {symbol.lower(): unit for symbol, unit in _SYMBOLS.items() if _SP
 
 _SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(平方)\s*(\w+)")
 _CUBIC = re.compile(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(立方)\s*(\w+)")
+_DEGREES_OF = re.compile(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
 _FACTOR = re.compile(r"\s*([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?\s*")
 _PURE = re.compile(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
 _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pennies"))
@@ -157,6 +158,7 @@ def unit_of(words: str) -> Unit | None:
     text = words.strip().rstrip(".")
     if not text or len(text) > 60 or _PURE.fullmatch(text) is None:
         return None
+    text = _DEGREES_OF.sub("", text)
     text = _SQUARE.sub(lambda m: f"{m[1] or m[3]}^2", text)
     text = _CUBIC.sub(lambda m: f"{m[1] or m[3]}^3", text)
     text = text.replace("squared", "^2").replace("cubed", "^3").replace(" per ", "/").replace("每", "/")
@@ -223,7 +225,23 @@ _CLASSIFIERS = frozenset(
 )
 """Classifiers, one of which stands between a Chinese number and what it counts."""
 
-_NOT_COUNTED = re.compile(r"[不错非或多少超约近除减加乘无没上下半成折]")
+_NOT_COUNTED = re.compile(r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之方倍次率若如当则]")
+_DIFFERENT = re.compile(r"不同的?|可能的?")
+_PASSED_BEHIND = re.compile(r"\s+(?:in\s+(?:total|all)|of\s+(?!error|them\b)[a-z]+)\Z")
+"""Words behind what was counted that add nothing: "apples in total", "pairs of integers"."""
+
+_LINKS = names(
+    "a about above across after against all along although am among an and any are around as at away be because been "
+    "before behind below beneath beside besides between beyond both but by can cannot could despite did do does down "
+    "during each either else ever every except few for from had has have hence he her his how however i if in inside "
+    "instead into is it its just less like may might minus more most must near neither never no nor not of off on once "
+    "one only onto opposite or other our out outside over past per perhaps plus rather round same she should since so "
+    "some still such than that the their them then there these they this those though through thus till to too toward "
+    "towards under underneath unless unlike until up upon was we were what when whenever where whereas whether which "
+    "while who whom whose why will with within without would yet you your"
+)
+"""The words of English that link others: all prepositions, conjunctions, pronouns, articles and auxiliary verbs."""
+
 _CONTRACTED = re.compile(r"n['’]t\b")
 _PLURALS_WITHOUT_S = names(
     "people children men women persons mice geese teeth feet fish sheep deer cattle dice oxen money homework pairs "
@@ -271,9 +289,10 @@ def is_counted(words: str, singular: bool = False) -> bool:
     the words may be a singular.
     """
     if _CHINESE.search(words):
-        return words[0] in _CLASSIFIERS and _NOT_COUNTED.search(words) is None and len(words) <= _MAX_COUNTED_SIGNS
-    parts = re.findall(r"[a-z]+", words.lower())
-    if not parts or changes_number(words):
+        words = _DIFFERENT.sub("", words)
+        return words[:1] in _CLASSIFIERS and _NOT_COUNTED.search(words) is None and len(words) <= _MAX_COUNTED_SIGNS
+    parts = _PASSED_BEHIND.sub("", words.lower()).split()
+    if not parts or len(parts) > _MAX_COUNTED_WORDS or changes_number(words) or not all(map(_is_noun, parts)):
         return False
     if parts == ["times"]:
         return True  # "3 times" says how often
@@ -306,6 +325,16 @@ def changes_number(words: str) -> bool:
 
 _MAX_COUNTED_SIGNS = 8
 """Most Chinese characters of a classifier and its noun; more are a sentence."""
+
+
+_MAX_COUNTED_WORDS = 4
+"""Most words that say what was counted; more are a sentence."""
+
+
+def _is_noun(word: str) -> bool:
+    """Whether a word may be part of what was counted: it links no others, or stands alone ("3 each")."""
+    word = word.strip(".,")
+    return word.replace("-", "").isalpha() and (word not in _LINKS or word in _PLURALS_WITHOUT_S or word == "such")
 
 
 def _is_plural(word: str) -> bool:

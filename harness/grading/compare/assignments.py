@@ -72,7 +72,7 @@ def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignmen
         for candidate in left:
             aligned = _aligned(assignment, candidate)
             if aligned is None:
-                return False
+                return None
             verdicts = [same(mine, theirs) for mine, theirs in zip(assignment.values, aligned, strict=True)]
             unsure = unsure or (None in verdicts and False not in verdicts)
             if all(verdicts):

@@ -15,7 +15,7 @@ from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, 
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
-from harness.grading.compare.labels import agree
+from harness.grading.compare.labels import agree, inverted
 from harness.grading.compare.radicals import NotExact
 
 _EQUALITY = frozenset(("=", "≈"))
@@ -59,7 +59,7 @@ def _is_letter(node: Node) -> bool:
 
 def _applied_letter(node: Node) -> bool:
     """Whether a product is meant as a function with its argument: `P(x)`, `S(n+1)`."""
-    name = node.args[0].args[0] if node.args[0].op == "pow" else node.args[0]  # f^{-1}(x), f'(x)
+    name = inverted(node.args[0]) or node.args[0]
     return len(node.args) == 2 and name.op == "sym" and node.args[1].op in ("sym", "add", "tuple", "rel", "num")
 
 

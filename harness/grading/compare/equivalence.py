@@ -1,8 +1,8 @@
 """One reference and one answer as texts: whether they are the same answer, and by which rule.
 
 What is read from the text alone comes first: integers, option letters, equal signs, words. Then both are read into
-trees and compared by `structures.same`. An answer that cannot be read differs from a reference that can; a reference
-that cannot be read is words, and a long one is prose, which no rule can compare (None).
+trees and compared by `structures.same`. Where one of them cannot be read no rule can tell (None); an answer differs
+from the reference (False) only if both were read, and were shown to differ.
 """
 
 from __future__ import annotations
@@ -108,14 +108,13 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     ):
         return Comparison(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
-        if same_words(reference, answer, rules):
-            return Comparison(True, "words")
-        if kind == "text":
-            return _unlike_words(reference)
+        by_words = same_words(reference, answer, rules)
+        if by_words.equal is not None or kind == "text":
+            return by_words if by_words.equal is not None else _unlike_words(reference)
     result = _by_tree(reference, answer, kind, rules)
-    if result.equal is False and (value := _value_under_letter(answer)) is not None and not _names_choice(reference):
+    if not result.equal and (value := _value_under_letter(answer)) is not None and not _names_choice(reference):
         return _by_tree(reference, value, kind, rules)
-    if result.equal is False and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
+    if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
         return _by_tree(value, answer, kind, rules)
     return result
 
@@ -140,9 +139,9 @@ def _by_tree(reference: str, answer: str, kind: str, rules: GradeRules) -> Compa
     if isinstance(reference_node, str):
         return _unlike_words(reference)
     if isinstance(answer_node, str):
-        return Comparison(False, "unreadable", (f"the answer is not mathematics: {answer_node}",))
+        return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
     result = same(reference_node, answer_node, rules)
-    if result.equal is False and (_THOUSANDS_OR_LIST.search(reference) or _THOUSANDS_OR_LIST.search(answer)):
+    if not result.equal and (_THOUSANDS_OR_LIST.search(reference) or _THOUSANDS_OR_LIST.search(answer)):
         # "1,234" can be a number or a list of two; both sides are read the other way round as well.
         reference_node, answer_node = _read(reference, not listed), _read(answer, not listed)
         if not isinstance(reference_node, str) and not isinstance(answer_node, str):
@@ -157,10 +156,10 @@ def _integer(match: re.Match[str]) -> int:
 
 
 def _unlike_words(reference: str) -> Comparison:
-    """The comparison with a reference in words that the answer does not repeat: different, or undecided for prose."""
+    """The comparison with a reference in words that the answer does not repeat, which other words may do."""
     words = words_of(reference)
     prose = len(words.split()) > _MAX_WORDS or len(re.findall(r"[\u3400-\u9fff]", words)) > _MAX_CHINESE_SIGNS
-    return Comparison(None, "prose") if prose else Comparison(False, "words")
+    return Comparison(None, "prose" if prose else "words")
 
 
 # --- multiple choice ---
@@ -190,5 +189,5 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Compa
         if len(texts) == 1:
             return Comparison(texts[0] == choices[ord(reference_letter) - ord("A")], "choice text")
     if reference_letter is not None:
-        return Comparison(False, "choice")
+        return Comparison(None, "choice")
     return None

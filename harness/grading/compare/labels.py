@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from harness.answers.grammar.tree import Node, is_scalar, symbols, walk
+from harness.answers.grammar.tree import Node, is_scalar, num, symbols, walk
 from harness.grading.compare.modular import NotModular, Residues
 
 GEOMETRY = frozenset("xyz")
@@ -18,8 +18,10 @@ GEOMETRY = frozenset("xyz")
 _GENERAL_WORDS = frozenset(("the", "of", "value", "answer", "result", "total", "sum", "final", "number", "is", "are"))
 """Words of a name that do not say what is named."""
 
-_COMPARED_LETTERS = 3
-"""Two words are alike if they begin with the same so many letters: max and Maximum."""
+_MIN_ABBREVIATION = 3
+"""Fewest letters of a word that is cut short: max of Maximum."""
+
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 _DECORATION = re.compile(r"^(?:overline|bar|dot|ddot|mathring|widebar) |'+|_.*$")
 
@@ -54,12 +56,24 @@ def _letters_agree(first: str, second: str) -> bool:
 
 
 def _words_agree(first: str, second: str) -> bool:
-    """Whether two names in words have a word in common, or one has only general words."""
+    """Whether one of two names in words has all the words of the other, general ones left out: "area", "total area"."""
     left, right = (
-        {word[:_COMPARED_LETTERS] for word in re.findall(r"\w+", words.lower()) if word not in _GENERAL_WORDS}
-        for words in (first, second)
+        [word for word in re.findall(r"\w+", words.lower()) if word not in _GENERAL_WORDS] for words in (first, second)
     )
-    return not left or not right or bool(left & right)
+    return _is_part(left, right) or _is_part(right, left)
+
+
+def _is_part(words: list[str], others: list[str]) -> bool:
+    """Whether each of `words` stands for one of `others`."""
+    return all(any(_is_word(word, other) for other in others) for word in words)
+
+
+def _is_word(first: str, second: str) -> bool:
+    """Whether two words are one, or one is the other cut short, "max" and "maximum"; in Chinese also its last part."""
+    shorter, longer = sorted((first, second), key=len)
+    if _CHINESE.match(first):
+        return longer.endswith(shorter)
+    return shorter == longer or (len(shorter) >= _MIN_ABBREVIATION and longer.startswith(shorter))
 
 
 def _applied(label: Node) -> tuple[str, Node] | None:
@@ -69,14 +83,20 @@ def _applied(label: Node) -> tuple[str, Node] | None:
     if label.op != "mul" or len(label.args) != 2:
         return None
     name, argument = label.args
-    raised = name.op == "pow"  # f^{-1}(x) is no f(x)
-    letter = name.args[0] if raised else name
+    letter = inverted(name) or name
+    raised = letter is not name  # f^{-1}(x) is no f(x)
     if letter.op != "sym" or argument.op not in ("sym", "add", "tuple", "rel", "num"):
         return None
     spelling = str(letter.args[0])
     if argument.op == "sym" and not (raised or "'" in spelling or (spelling.isupper() and argument.args[0].islower())):
         return None  # a product
     return spelling + "'" * raised, argument
+
+
+def inverted(name: Node) -> Node | None:
+    """The f of f⁻¹; None for any other node, as a power is a number: x² is no function."""
+    inverse = name.op == "pow" and name.args[0].op == "sym" and name.args[1] == num(-1)
+    return name.args[0] if inverse and (name.args[0].args[0] in "fgh" or name.args[0].args[0].isupper()) else None
 
 
 def _is_variables(argument: Node) -> bool:

@@ -15,7 +15,8 @@ from harness.grading.compare.scalars import Comparison, same_scalar
 def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a ratio or a time of day."""
     if "time" in (reference.op, answer.op) or "quantity" in (reference.op, answer.op):
-        return Comparison(_clock(reference) is not None and _same_clock(reference, answer, rules), "clock")
+        clocks = _clock(reference) is not None and _clock(answer) is not None
+        return Comparison(_same_clock(reference, answer, rules) if clocks else None, "clock")
     if reference.op == answer.op == "ratio":
         if len(reference.args) == len(answer.args) == 2 and not _is_clock(reference) and not _is_clock(answer):
             return same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
@@ -28,7 +29,7 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if len(ratio.args) == 2 and is_scalar(value) and allows(rules, "ratio_as_quotient"):
         quotient = Node("div", ratio.args)
         return same_scalar(quotient, value, rules) if ratio is reference else same_scalar(value, quotient, rules)
-    return Comparison(False, "ratio")
+    return Comparison(None, "ratio")
 
 
 def _same_parts(left_parts: Sequence[Node], right_parts: Sequence[Node], rules: GradeRules) -> Comparison:

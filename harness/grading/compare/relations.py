@@ -25,7 +25,7 @@ def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], b
             ratio = proportional(left_gap, right_gap)
             if ratio is not None and (left.args[1] == ("!=",) or (not hasattr(ratio, "_mpc_") and ratio > 0)):
                 return Comparison(True, "relation")
-    return Comparison(False, "relation")
+    return Comparison(None, "relation")
 
 
 def _gap(node: Node) -> Node | None:

@@ -26,6 +26,8 @@ def is_same_or_rounded(left: Node, right: Node) -> bool:
         return True
     if same_number(left, right):
         return True
+    if all(_unsigned(node).op == "num" and _unsigned(node).args[1] < 0 for node in (left, right)):
+        return False  # two integers: neither is a decimal of the other
     return any(
         unit is not None and _stands_for(rounded, value, abs(float(unit)))
         for unit, rounded, value in (
@@ -33,6 +35,11 @@ def is_same_or_rounded(left: Node, right: Node) -> bool:
             (_unit(right), right_value, left_value),
         )
     )
+
+
+def _unsigned(node: Node) -> Node:
+    """`node` without a minus sign before it."""
+    return node.args[0] if node.op == "neg" else node
 
 
 def _stands_for(rounded: Any, value: Any, unit: float) -> bool:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, num, symbols, walk
-from harness.answers.grammar.units import changes_number, is_counted, noun_of, numeral, unit_of
+from harness.answers.grammar.units import Unit, changes_number, is_counted, noun_of, numeral, unit_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
@@ -16,6 +16,13 @@ from harness.grading.compare.rewriting import with_bound_names, without_degree_s
 
 _ANGLE = (("radian", 1),)  # dimensions, see `units`
 _TEMPERATURES = ((("celsius", 1),), (("fahrenheit", 1),))
+_ZEROS = {
+    (("temperature", 1),): Fraction(0),
+    (("celsius", 1),): Fraction(27315, 100),
+    (("fahrenheit", 1),): Fraction(27315, 100) - Fraction(160, 9),
+}
+"""Dimensions of temperatures, each with its zero in kelvin."""
+
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, whose capitals count."""
 
@@ -36,7 +43,7 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if reference == answer and not _undefined(reference):
         return Comparison(True, "identical")
     reference, answer = with_bound_names(reference), with_bound_names(answer)
-    result = Comparison(False, "units")
+    result = Comparison(False if _measure_other_things(reference, answer) else None, "units")
     for reference_value, answer_value in _readings(reference, answer, rules):
         result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
@@ -59,6 +66,29 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
     return [(reference, answer)]
 
 
+def _in_kelvin(value: Node, unit: Unit) -> Node | None:
+    """A temperature in kelvin; None if `unit` measures something else."""
+    zero = _ZEROS.get(unit.dimension)
+    if zero is None:
+        return None
+    return Node("add", (_scaled(value, unit.factor), num(zero, 2 if zero.denominator > 1 else -1)))
+
+
+def _measure_other_things(reference: Node, answer: Node) -> bool:
+    """Whether both sides have a unit or sign that is known, but no rule leads from one to the other: m, kg."""
+    return all(
+        node.op in ("pct", "deg") or (node.op == "quantity" and unit_of(node.args[1]) is not None)
+        for node in (reference, answer)
+    )
+
+
+def _of_other_letters(reference: Node, answer: Node) -> bool:
+    """Whether each side has a letter that the other lacks, or one leaves terms out: then its letters may be named
+    otherwise, and a difference of the values shows nothing."""
+    left, right = symbols(reference), symbols(answer)
+    return bool(left - right and right - left) or "…" in left | right
+
+
 def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
     """The pairs of values of which one is equal if the quantities are; at least one side has a unit."""
     if reference.op == answer.op == "quantity":
@@ -73,7 +103,8 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         if measure.dimension in sided or answer_measure.dimension in sided:
             return [(reference_value, answer_value)]
         if measure.dimension != answer_measure.dimension:
-            return []
+            left, right = _in_kelvin(reference_value, measure), _in_kelvin(answer_value, answer_measure)
+            return [] if left is None or right is None else [(left, right)]
         if measure.factor == answer_measure.factor:
             return [(reference_value, answer_value)]
         return [(_scaled(reference_value, measure.factor), _scaled(answer_value, answer_measure.factor))]
@@ -152,7 +183,7 @@ def _undefined(node: Node) -> bool:
 
 def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if not (is_scalar(reference) and is_scalar(answer)):
-        return Comparison(False, "words")  # words or a structure where one number or expression belongs
+        return Comparison(None, "words")  # words or a structure where one number or expression belongs
     infinite = _infinity(reference), _infinity(answer)
     if infinite != (0, 0):
         return Comparison(infinite[0] == infinite[1] != 2, "infinity")
@@ -177,9 +208,12 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     verdict, rule = identical_in_field(reference, answer), "field"
     if verdict is None:
         verdict, rule = _by_numbers(reference, answer, rules), "numeric"
+    unnamed = verdict is False and _of_other_letters(reference, answer)
     if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
         return Comparison(True, "tolerance")
-    return Comparison(verdict, rule) if verdict is not None else _symbolic(reference, answer)
+    if verdict is None:
+        return _symbolic(reference, answer)
+    return Comparison(None, "names") if unnamed else Comparison(verdict, rule)
 
 
 def _by_numbers(reference: Node, answer: Node, rules: GradeRules) -> bool | None:

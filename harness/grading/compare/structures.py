@@ -51,16 +51,25 @@ from harness.grading.compare.rounding import is_same_or_rounded
 from harness.grading.compare.scalars import Comparison, same_scalar
 from harness.grading.compare.words import same_words
 
-_NO = Comparison(False, "structure")
+_UNREAD = Comparison(None, "structure")
+"""Two formats that no rule compares."""
+
+
+_WORDS = ("text", "given")
+"""Nodes of which no rule says how many values they stand for."""
+
+_NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp")
 
 
 def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers of any kind, by the first rule of the module's table that applies."""
+    if "given" in (reference.op, answer.op):
+        return _under_conditions(reference, answer, rules)
     if not (has_signs(reference) or has_signs(answer)) and not {reference.op, answer.op} & STRUCTURES:
         if reference.op == "base" or answer.op == "base":
             return same_base(reference, answer, rules)
         result = same_scalar(reference, answer, rules)
-        return (_same_family(reference, answer, rules) or result) if result.equal is False else result
+        return result if result.equal else _same_family(reference, answer, rules) or result
     if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
         return Comparison(True, "identical")
     if has_signs(reference) or has_signs(answer):
@@ -87,10 +96,10 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _same_lists(reference, answer, rules)
     if reference.op == "member" or answer.op == "member":
         if reference.op == answer.op and symbols(reference.args[0]) != symbols(answer.args[0]):
-            return Comparison(False, "member")
+            return Comparison(None, "member")
         return same(_member_set(reference), _member_set(answer), rules)
     if reference.op == "text" and answer.op == "text":
-        return Comparison(same_words(reference.args[0], answer.args[0], rules), "text")
+        return same_words(reference.args[0], answer.args[0], rules)
     if "cases" in (reference.op, answer.op):
         return _same_cases(reference, answer, rules)
     if (vectors := _by_unit_vectors(reference, answer)) is not None:
@@ -105,7 +114,38 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
     if reference.op == answer.op and reference.op in ("tuple", "bracket"):
         return _in_order(reference.args, answer.args, rules, "tuple")
-    return _NO
+    return Comparison(False, "structure") if _are_of_other_numbers(reference, answer) else _UNREAD
+
+
+def _under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """The comparison of values with conditions beside them: a condition of the answer must be that of the reference.
+
+    A condition that only the reference states is taken from its question. "Approximately" says nothing beside a
+    reference that is rounded.
+    """
+    value, condition = reference.args if reference.op == "given" else (reference, None)
+    answer_value, answer_condition = answer.args if answer.op == "given" else (answer, None)
+    result = same(value, answer_value, rules)
+    if result.equal is False and symbols(answer_value):
+        return Comparison(None, "condition")  # which may say what the letters are
+    if not result.equal or answer_condition in (None, condition):
+        return result
+    rounded = answer_condition == "approximately" and any(here.op == "num" and here.args[1] > 0 for here in walk(value))
+    return result if rounded else Comparison(None, "condition")
+
+
+def _are_of_other_numbers(reference: Node, answer: Node) -> bool:
+    """Whether both sides are read in full, and one holds a single number where the other holds several."""
+    counts = [_count(node) for node in (reference, answer)]
+    return None not in counts and 1 in counts and counts[0] != counts[1]
+
+
+def _count(node: Node) -> int | None:
+    """How many numbers an answer holds side by side; None if it is no number and no structure of numbers."""
+    if node.op in ("list", "tuple", "set", "bracket", "interval"):
+        items = [part for part in node.args if isinstance(part, Node)]
+        return len(items) if all(_count(item) == 1 for item in items) else None
+    return 1 if is_scalar(node) and not symbols(node) else None
 
 
 def _prepared(node: Node) -> Node:
@@ -191,7 +231,7 @@ def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             if result is not None:
                 return result
     if len(reference_items) != len(answer_items):
-        return Comparison(False, "list")
+        return Comparison(_unless_unread(reference_items, answer_items), "list")
     if rules.ordered or not allows(rules, "lists_unordered"):
         return _in_order(reference_items, answer_items, rules, "list")
     return _in_any_order(reference_items, answer_items, rules, "list")
@@ -242,7 +282,7 @@ def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison 
     if reference_names is None and answer_names is None:
         return None
     if not allows(rules, "labels_dropped"):
-        return Comparison(False, "names")
+        return Comparison(None, "names")
     if reference_names is not None:
         return _named_and_bare(reference_names, answer, rules, swapped=False)
     return _named_and_bare(answer_names or [], reference, rules, swapped=True)
@@ -265,12 +305,12 @@ def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, 
         left, right = (bare.args, values) if swapped else (values, bare.args)
         return _in_any_order(left, right, rules, "names")
     if bare.op == "list" and any(is_equation(item) for item in bare.args):
-        return Comparison(False, "names")  # several values of one name, not a value for each
+        return Comparison(None, "names")  # several values of one name, not a value for each
     if swapped and bare.op in ("list", "set") and not rules.ordered and allows(rules, "lists_unordered"):
         return _in_any_order(bare.args, values, rules, "names")
     entries = _vector(bare) if bare.op == "matrix" else bare.args if bare.op in ("list", "tuple", "set") else None
     if entries is None:
-        return Comparison(False, "names")
+        return Comparison(False if _count(bare) == 1 else None, "names")
     if swapped:
         return _in_order(entries, values, rules, "names")
     return _in_order(values, entries, rules, "names")
@@ -287,18 +327,26 @@ def _numbered(assignment: Assignment, bare: Node) -> bool:
 
 def _in_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
     if len(left_items) != len(right_items):
-        return Comparison(False, rule)
-    # The first pair that is not equal decides: a later one cannot make the answer right.
+        return Comparison(_unless_unread(left_items, right_items), rule)
+    unsure = False
+    # The first pair that differs decides: a later one cannot make the answer right.
     for left, right in zip(left_items, right_items, strict=True):
         result = _same_part(left, right, rules)
-        if not result.equal:
-            return Comparison(result.equal, rule)
-    return Comparison(True, rule)
+        if result.equal is False:
+            return Comparison(False, rule)
+        unsure = unsure or result.equal is None
+    return Comparison(None if unsure else True, rule)
+
+
+def _unless_unread(left_items: Sequence[Node], right_items: Sequence[Node]) -> bool | None:
+    """False, as the verdict on structures of different sizes; None if one holds words, which may stand for more."""
+    unread = any(here.op in _WORDS for item in (*left_items, *right_items) for here in walk(item))
+    return None if unread else False
 
 
 def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
     if len(left_items) != len(right_items):
-        return Comparison(False, rule)
+        return Comparison(_unless_unread(left_items, right_items), rule)
     # The same index is tried first: most answers keep the order of the reference.
     left_over = list(right_items)
     unsure = False
@@ -319,7 +367,9 @@ def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules
 
 def _same_part(left: Node, right: Node, rules: GradeRules) -> Comparison:
     """As `same`, for parts of answers: a set among them equals no value, though a whole answer {5} equals 5."""
-    return Comparison(False, "set") if (left.op == "set") != (right.op == "set") else same(left, right, rules)
+    if (left.op == "set") != (right.op == "set"):
+        return Comparison(_unless_unread((left,), (right,)), "set")
+    return same(left, right, rules)
 
 
 def _distinct(items: Sequence[Node]) -> list[Node]:
@@ -347,7 +397,7 @@ def _same_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comp
         return Comparison(True, "equation")
     names = {parts.labels for item in alternatives.args if (parts := statement(item)) is not None}
     if len(names) != 1 or () in names:
-        return Comparison(False, "equation")
+        return Comparison(None, "equation")
     listed = Node("list", alternatives.args)
     return same(listed, counterpart, rules) if alternatives is reference else same(counterpart, listed, rules)
 
@@ -365,17 +415,17 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             and labels_agree(reference_parts, answer_parts, rules)
         ):
             answer_renamed = renamed(reference_parts, answer_parts, rules)
-            result = _NO if answer_renamed is None else _any_value(reference_parts, answer_renamed, rules)
-            if result.equal:
+            result = _UNREAD if answer_renamed is None else _any_value(reference_parts, answer_renamed, rules)
+            if result.equal or (result.equal is False and reference_parts.labels == answer_parts.labels):
                 return result
         if same_equations(reference, answer):
             return Comparison(True, "equation")
         for equation, solved in ((reference, answer_parts), (answer, reference_parts)):
             if solved is not None and solved.labels and same_when_solved(equation, solved):
                 return Comparison(True, "equation")
-        return Comparison(False, "equation")
+        return Comparison(_unless_curves(reference, answer), "equation")
     if not allows(rules, "labels_dropped"):
-        return Comparison(False, "label")
+        return Comparison(None, "label")
     if is_equation(reference):
         if reference_parts is not None:
             return _any_value(reference_parts, Statement((), (answer,)), rules)
@@ -392,6 +442,16 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
     return result
 
 
+def _unless_curves(reference: Node, answer: Node) -> bool | None:
+    """False, as the verdict on equations without a common multiple; None if they may have the same points.
+
+    They may if a side has words, a function or a name that the other lacks.
+    """
+    if symbols(reference) != symbols(answer):
+        return None
+    return None if any(here.op in _NOT_POLYNOMIAL for node in (reference, answer) for here in walk(node)) else False
+
+
 def _closed(node: Node) -> bool:
     """Whether no letter and no unknown function stands in the tree."""
     return not any(here.op in ("sym", "apply") for here in walk(node))
@@ -403,7 +463,7 @@ def _solved(equation: Node, expression: Node, rules: GradeRules) -> Comparison:
         solution = solved_for(equation, expression)
         if solution is not None:
             return same_scalar(solution, expression, rules)
-    return Comparison(False, "equation")
+    return Comparison(None, "equation")
 
 
 def _any_value(reference: Statement, answer: Statement, rules: GradeRules) -> Comparison:
@@ -447,7 +507,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         single, scalar = (reference, answer) if ops[0] == "set" else (answer, reference)
         if len(single.args) == 1:
             return same(single.args[0], scalar, rules) if ops[0] == "set" else same(scalar, single.args[0], rules)
-        return Comparison(False, "set")
+        return Comparison(_unless_unread(single.args, (scalar,)), "set")
     if ops == ("bracket", "bracket"):
         return _in_order(reference.args, answer.args, rules, "list")
     if set(ops) == {"bracket", "tuple"} and len(reference.args) > 2 and allows(rules, "vector_as_tuple"):
@@ -455,18 +515,18 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if "bracket" in ops and "set" in ops and len(reference.args) != 2:
         return _in_any_order(reference.args, answer.args, rules, "list")
     if not allows(rules, "inequality_as_interval") and is_inequality(reference) != is_inequality(answer):
-        return Comparison(False, "set")
+        return Comparison(None, "set")
     if is_inequality(reference) and is_inequality(answer):
         result = same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
         if result.equal:
             return result
         if letters(reference) != letters(answer):
-            return Comparison(False, "relation")
+            return Comparison(None, "relation")
     if ops == ("inter", "inter") and len({letters(reference), letters(answer)} - {frozenset()}) > 1:
-        return Comparison(False, "set")
+        return Comparison(None, "set")
     if ops == ("builder", "builder") and reference.args[0].op == answer.args[0].op == "member":
         if reference.args[0].args[1] != answer.args[0].args[1]:
-            return Comparison(False, "set")
+            return Comparison(None, "set")
         return same(reference.args[1], answer.args[1], rules)
     result_of_sets = _as_real_sets(reference, answer, rules)
     if result_of_sets is not None:
@@ -477,7 +537,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _in_order(reference.args[:2], answer.args[:2], rules, "interval")
     if ops[0] == ops[1] == "minus":
         return _in_order(reference.args, answer.args, rules, "set")
-    return Comparison(False, "set")
+    return Comparison(False if _are_of_other_numbers(reference, answer) else None, "set")
 
 
 def _as_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
@@ -503,7 +563,7 @@ def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Comparis
     matrix, vector = (reference, answer) if reference.op == "matrix" else (answer, reference)
     entries = _vector(matrix)
     if entries is None or vector.op not in ("tuple", "bracket") or not allows(rules, "vector_as_tuple"):
-        return Comparison(False, "matrix")
+        return Comparison(False if _count(vector) is not None else None, "matrix")
     return _in_order(entries, vector.args, rules, "vector")
 
 
@@ -525,7 +585,7 @@ def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         verdict = same_piecewise(reference, answer, lambda left, right: same(left, right, rules).equal)
     except NotPiecewise:
         if reference.op != answer.op:
-            return Comparison(False, "cases")
+            return Comparison(None, "cases")
         return _in_any_order(reference.args, answer.args, rules, "cases")
     return Comparison(verdict, "cases")
 

@@ -1,0 +1,55 @@
+r"""Words that stand beside a value: which of them say nothing about it, and may be passed over.
+
+The lists are closed. Whatever is not on them stays in the tree, as `given(value, words)` or as a name of the value, and
+is compared: `9 for all real x` is 9, `9 for n > 3` is 9 under a condition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness.answers.grammar.tokens import MathToken
+from harness.answers.grammar.tree import names
+
+EXACT = names("exactly is are only just equals precisely")
+"""Words before a value that add nothing to it."""
+
+APPROXIMATE = names("approximately about approx roughly around 约 大约 约为 大约为 大约是 约是 约等于")
+"""Words before a value that is rounded."""
+
+_CHINESE_LEAD = re.compile(r"(?:因此|所以|从而|综上|故|则|即|答案|结果|一共|总共|总计|共计|共|计|有|等于|是|为)+")
+"""Chinese words before a value that only lead to it."""
+
+_KIND = (
+    r"(?:real|complex|positive|negative|non-?negative|non-?zero|integers?|integral|natural|whole|rational|numbers?|"
+    r"constants?|values?|of|an?|any|all|every|each|some|arbitrary)"
+)
+_LETTER = r"\$\w+'*"
+_PASSED = re.compile(
+    r"(?:(?:for|where|with|given|over|其中|为任意)\b ?)?"
+    rf"(?:{_KIND} )*(?:{_KIND}|{_LETTER}(?:(?: ,)?(?: and)? {_LETTER})*)"
+    rf"(?: ∈ \$[RZNQC](?: [_^] [-+*<>=!0 ]+)?| (?:is|are|be|为|是)(?: {_KIND})+| {_KIND})?"
+)
+"""A remark that only says for which letters a value holds, or what kind of numbers they are."""
+
+
+def leads_to_value(words: str) -> bool:
+    """Whether words before a value add nothing to it: "exactly", 因此共有."""
+    return words.lower() in EXACT or _CHINESE_LEAD.fullmatch(words) is not None
+
+
+def says_nothing(tokens: Sequence[MathToken]) -> bool:
+    """Whether a remark behind a value only names the letters for which it holds: "for all real x", "where C is a
+    constant"."""
+    return _PASSED.fullmatch(words_of_remark(tokens)) is not None
+
+
+def words_of_remark(tokens: Sequence[MathToken]) -> str:
+    """A remark as one line in lower case, for comparison; a letter of mathematics has a dollar sign before it."""
+    words = (
+        f"${token.text}" if token.kind == "sym" else token.text.strip().lower()
+        for token in tokens
+        if token.text not in ("{", "}")
+    )
+    return " ".join(" ".join(words).split())
