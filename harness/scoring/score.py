@@ -229,7 +229,7 @@ def score_benchmark(
         n_samples=whole.n_samples,
         n_missing=tallies.missing,
         n_truncated=int(columns.truncated.sum()),
-        n_undecided=sum(item.undecided for item in covered),
+        **_undecided_fields(covered),
         **_over_k(covered, every_k),
         accuracy_finished=finished and finished[0],
         accuracy_finished_intervals=finished and finished[1],
@@ -244,7 +244,6 @@ def score_benchmark(
         n_imputed=spread.imputed if spread and spread.error is not None else 0,
         n_correct=sum(item.correct for item in covered),
         **_over_kinds(columns.kinds),
-        **_undecided_fields(present),
         breakdowns=_breakdowns(covered),
         endpoints=endpoints,
         speed=speed,
@@ -373,14 +372,15 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     return sentences
 
 
-def _undecided_fields(present: Sequence[QuestionTally]) -> dict[str, Any]:
+def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
     """The fields of a score on undecided samples."""
-    undecided, n_samples = sum(item.undecided for item in present), sum(item.n for item in present)
-    if not undecided:
-        return {}
-    low = [item.correct / item.n for item in present]
-    high = [(item.correct + item.undecided) / item.n for item in present]
-    return {"undecided_share": undecided / n_samples, "undecided_bounds": Bounds(_mean(low), _mean(high))}
+    n_undecided, n_samples = sum(item.undecided for item in items), sum(item.n for item in items)
+    if not n_undecided:
+        return {"n_undecided": 0}
+    low = [item.correct / item.n for item in items if item.n]
+    high = [(item.correct + item.undecided) / item.n for item in items if item.n]
+    bounds = Bounds(_mean(low), _mean(high))
+    return {"n_undecided": n_undecided, "undecided_share": n_undecided / n_samples, "undecided_bounds": bounds}
 
 
 def _undecided(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:

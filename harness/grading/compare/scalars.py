@@ -16,7 +16,7 @@ from harness.grading.compare.rewriting import with_bound_names, without_degree_s
 
 _ANGLE = (("radian", 1),)  # dimensions, see `units`
 _TEMPERATURES = ((("celsius", 1),), (("fahrenheit", 1),))
-_ZEROS = {
+_ZEROS: dict[tuple[tuple[str, int], ...], Fraction] = {
     (("temperature", 1),): Fraction(0),
     (("celsius", 1),): Fraction(27315, 100),
     (("fahrenheit", 1),): Fraction(27315, 100) - Fraction(160, 9),
