@@ -65,7 +65,7 @@ def _words_agree(first: str, second: str) -> bool:
 
 def _is_part(words: list[str], others: list[str]) -> bool:
     """Whether each of `words` stands for one of `others`."""
-    return all(any(_is_word(word, other) for other in others) for word in words)
+    return all(any(_is_word(word, counterpart) for counterpart in others) for word in words)
 
 
 def _is_word(first: str, second: str) -> bool:
