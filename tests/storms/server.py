@@ -43,6 +43,10 @@ def said(messages: object, seed: int) -> tuple[str, str, str]:
     if chance.random() < 0.1:
         return thought, f"cut off at {chance.random()}", "length"
     filler = f"{chance.random()}: " * chance.choice((1, 2, 200))
+    if "VERDICT" in str(messages):
+        return thought, f"VERDICT: {chance.choice(('CORRECT', 'INCORRECT'))}", "stop"
+    if "in prose" in str(messages):
+        return thought, rf"{filler}So \boxed{{\text{{a {chance.randint(1, 2)} under light}}}}.", "stop"
     return thought, f"{filler}The answer is \\boxed{{{chance.randint(1, 3)}}}.", "stop"
 
 
@@ -63,7 +67,7 @@ def events_of(request: Request) -> Iterator[bytes]:
     yield delta(finish=finish, usage={"prompt_tokens": 20, "completion_tokens": n})
 
 
-def trouble(request: Request, chance: random.Random) -> Iterable[Step]:
+def trouble(request: Request, chance: random.Random, *, leftovers: bool) -> Iterable[Step]:
     """One reply that goes wrong. None of them may become a sample, but for the two that are whole."""
     events = [chunk(one) for one in events_of(request)]
     kept = events[: chance.randint(1, len(events) - 1)]
@@ -83,7 +87,7 @@ def trouble(request: Request, chance: random.Random) -> Iterable[Step]:
         [HEAD, *events, END],  # whole, without [DONE]
         [HEAD, *events, chunk(DONE), END, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"],  # whole, and a leftover
     ]
-    return chance.choice(faults)
+    return chance.choice(faults if leftovers else faults[:-1])
 
 
 def main() -> None:
@@ -94,6 +98,9 @@ def main() -> None:
     parser.add_argument("--served-model", default=MODEL, help="name of the model")
     parser.add_argument("--api-key", help="taken as an engine takes it, and not looked at")
     parser.add_argument("--continuations", choices=FAILING, help="as a vLLM whose gateway so fails prompts of tokens")
+    parser.add_argument(
+        "--no-leftovers", action="store_true", help="nothing follows a reply, of which scores would warn"
+    )
     asked = parser.parse_args()
     chance, lock = random.Random(asked.seed), threading.Lock()
 
@@ -111,10 +118,13 @@ def main() -> None:
         if isinstance(request.json.get("prompt"), list):
             yield from FAILING[asked.continuations]
             return
+        if not isinstance(request.json.get("messages"), list):
+            yield http(404, {"error": {"message": "no such page"}})
+            return
         with lock:
             spoilt = chance.random() < asked.trouble
             pause = chance.uniform(0, LONGEST_PAUSE)
-            steps = trouble(request, random.Random(chance.random()))
+            steps = trouble(request, random.Random(chance.random()), leftovers=not asked.no_leftovers)
         if spoilt:
             yield from steps
             return

@@ -1,0 +1,189 @@
+"""What the storms of all commands play: of each command its lines, what stands before them, and what comes out.
+
+A campaign is a list of command lines that are started one after the other. The same list again goes on from where a
+storm left it, so a campaign that was disturbed at any line and played once more must end as an undisturbed one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.storms.server import MODEL
+
+Line = list[str]
+
+SAMPLED = ["--id-key", "id", "--model", MODEL, "--no-canary", "--no-fingerprint", "--concurrency", "6"]
+SAMPLED += ["--idle-timeout", "5", "--seed", "7"]
+ASKED = ["--data", "sums.jsonl", *SAMPLED, "--no-progress"]
+SWEEP = {
+    "models": [MODEL],
+    "run": {"id_key": "id", "canary": False, "fingerprint": False, "concurrency": 6, "seed": 7, "idle_timeout": 5},
+    "score": {"workers": 1},
+    "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
+    "sampling": [{"name": "cool", "temperature": 0.3}, {"name": "hot", "temperature": 1.0}],
+}
+PUBLISHED = {
+    "schema": 1,
+    "source": {"title": "A paper", "url": "https://example.org/paper", "by": "others"},
+    "questions": {"sums": 4},
+    "scores": [{"model": "org/storm", "benchmark": "sums", "metric": "pass@1", "percent": 40.0, "samples": 8}],
+}
+N_QUESTIONS = 4
+N_SAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A command as storms play it.
+
+    lines: the command lines, of the server's address. stored: they begin beside two scored runs, `one` and `two`.
+    server: they ask the model. beside: a run goes on in the folder `live` meanwhile. varies: what they print or write
+    holds times, so only the exit code and what was sampled are compared.
+    """
+
+    lines: Callable[[str], list[Line]]
+    stored: bool = True
+    server: bool = False
+    beside: bool = False
+    varies: bool = False
+
+
+def prepare(folder: Path) -> None:
+    """The files of questions, outputs and settings that the campaigns name."""
+    sums = [
+        {"id": f"q{i}", "problem": f"What is {i} + 1 (mod 3)?", "answer": str(i % 3 + 1)} for i in range(N_QUESTIONS)
+    ]
+    prose = [
+        {"id": f"p{i}", "problem": f"Say in prose what {i} is.", "answer": rf"\text{{a {i} in light}}"} for i in (1, 2)
+    ]
+    outputs = [
+        {"id": f"o{i // 3}", "gen": rf"So it is \boxed{{{i % 2 + 1}}}.", "answer": str(i // 3 % 2 + 1)}
+        for i in range(12)
+    ]
+    for name, rows in (("sums", sums), ("prose", prose), ("outputs", outputs)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for name, content in (("sweep", SWEEP), ("published", PUBLISHED)):
+        (folder / f"{name}.yaml").write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
+
+
+def run_line(out: str, url: str, *more: str, data: str = "sums.jsonl") -> Line:
+    """The command line that samples into the folder `out`."""
+    return ["run", "--data", data, *ASKED[2:], "--samples", str(N_SAMPLES), "--out", out, "--base-url", url, *more]
+
+
+def _shards(url: str) -> list[Line]:
+    shards = [run_line(f"shard-{i}", url, "--shard", f"{i}/2") for i in (1, 2)]
+    return [*shards, ["merge", "shard-1", "shard-2", "--out", "joined"], ["score", "joined", "--workers", "2"]]
+
+
+def _race(url: str) -> list[Line]:
+    candidates = ["--candidate", "cool temperature=0.3 seed=5", "--candidate", "hot temperature=1.0 seed=6"]
+    return [["race", *ASKED, "--samples", "4", "--step", "1", "--out", "races", "--base-url", url, *candidates]]
+
+
+def _real(what: str, *more: str) -> Callable[[str], list[Line]]:
+    return lambda url: [["experiment", what, "--real", *ASKED, *more, "--out", "experiments", "--base-url", url]]
+
+
+def _judged(url: str) -> list[Line]:
+    judge = ["--judge", MODEL, "--judge-base-url", url, "--workers", "1"]
+    return [run_line("told", url, data="prose.jsonl"), ["score", "told", *judge]]
+
+
+def _only(*words: str) -> Callable[[str], list[Line]]:
+    return lambda _url: [list(words)]
+
+
+def _scored(*more: str) -> Callable[[str], list[Line]]:
+    return _only("score", "one", "--fresh", "--workers", "2", *more)
+
+
+FORMATS = ("alpaca", "sharegpt", "trl", "llmeval", "parquet", "every-eval-ever", "hf", "inspect", "lm-eval")
+
+CAMPAIGNS: dict[str, Campaign] = {
+    "run": Campaign(lambda url: [run_line("run", url), ["score", "run"]], stored=False, server=True),
+    "shards": Campaign(_shards, stored=False, server=True),
+    "race": Campaign(_race, stored=False, server=True),
+    "repeats": Campaign(_real("repeats", "--samples", "2", "--runs", "2"), stored=False, server=True),
+    "numbers": Campaign(_real("samples", "--n", "2,3"), stored=False, server=True),
+    "sweep": Campaign(
+        lambda url: [["sweep", "sweep.yaml", "--out", "swept", "--no-progress", "--base-url", url]],
+        stored=False,
+        server=True,
+    ),
+    "judge": Campaign(_judged, stored=False, server=True),
+    "merge": Campaign(_only("merge", "half-1", "half-2", "--out", "joined")),
+    "score": Campaign(_scored()),
+    "score again": Campaign(_scored("--cut-text", "--k", "2", "--answer-from-reasoning")),
+    "score file": Campaign(
+        _only("score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--id-key", "id")
+    ),
+    "second grader": Campaign(_scored("--also", "sympy")),
+    "follow": Campaign(_only("score", "live", "--follow", "--workers", "1"), server=True, beside=True, varies=True),
+    "watch": Campaign(_only("status", "live", "--watch", "--json"), server=True, beside=True, varies=True),
+    "ctl": Campaign(
+        lambda _url: [
+            ["ctl", "live", "pause"],
+            ["ctl", "live", "concurrency", "3"],
+            ["ctl", "live", "status", "--json"],
+            ["ctl", "live", "resume"],
+        ],
+        server=True,
+        beside=True,
+        varies=True,
+    ),
+    "report": Campaign(_only("report", "one", "two", "--out", "reported", "--k", "2")),
+    "plots": Campaign(_only("report", "one", "two", "--out", "reported", "--plots", "plots"), varies=True),
+    "compare": Campaign(_only("compare", "one", "two", "--json")),
+    "diff": Campaign(_only("diff", "one", "two")),
+    "plan": Campaign(_only("plan", "one", "--detect", "5", "--json")),
+    "verify": Campaign(_only("verify", "one", "--model", "org/storm", "--published", "published.yaml", "--json")),
+    "show": Campaign(lambda _url: [["show", "one"], ["show", "one", "q0:1", "--reasoning"], ["show", "one", "--wrong"]]),
+    "status": Campaign(_only("status", "one", "--json"), varies=True),
+    "doctor": Campaign(_only("doctor", "one", "two")),
+    "grade": Campaign(lambda _url: [["grade", "1/2", r"It is \boxed{0.5}."], ["grade", "--near-misses", "one"]]),
+    "repeats of a run": Campaign(_only("experiment", "repeats", "one", "--runs", "2", "--out", "drawn"), varies=True),
+    "numbers of a run": Campaign(_only("experiment", "samples", "one", "--n", "2,3", "--out", "drawn"), varies=True),
+    "init": Campaign(_only("init", "mine", "--for", "hosted"), varies=True),
+    "tables": Campaign(
+        lambda _url: [
+            ["benchmarks"], ["models"], ["plugins"], ["schema", "score"], ["completion", "bash"], ["sweep", "--list"],
+        ],
+        stored=False,
+    ),
+    "probe": Campaign(
+        lambda url: [["probe", url, "--quick", "--seed", "3", "--json", "--html", "probe.html"]],
+        stored=False,
+        server=True,
+        varies=True,
+    ),
+    "serve": Campaign(
+        lambda _url: [
+            ["serve", "stop", "--all"],
+            ["serve", "command", "--name", "toy", "--detach", "--health-path", "/health", "--served-name", MODEL,
+             "--stop-grace", "1", "--", "SERVER"],
+            ["serve", "status"],
+            ["serve", "logs", "toy"],
+            ["serve", "stop", "--all"],
+        ],
+        stored=False,
+        varies=True,
+    ),
+} | {
+    f"export {name}": Campaign(_only("export", "one", "--to", name, "--i-know", "--out", f"to-{name}"))
+    for name in FORMATS
+}  # fmt: skip
+
+OFTEN = ("run", "shards", "race", "repeats", "sweep", "judge", "merge", "score", "score file", "serve", "view")
+"""Campaigns that are drawn three times as often, since they write what cannot be made again for nothing."""
+
+WITHOUT = {"demo": "it starts the embedded server, then `run`, `score` and `report`, which are played by themselves"}
+"""Commands that no campaign plays, and why."""
+
+
+def commands_of(campaign: Campaign) -> set[str]:
+    """The commands whose lines this campaign starts."""
+    return {line[0] for line in campaign.lines("http://127.0.0.1:9/v1")}

@@ -1,0 +1,532 @@
+"""One storm over a campaign: its commands killed at moments and calls drawn from a seed, their disk and server failing.
+
+After each trouble every sample that stood in a journal still stands there, once and unchanged. At the end the same
+commands, undisturbed, come to the exit codes, the files and the printed tables of a quiet campaign.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from server_launchers.keeping import processes
+from tests.runs.recorded import intact_lines
+from tests.storms.campaigns import CAMPAIGNS, N_QUESTIONS, N_SAMPLES, OFTEN, Campaign, Line, prepare, run_line
+from tests.storms.storm import (
+    CLOCK,
+    KEY,
+    LIMIT_SECONDS,
+    NOT_OURS,
+    ROOT,
+    SIGNALS,
+    Broken,
+    content_of_score,
+    serving,
+)
+from tests.system.command import argv, environment
+
+ENDS = (0, 1, 2, 3, 4)
+"""Exit codes of a command that something disturbed and no signal ended."""
+
+UNEQUAL = ("manifest.json", "log.jsonl", "samples.index", "inflight.jsonl", "run.lock", "opinions.jsonl")
+"""Files of a run that hold times, or the order in which things happened."""
+
+Records = dict[str, tuple[Any, ...]]
+"""By journal, question and index: what a sample says."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """How a command is started: a program before it, variables, and a bound on the size of files (0: none)."""
+
+    prefix: tuple[str, ...] = ()
+    extra: dict[str, str] = field(default_factory=dict)
+    limit: int = 0
+
+
+@dataclass
+class Play:
+    """A campaign's folder, its server, and what happened so far."""
+
+    name: str
+    folder: Path
+    chance: random.Random
+    url: str = ""
+    restart: Callable[[], None] = lambda: None
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def campaign(self) -> Campaign:
+        return CAMPAIGNS[self.name]
+
+    def lines(self) -> list[Line]:
+        """The command lines, with the program of a server of one's own in its place."""
+        server = [sys.executable, "-m", "tests.storms.server", "--port", "{port}"]
+        return [
+            [part for word in line for part in (server if word == "SERVER" else [word])]
+            for line in self.campaign.lines(self.url)
+        ]
+
+
+def start(play: Play, line: Line, how: Started | None = None) -> subprocess.Popen[str]:
+    """Start `harness LINE` in the campaign's folder."""
+    how = how or Started()
+
+    def narrow() -> None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (how.limit, how.limit))
+
+    variables = {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": KEY, "COLUMNS": "160", **how.extra}
+    return subprocess.Popen(
+        [*how.prefix, *argv(*line)],
+        cwd=play.folder,
+        env=environment(play.folder, variables),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=narrow if how.limit else None,
+    )
+
+
+def ended(play: Play, child: subprocess.Popen[str], allowed: tuple[int, ...]) -> tuple[int, str]:
+    """(exit code, standard output) of a command that must end by itself."""
+    try:
+        out, err = child.communicate(timeout=LIMIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        raise Broken(f"a command did not end in {LIMIT_SECONDS:g} s: {child.args!r}") from None
+    if KEY in out + err:
+        raise Broken(f"the key is printed: {out + err}")
+    if "Traceback" in NOT_OURS.sub("", err):
+        raise Broken(f"a traceback of {child.args!r}: {err}")
+    if child.returncode not in allowed:
+        raise Broken(f"exit code {child.returncode}, not one of {allowed}, of {child.args!r}: {err[-2000:]}")
+    play.counts[f"exit {child.returncode}"] += 1
+    return child.returncode, out
+
+
+# -- what a campaign leaves ------------------------------------------------------------------------------------------
+
+
+def records(folder: Path) -> Records:
+    """What all journals hold, read by code of its own. Raises `Broken` at a key that stands in one twice."""
+    rows: Records = {}
+    for path in sorted(folder.rglob("samples.jsonl")):
+        for row in intact_lines(path.read_bytes()):
+            key = f"{path.relative_to(folder)}:{row['question_id']}:{row['sample_index']}"
+            if key in rows:
+                raise Broken(f"{key} stands in the journal twice")
+            rows[key] = row["text"], row["reasoning"], row["finish_reason"], row["seed"]
+    return rows
+
+
+def _grades(path: Path) -> object:
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    return sorted((row["question_id"], row["sample_index"], row["verdict"]) for row in rows)
+
+
+def files_of(play: Play) -> dict[str, object]:
+    """What stands in the folder, as far as two quiet campaigns agree on it."""
+    values: dict[str, object] = {}
+    for path in sorted(play.folder.rglob("*")):
+        name = str(path.relative_to(play.folder))
+        if not path.is_file() or path.name in (*UNEQUAL, "samples.jsonl", "samples.set-aside", "log.set-aside"):
+            continue
+        if name.startswith(("state/", "live/")):
+            continue
+        if path.name == "scores.json":
+            values[name] = content_of_score(path)
+        elif path.name == "grades.jsonl":
+            values[name] = _grades(path)
+        else:
+            values[name] = True if play.campaign.varies else path.read_bytes().replace(str(play.folder).encode(), b"")
+    return values
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """codes and printed: of each line. files: by name. samples: of all journals."""
+
+    codes: list[int]
+    printed: list[str]
+    files: dict[str, object]
+    samples: Records
+
+
+def differences(outcome: Outcome, quiet: Outcome, unsteady: frozenset[str], *, beside: bool) -> list[str]:
+    """What an undisturbed end has otherwise than the quiet campaign. beside: the codes tell of the run beside it."""
+    wrong = []
+    if outcome.codes != quiet.codes and not beside:
+        wrong.append(f"exit codes {outcome.codes}, not {quiet.codes}")
+    if outcome.samples != quiet.samples:
+        names = {
+            key for key in {**outcome.samples, **quiet.samples} if outcome.samples.get(key) != quiet.samples.get(key)
+        }
+        wrong.append(f"the samples differ: {sorted(names)[:5]}")
+    names = {name for name in {**outcome.files, **quiet.files} if outcome.files.get(name) != quiet.files.get(name)}
+    if names := names - unsteady:
+        wrong.append(f"the files differ: {sorted(names)[:5]}")
+    for number, (printed, expected) in enumerate(zip(outcome.printed, quiet.printed, strict=True)):
+        if printed != expected and f"line {number}" not in unsteady:
+            wrong.append(f"line {number} printed {printed[:2000]!r}, not {expected[:2000]!r}")
+    return wrong
+
+
+@contextlib.contextmanager
+def _beside(play: Play) -> Iterator[None]:
+    """A run that goes on in `live` meanwhile, and afterwards to its end, whatever stopped or paused it."""
+    if not play.campaign.beside:
+        yield
+        return
+    line = [*run_line("live", play.url), "--concurrency", "2"]
+    live = start(play, line)
+    end = time.monotonic() + 60
+    while live.poll() is None and not (play.folder / "live" / "manifest.json").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        while live.poll() is None:  # paused runs and those that ended meanwhile
+            subprocess.run(
+                argv("ctl", "live", "resume"),
+                cwd=play.folder,
+                env=environment(play.folder),
+                capture_output=True,
+                check=False,
+            )
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                live.wait(1)
+        ended(play, live, (0, 1))
+        ended(play, start(play, line), (0,))
+
+
+def undisturbed(play: Play) -> Outcome:
+    """All lines of the campaign, to their ends."""
+    if play.campaign.beside:
+        shutil.rmtree(play.folder / "live", ignore_errors=True)
+    with _beside(play):
+        ends = [ended(play, start(play, line), ENDS) for line in play.lines()]
+    printed = [
+        "" if play.campaign.varies else out.replace(str(play.folder), "").replace(play.url, "URL") for _, out in ends
+    ]
+    return Outcome([code for code, _ in ends], printed, files_of(play), records(play.folder))
+
+
+# -- troubles --------------------------------------------------------------------------------------------------------
+
+
+CALLS = {
+    "openat": 4000,
+    "write": 60,
+    "pwrite64": 10,
+    "fsync": 12,
+    "fdatasync": 12,
+    "rename": 8,
+    "unlink": 8,
+    "mkdir": 10,
+}
+"""System calls at which a command is killed, with about the number that a command makes."""
+
+
+def _when(chance: random.Random, largest: int) -> int:
+    """A number from 1 to `largest`, small ones as likely as large ones by their logarithm."""
+    return round(largest ** chance.random())
+
+
+def killed(play: Play, line: Line, seconds: float) -> None:
+    """A signal at a moment of the command's life, perhaps twice."""
+    number = play.chance.choice(list(SIGNALS))
+    child = start(play, line)
+    _wait(child, play.chance.uniform(0, 1.2 * seconds))
+    child.send_signal(number)
+    if play.chance.random() < 0.3:
+        time.sleep(play.chance.uniform(0, 0.2))
+        child.send_signal(number)
+    ended(play, child, (*SIGNALS[number], *ENDS))
+
+
+def killed_at_a_call(play: Play, line: Line, seconds: float) -> None:
+    """Any process of the command is killed at its n-th call of a kind."""
+    strace = shutil.which("strace")
+    if strace is None:
+        killed(play, line, seconds)
+        return
+    ended(play, start(play, line, _traced(play.chance, strace)), (-9, 137, *ENDS))
+
+
+def killed_below(play: Play, line: Line, seconds: float) -> None:
+    """A process below the command is killed: a worker, a guard, a server."""
+    child = start(play, line)
+    _wait(child, play.chance.uniform(0.2, 1.2 * seconds))
+    if below := processes.descendants(child.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(play.chance.choice(sorted(below)), signal.SIGKILL)
+    ended(play, child, ENDS)
+
+
+def stopped(play: Play, line: Line, seconds: float) -> None:
+    """The whole session stands still for a while, and goes on or is killed."""
+    child = start(play, line)
+    _wait(child, play.chance.uniform(0, 1.2 * seconds))
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGSTOP)
+        time.sleep(play.chance.uniform(0, 1))
+        os.killpg(child.pid, play.chance.choice((signal.SIGCONT, signal.SIGKILL)))
+        os.killpg(child.pid, signal.SIGCONT)
+    ended(play, child, (-9, 137, *ENDS))
+
+
+def failing_disk(play: Play, line: Line, seconds: float) -> None:
+    """The n-th call of a kind on a file of the folder fails, or all of them are short."""
+    if (library := _failing_disk()) is None:
+        full_disk(play, line, seconds)
+        return
+    ended(play, start(play, line, _on_failing_disk(play, library)), ENDS)
+
+
+def full_disk(play: Play, line: Line, seconds: float) -> None:
+    """No file may grow beyond a size that is drawn."""
+    del seconds
+    ended(play, start(play, line, Started(limit=_when(play.chance, 40_000))), ENDS)
+
+
+def jumping_clock(play: Play, line: Line, seconds: float) -> None:
+    del seconds
+    ended(play, start(play, line, _jumping(play.chance)), ENDS)
+
+
+def restarted_server(play: Play, line: Line, seconds: float) -> None:
+    """The model's server dies and comes again. Without a server: a signal."""
+    if not play.url:
+        killed(play, line, seconds)
+        return
+    child = start(play, line)
+    _wait(child, play.chance.uniform(0.2, 1.2 * seconds))
+    play.restart()
+    ended(play, child, ENDS)
+
+
+TROUBLES = (
+    killed,
+    killed,
+    killed_at_a_call,
+    killed_at_a_call,
+    killed_below,
+    stopped,
+    failing_disk,
+    failing_disk,
+    full_disk,
+    jumping_clock,
+    restarted_server,
+)
+
+
+def _traced(chance: random.Random, strace: str) -> Started:
+    call = chance.choice(list(CALLS))
+    inject = f"inject={call}:signal=KILL:when={_when(chance, CALLS[call])}"
+    return Started((strace, "-f", "-qq", "-o", "/dev/null", "--seccomp-bpf", "-e", f"trace={call}", "-e", inject))
+
+
+def _on_failing_disk(play: Play, library: Path) -> Started:
+    call = play.chance.choice(("read", "write", "write", "fsync", "truncate"))
+    error = play.chance.choice((errno.EIO, errno.ENOSPC if call == "write" else errno.EIO, 0))
+    when = 0 if error == 0 else _when(play.chance, 60)
+    disk = {"DISK_PATH": str(play.folder), "DISK_CALL": call, "DISK_WHEN": str(when), "DISK_ERRNO": str(error)}
+    return Started(extra={**disk, "LD_PRELOAD": str(library)})
+
+
+def _jumping(chance: random.Random) -> Started:
+    return Started(extra={"PYTHONPATH": f"{CLOCK}:{ROOT}", "STORM_CLOCK": str(chance.random())})
+
+
+def hindered(play: Play) -> Started:
+    """A start that is as usual, or is killed at a call, or meets a failing or full disk, or a clock that jumps."""
+    starts = [Started(), Started(limit=_when(play.chance, 40_000)), _jumping(play.chance)]
+    if (strace := shutil.which("strace")) is not None:
+        starts.append(_traced(play.chance, strace))
+    if (library := _failing_disk()) is not None:
+        starts.append(_on_failing_disk(play, library))
+    return play.chance.choice(starts)
+
+
+def _wait(child: subprocess.Popen[str], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while child.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
+
+
+@functools.cache
+def _failing_disk() -> Path | None:
+    """The library of tests/faults/failing_disk.c; None where it cannot be made."""
+    compiler = shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        return None
+    made = Path(tempfile.mkdtemp(prefix="harness-storms-disk-")) / "failing_disk.so"
+    source = ROOT / "tests" / "faults" / "failing_disk.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl"], check=True, capture_output=True)
+    return made
+
+
+# -- a storm ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """What an undisturbed campaign comes to; unsteady: the files and lines that two of them have otherwise."""
+
+    outcome: Outcome
+    unsteady: frozenset[str]
+    seconds: float
+
+
+_lock = threading.Lock()
+
+
+@functools.cache
+def _stored() -> Path:
+    """A folder with the runs `one` and `two`, scored, and `half-1` and `half-2`, the shards of a third."""
+    folder = Path(tempfile.mkdtemp(prefix="harness-storms-stored-"))
+    prepare(folder)
+    play = Play("run", folder, random.Random(0))
+    with serving(0, 0.0) as (url, _):
+        for line in (
+            run_line("one", url),
+            [*run_line("two", url), "--temperature", "0.9"],
+            *(run_line(f"half-{i}", url, "--shard", f"{i}/2") for i in (1, 2)),
+            ["score", "one"],
+            ["score", "two"],
+        ):
+            ended(play, start(play, line), (0,))
+    assert len(records(folder)) == 3 * N_QUESTIONS * N_SAMPLES
+    return folder
+
+
+def begin(play: Play) -> None:
+    """What stands in a campaign's folder before its first line."""
+    prepare(play.folder)
+    if play.campaign.stored:
+        shutil.copytree(_stored(), play.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("state"))
+
+
+@contextlib.contextmanager
+def played(name: str, seed: int, trouble: float) -> Iterator[Play]:
+    """A campaign in a folder of its own, with its server. The folder goes at the end, but for a promise broken."""
+    folder = Path(tempfile.mkdtemp(prefix="harness-storm-"))
+    with contextlib.ExitStack() as stack:
+        play = Play(name, folder, random.Random(seed))
+        if play.campaign.server:
+            play.url, play.restart = stack.enter_context(serving(seed, trouble, "--no-leftovers"))
+        begin(play)
+        yield play
+    shutil.rmtree(folder)
+
+
+@functools.cache
+def _quiet(name: str) -> Quiet:
+    outcomes = []
+    begun = time.monotonic()
+    for _ in range(2):
+        with played(name, 0, 0.0) as play:
+            outcomes.append(undisturbed(play))
+    first, second = outcomes
+    if first.samples != second.samples or (first.codes != second.codes and not play.campaign.beside):
+        raise Broken(f"two quiet campaigns of {name} differ")
+    unsteady = {one for one in {**first.files, **second.files} if first.files.get(one) != second.files.get(one)}
+    unsteady |= {f"line {i}" for i, printed in enumerate(first.printed) if printed != second.printed[i]}
+    return Quiet(first, frozenset(unsteady), (time.monotonic() - begun) / 2 / len(first.codes))
+
+
+def quiet(name: str) -> Quiet:
+    """What an undisturbed campaign of this name comes to."""
+    with _lock:
+        return _quiet(name)
+
+
+def name_of(chance: random.Random) -> str:
+    """The campaign of a storm."""
+    return chance.choice([name for name in CAMPAIGNS for _ in range(3 if name in OFTEN else 1)])
+
+
+def play(seed: int) -> Counter[str]:
+    """The storm of this seed: how often each thing happened. Raises `Broken`; its folder is then kept and named."""
+    chance = random.Random(seed)
+    name = name_of(chance)
+    expected = quiet(name)
+    with played(name, seed, 0.1) as storm:
+        storm.chance = chance
+        try:
+            disturb_and_compare(storm, expected)
+        except Broken as broken:
+            raise Broken(f"{name}: {broken} (seed {seed}, kept in {storm.folder})") from None
+    storm.counts[f"campaign: {name}"] += 1
+    return storm.counts
+
+
+def disturb_and_compare(storm: Play, expected: Quiet) -> None:
+    """The storm in its folder: after every trouble nothing is lost or false, at the end all is as in the quiet one."""
+    before: Records = records(storm.folder)
+    for _ in range(storm.chance.randint(1, 3)):
+        happens = storm.chance.choice(TROUBLES)
+        storm.counts[happens.__name__.replace("_", " ")] += 1
+        lines = storm.lines()
+        struck = storm.chance.randrange(len(lines))
+        with _beside(storm):
+            for line in lines[:struck]:
+                ended(storm, start(storm, line), ENDS)
+            happens(storm, lines[struck], expected.seconds)
+        rows = records(storm.folder)
+        if lost := [key for key, value in before.items() if rows.get(key) != value]:
+            raise Broken(f"{lost} stood in the journal and is gone or another after {happens.__name__}")
+        if false := [key for key, value in rows.items() if expected.outcome.samples.get(key) != value]:
+            raise Broken(f"{false} was never said by the model, after {happens.__name__}")
+        before = rows
+    outcome = undisturbed(storm)
+    if wrong := differences(outcome, expected.outcome, expected.unsteady, beside=storm.campaign.beside):
+        raise Broken("; ".join(wrong))
+    leftovers(storm)
+    storm.counts["samples"] += len(outcome.samples)
+
+
+def leftovers(storm: Play) -> None:
+    """Raises `Broken` where a storm leaves a temporary file, the key or a process."""
+    if left := [str(path) for path in storm.folder.rglob(".*.tmp")]:
+        raise Broken(f"temporary files are left: {left}")
+    if leaking := [
+        str(path) for path in storm.folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
+    ]:
+        raise Broken(f"the key is stored in {leaking}")
+    end = time.monotonic() + 30
+    while alive := standing_in(storm.folder):
+        if time.monotonic() > end:
+            raise Broken(f"processes are left: {[processes.describe(pid) for pid in alive]}")
+        time.sleep(0.05)
+
+
+def standing_in(folder: Path) -> list[int]:
+    """Processes that stand in this folder or below it."""
+    pids = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (entry / "cwd").readlink().is_relative_to(folder):
+                    pids.append(int(entry.name))
+    return pids
