@@ -141,7 +141,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "diff": Campaign(_only("diff", "one", "two")),
     "plan": Campaign(_only("plan", "one", "--detect", "5", "--json")),
     "verify": Campaign(_only("verify", "one", "--model", "org/storm", "--published", "published.yaml", "--json")),
-    "show": Campaign(lambda _url: [["show", "one"], ["show", "one", "q0:1", "--reasoning"], ["show", "one", "--wrong"]]),
+    "show": Campaign(lambda _url: [["show", "one", *more] for more in ([], ["q0:1", "--reasoning"], ["--wrong"])]),
     "status": Campaign(_only("status", "one", "--json"), varies=True),
     "doctor": Campaign(_only("doctor", "one", "two")),
     "grade": Campaign(lambda _url: [["grade", "1/2", r"It is \boxed{0.5}."], ["grade", "--near-misses", "one"]]),

@@ -145,5 +145,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     # Whoever was killed before it could end this server must not leave it running for ever.
-    threading.Timer(600, os._exit, (1,)).start()
+    threading.Timer(3600, os._exit, (1,)).start()
     main()
