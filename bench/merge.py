@@ -42,10 +42,10 @@ def sample(question: int, index: int, text: str) -> Sample:
 
 
 def write_shards(scratch: Path, of: int, n_records: int, n_characters: int) -> list[Path]:
-    """Shards of `n_records` each, as a run writes them."""
+    """Shards of `n_records` each, at least of one question, as a run writes them."""
     chance = random.Random(0)
     texts = [" ".join(chance.choices(_WORDS, k=n_characters // 4))[:n_characters] for _ in range(32)]
-    n_questions = of * n_records // SAMPLES
+    n_questions = max(of, of * n_records // SAMPLES)  # each shard has one at least
     question_list = [
         Question(
             benchmark="bench", question_id=f"question-{n}", prompt="?", references=("1",), kind="integer",
@@ -87,7 +87,7 @@ def measured(scratch: Path, out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shards", type=int, default=8)
-    parser.add_argument("--records", type=int, default=2048, help="of each shard")
+    parser.add_argument("--records", type=int, default=2048, help="of each shard, in whole questions of 64")
     parser.add_argument("--characters", type=int, default=20_000, help="of each record's text")
     parser.add_argument("--measure", nargs=2, type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()

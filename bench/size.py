@@ -1,7 +1,7 @@
 """Memory and seconds of a large run: the client's beginning, its resume, its score and its report.
 
     python bench/size.py [--questions 200000] [--samples 2] [--asked 2000] [--reply-bytes 0] [--folder DIR]
-                         [--only-resume] [--only-score]
+                         [--only-resume] [--only-score] [--only-complete]
 
 The run is begun and ended by Ctrl-C after `--asked` samples; its journal is then filled but for as many, the run
 resumed to its end, resumed once more with nothing owed ("complete"), once more without the journal's index ("no
@@ -11,6 +11,7 @@ Linux only.
 
 `--only-resume`: nothing is scored and reported.
 `--only-score`: what is owed is written to the journal without its index, by a process for each processor, and scored.
+`--only-complete`: the same journal, resumed with nothing owed, without its index and then with it.
 """
 
 from __future__ import annotations
@@ -146,6 +147,7 @@ def main() -> None:
     parser.add_argument("--reply-bytes", type=int, default=0, help="working before the answer of each reply")
     parser.add_argument("--only-resume", action="store_true", help="nothing after the resumes")
     parser.add_argument("--only-score", action="store_true", help="fill the journal and score it, and nothing else")
+    parser.add_argument("--only-complete", action="store_true", help="fill the journal and resume it with nothing owed")
     parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
     parser.add_argument("--folder", type=Path, help="where to write; a temporary folder by default")
     arguments = parser.parse_args()
@@ -163,11 +165,13 @@ def main() -> None:
         show("begin", begun, ended(process, 130), server)
 
         folder = RunFolder(scratch / "run")
-        if arguments.only_score:
+        if arguments.only_score or arguments.only_complete:
             n = os.cpu_count() or 1
             in_processes(pour, [(folder, "bench", part, n, arguments.reply_bytes) for part in range(n)])
-            begun = time.monotonic()
-            show("score", begun, ended(start(["score", str(scratch / "run")]), 0))
+            score = ("score", ["score", str(scratch / "run")])
+            for name, words in [score] if arguments.only_score else [("no index", run), ("complete", run)]:
+                begun = time.monotonic()
+                show(name, begun, ended(start(words), 0))
             return
         in_processes(fill, [(folder, "bench", arguments.asked, arguments.reply_bytes)])
 
