@@ -177,7 +177,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     for name in FORMATS
 }  # fmt: skip
 
-OFTEN = ("run", "shards", "race", "repeats", "sweep", "judge", "merge", "score", "score file", "serve", "view")
+OFTEN = ("run", "shards", "race", "repeats", "sweep", "judge", "merge", "score", "score file", "serve")
 """Campaigns that are drawn three times as often, since they write what cannot be made again for nothing."""
 
 WITHOUT = {"demo": "it starts the embedded server, then `run`, `score` and `report`, which are played by themselves"}
