@@ -10,6 +10,7 @@ import contextlib
 import errno
 import functools
 import json
+import math
 import os
 import random
 import shutil
@@ -249,7 +250,7 @@ CALLS = {
 
 def _when(chance: random.Random, largest: int) -> int:
     """A number from 1 to `largest`, small ones as likely as large ones by their logarithm."""
-    return round(largest ** chance.random())
+    return round(math.exp(math.log(largest) * chance.random()))
 
 
 def killed(play: Play, line: Line, seconds: float) -> None:
