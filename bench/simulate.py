@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring import differences, intervals
+from harness.scoring import audit, differences, intervals
 from harness.scoring.copies import Texts
 from harness.scoring.distributions import Z_95, t_factor
 from harness.scoring.estimators import (
@@ -32,6 +33,7 @@ from harness.scoring.estimators import (
 )
 from harness.scoring.race import PLANNED_LEVEL, boundaries, planned_looks
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
+from harness.scoring.uncertainty import Intervals
 
 Array = NDArray[np.float64]
 
@@ -503,6 +505,67 @@ def smallest(rng: np.random.Generator, repeats: int) -> Table:
     return Table("The smallest difference that is printed is found", rows, 0.77, 1.0, "points, median")
 
 
+def judge_errors(rng: np.random.Generator, repeats: int) -> Table:
+    """How often the accuracy by a person lies in the interval that 100 audits of a judge's verdicts give.
+
+    The note is how often it lies in the raw interval. A judge errs on so many percent of the samples that it decides,
+    or of the questions, then on all their samples.
+    """
+    rows = []
+    for n_questions, n in ((30, 64), (198, 8), (500, 4)):
+        for share_judged, errors in ((1.0, 0.05), (1.0, 0.15), (0.2, 0.05)):
+            rates, question_rates = [], []
+            for whole_questions, accuracy, concentration in itertools.product(
+                (False, True), (0.3, 0.7, 0.95), (0.5, 4.0)
+            ):
+                cell, few = Cell(n_questions, accuracy, concentration), max(10, repeats // 20)
+                held = [_audited_once(rng, cell, n, share_judged, errors, whole_questions) for _ in range(few)]
+                same, new, raw = np.mean(held, axis=0).tolist()
+                rates.append(Rate(same, few, 100 * raw))
+                question_rates.append(Rate(new, few))
+            of_what = f"{n_questions} × {n}, {100 * share_judged:g} % judged, {100 * errors:g} % of that wrong"
+            rows.append(Row(of_what, rates))
+            rows.append(Row(f"{of_what}: new questions", question_rates))
+    title = "Audited accuracy lies in the interval of 100 audits"
+    return Table(title, rows, 0.92, 1.0, "% in the raw interval")
+
+
+def _audited_once(
+    rng: np.random.Generator, cell: Cell, n: int, share_judged: float, errors: float, whole_questions: bool
+) -> tuple[bool, bool, bool]:
+    """(does the interval for the same questions hold, that for new ones, the raw one) in one run."""
+    chances = cell.chances(rng, 1)[0]
+    right = rng.random((cell.n_questions, n)) < chances[:, None]
+    by_judge = rng.random(right.shape) < share_judged
+    wrongly = rng.random((cell.n_questions, 1 if whole_questions else n)) < errors
+    called = np.where(by_judge, right ^ wrongly, right)
+    correct, counts = called.sum(axis=1).astype(float), np.full(cell.n_questions, float(n))
+    raw = Intervals(
+        sampling_interval=intervals.sampling_limits(correct, counts).interval(),
+        question_interval=intervals.question_limits(correct / counts).interval(),
+    )
+    sizes = {verdict: int((by_judge & (called == verdict)).sum()) for verdict in (True, False)}
+    shares = {verdict: max(audit.MIN_SHARE, size / sum(sizes.values())) for verdict, size in sizes.items() if size}
+    parts = []
+    for verdict, share in shares.items():
+        drawn = min(sizes[verdict], max(1, round(100 * share / sum(shares.values()))))
+        seen = rng.choice(right[by_judge & (called == verdict)], drawn, replace=False)
+        weight = sizes[verdict] / right.size
+        parts.append(audit.AuditedPart(verdict, weight, sizes[verdict], drawn, float(seen.mean()), float(drawn)))
+    certain = float((called & ~by_judge).mean())
+    found = audit.estimate(parts, certain, float(called.mean()), raw).intervals
+
+    def holds(interval: intervals.Interval | None, truth: float) -> bool:
+        return interval is not None and interval.low <= truth <= interval.high
+
+    truth = float(chances.mean())
+    return (
+        holds(found.sampling_interval, truth),
+        holds(found.question_interval, cell.accuracy),
+        holds(raw.sampling_interval, truth),
+    )
+
+
 def two_models(rng: np.random.Generator, repeats: int) -> Table:
     """False alarms of the question line between two models that are equally good over all questions of the kind."""
     rows = []
@@ -697,6 +760,7 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "published-pass": published_pass,
     "two-runs": two_runs,
     "smallest": smallest,
+    "audit": judge_errors,
     "two-models": two_models,
     "many": many_tests,
     "race-looks": race_looks,

@@ -23,6 +23,7 @@ from harness.core.about import __version__
 if TYPE_CHECKING:
     from harness.api import (
         Judge,
+        audit,
         compare,
         export,
         grade,
@@ -74,6 +75,7 @@ __all__ = [
     "Verdict",
     "Written",
     "__version__",
+    "audit",
     "compare",
     "export",
     "grade",

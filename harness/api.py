@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.asking import servers
 from harness.asking.keywords import (
+    AuditKeywords,
     CompareKeywords,
     ExportKeywords,
     FilePath,
@@ -33,6 +34,7 @@ from harness.asking.keywords import (
     VerifyKeywords,
 )
 from harness.asking.options import (
+    AuditOptions,
     CompareOptions,
     ExportOptions,
     GradeOptions,
@@ -67,6 +69,8 @@ from harness.verbs import race as races
 from harness.verbs import repeats as experiments
 from harness.verbs import score as scoring
 from harness.verbs.again import options_again, python_call
+from harness.verbs.audit import Audit
+from harness.verbs.audit import audit as audit_run
 from harness.verbs.compare import RunComparison, Verified
 from harness.verbs.compare import compare as compare_runs
 from harness.verbs.compare import verify as verify_run
@@ -203,6 +207,17 @@ def score(
     )
     reports = () if scored.judged is None else tuple(scored.judged.reports)
     return Scores(path.name, tuple(scored.scores), reports, opinions, scored.owed)
+
+
+def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:
+    """The audit of each benchmark of a scored run: samples left for a person to judge, and what the verdicts say.
+
+    samples: how many a person judges in all. out: a file that gets them; verdicts: that file with the verdicts filled
+    in, which are then stored as corrections by `who`. A value holds `items` and `estimate`, the accuracy by a person
+    with intervals that hold the grader's errors. Raises `UsageError`, `StoreError`.
+    """
+    verbs.check("audit", options)
+    return audit_run(Path(source), AuditOptions.of(**options))
 
 
 def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **options: Unpack[MergeKeywords]) -> Merged:
@@ -424,6 +439,7 @@ for _verb, _declared in (
     (compare, CompareOptions),
     (verify, VerifyOptions),
     (grade, GradeOptions),
+    (audit, AuditOptions),
 ):
     _named_keywords(_verb, _declared)
 
@@ -439,6 +455,7 @@ __all__ = [
     "Swept",
     "Verdict",
     "Written",
+    "audit",
     "compare",
     "export",
     "grade",

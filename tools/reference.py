@@ -18,6 +18,7 @@ import yaml
 
 import harness
 from harness.asking.options import (
+    AuditOptions,
     CompareOptions,
     ExportOptions,
     GradeOptions,
@@ -420,6 +421,7 @@ KEYWORDS: dict[str, type[Options]] = {
     "ReportKeywords": ReportOptions,
     "ExportKeywords": ExportOptions,
     "GradeKeywords": GradeOptions,
+    "AuditKeywords": AuditOptions,
 }
 """Class of keywords → the options that it is made from."""
 

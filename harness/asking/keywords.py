@@ -180,3 +180,13 @@ class GradeKeywords(TypedDict, total=False):
     choices: Texts
     grader: str
     deadline: float | None
+
+
+class AuditKeywords(TypedDict, total=False):
+    """The fields of `AuditOptions`; None leaves an option as it is by default (seed: sends none)."""
+
+    samples: int
+    benchmark: str | None
+    who: str | None
+    out: FilePath | None
+    verdicts: FilePath | None

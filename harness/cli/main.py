@@ -30,6 +30,7 @@ COMMANDS = {
     "status": "Say what a run is doing, from another terminal.",
     "ctl": "Steer a run while it goes: concurrency, pause, drain, cancel, status.",
     "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
+    "audit": "Judge some samples by hand: the accuracy that a person's verdicts give.",
     "merge": "Join the run folders of several clients (shards) into one run.",
     "compare": "Say which run is better, how sure that is, and what would settle it.",
     "plan": "Say how many samples a difference takes, and what they cost.",

@@ -6,17 +6,23 @@ The grades stay as the grader gave them; whoever counts an override says so besi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.records import SCHEMA_VERSION, Grade, Key, Verdict
 from harness.runs.jsonl import line, read_appended
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line
 from harness.runs.safe_open import make_folder
+
+MAX_WHY_CHARS = 2_000
+"""A reason for an override has at most this many characters."""
+
+MAX_WHO_CHARS = 100
+"""A person's name has at most this many characters."""
 
 _REMEDY = "Correct the line, or remove it."
 
@@ -42,6 +48,31 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> Key:
         """The sample that it is about."""
         return Key(self.question_id, self.sample_index)
+
+
+def correct(
+    folder: BenchmarkFolder, key: Key, verdict: Verdict | None, *, graded: Verdict | None, who: str, why: str
+) -> None:
+    """Store a person's verdict on the sample `key`, as of now; None takes the former word back.
+
+    graded: the grader's verdict. Raises `UsageError` where `who` or `why` is empty or too long, `StoreError` when the
+    disk refuses.
+    """
+    if not why.strip() or len(why) > MAX_WHY_CHARS:
+        raise UsageError(f"a verdict by hand needs a reason of 1 to {MAX_WHY_CHARS} characters.")
+    if not who.strip() or len(who) > MAX_WHO_CHARS:
+        raise UsageError(f"a verdict by hand needs the name of who gives it, of 1 to {MAX_WHO_CHARS} characters.")
+    override = Override(
+        benchmark=folder.name,
+        question_id=key.question_id,
+        sample_index=key.sample_index,
+        verdict=verdict,
+        graded=graded,
+        who=who.strip(),
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        why=why.strip(),
+    )
+    append(folder, override)
 
 
 def append(folder: BenchmarkFolder, override: Override) -> None:

@@ -16,9 +16,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, Question, Sample
@@ -38,16 +36,16 @@ from harness.runs import (
 )
 from harness.runs.jsonl import write_lines
 from harness.runs.keys import KeySet
-from harness.runs.safe_open import refuse_link
-from harness.scoring import by_endpoint
+from harness.scoring import by_endpoint, score_file
 from harness.scoring.anomalies import Anomalies, anomalies
+from harness.scoring.audit import Audited, JudgeErrors, audited
 from harness.scoring.by_endpoint import NONE_FAILED, EndpointScore, FailedRequests
 from harness.scoring.copies import EqualTexts, Texts
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.doubtful import reply_doubts
 from harness.scoring.in_order import ById, basis, grade_journal
 from harness.scoring.observed import Observed, Rows, salvage_warnings, takeover_warnings
-from harness.scoring.score import Score, check_ks, intervals_of, score_benchmark
+from harness.scoring.score import Score, beside_audit, check_ks, intervals_of, score_benchmark
 from harness.scoring.speed import Speed, speed
 from harness.scoring.tally import tally
 from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_right
@@ -70,7 +68,7 @@ class GradedBenchmark:
     `Score`. equal_texts: the copies among the samples. from_reasoning: the grades with answers taken from the reasoning
     where there is no other; None = the option was not given. cut: by budget in tokens, the grades of the longer replies
     cut there; None = the option was not given. first_right: completion tokens up to where the right answer first
-    stands, of the samples in which it does, likewise. ks, salvaged: see `GradingOptions`.
+    stands, of the samples in which it does, likewise. ks, salvaged: see `GradingOptions`. judge_errors: as in `Score`.
     """
 
     folder: BenchmarkFolder
@@ -90,6 +88,7 @@ class GradedBenchmark:
     first_right: Mapping[Key, int] = field(default_factory=dict)
     ks: tuple[int, ...] = ()
     salvaged: bool = True
+    judge_errors: JudgeErrors | None = None
 
     @property
     def counts(self) -> Rows:
@@ -202,8 +201,7 @@ def publish(graded: GradedBenchmark) -> Score:
     samples of a question, with the grades kept."""
     grades.write(graded.folder, graded.grades)
     score = score_of(graded)
-    refuse_link(graded.folder.scores)
-    write_atomically(graded.folder.scores, codec.pretty(score))
+    score_file.write(graded.folder, score)
     return score
 
 
@@ -253,14 +251,22 @@ def score_of(graded: GradedBenchmark) -> Score:
         score = msgspec.structs.replace(
             score, budgets=tuple(budgets), first_right=first_right(counted, graded.first_right)
         )
-    return _beside_overrides(graded, score)
-
-
-def _beside_overrides(graded: GradedBenchmark, score: Score) -> Score:
-    """`score` with the accuracy that it would have if verdicts corrected by hand counted."""
     in_force = overrides.in_force(overrides.read(graded.folder))
-    if not in_force:
-        return score
+    if in_force:
+        score = _beside_overrides(graded, score, in_force)
+    return beside_audit(score, graded.judge_errors, _audited(graded, score, in_force) if in_force else None)
+
+
+def _audited(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Audited | None:
+    """The accuracy by a person, where the verdicts by hand reach into the draw of an audit."""
+    if score.accuracy is None:
+        return None
+    items = tally(graded.questions, graded.counted(graded.grades), graded.samples).questions
+    return audited(items, in_force, score.accuracy, intervals_of(score))
+
+
+def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:
+    """`score` with the accuracy that it would have if verdicts corrected by hand counted."""
     counted = graded.counted(graded.grades)
     corrected = Packed(Grade, overrides.apply(counted, in_force))
     n = sum(ours.verdict != theirs.verdict for ours, theirs in zip(counted, corrected, strict=True))

@@ -23,6 +23,7 @@ from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import RAISED
 from harness.scoring.anomalies import Anomalies
+from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.copies import Copies, EqualTexts
 from harness.scoring.estimators import is_estimated
@@ -117,7 +118,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     Other accuracies, each with its `_intervals`. accuracy_finished: among the samples that max_tokens did not cut.
     accuracy_from_reasoning: if answers were also taken from reasoning that no final answer follows; None = the option
     was not given. It is no score, but shows what the budget cost. accuracy_overridden: if the n_overridden verdicts
-    that a person corrected counted, which they do nowhere else in this score; None without any.
+    that a person corrected counted, which they do nowhere else in this score; None without any. judge_errors: what is
+    known of the judge that decided some verdicts; None without one. audited: the accuracy by a person, estimated from
+    audits (`harness audit`); None without any.
 
     Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
     and other samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown. first_right:
@@ -174,6 +177,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_overridden: int = 0
     accuracy_overridden: float | None = None
     accuracy_overridden_intervals: Intervals | None = None
+    judge_errors: JudgeErrors | None = None
+    audited: Audited | None = None
     graders: tuple[str, ...] = ()
     verifier_errors: tuple[str, ...] = ()
     near_misses: dict[NearMiss, int] = {}
@@ -282,6 +287,16 @@ def intervals_of(score: Score) -> Intervals:
         question_interval=score.question_interval,
         at_most=score.sampling_error is None,
     )
+
+
+def beside_audit(score: Score, judge_errors: JudgeErrors | None, estimate: Audited | None) -> Score:
+    """`score` with what is known of its judge and of its audit, and with the one sentence that follows from both, in
+    place of the former one."""
+    former = (score.judge_errors, score.audited)
+    dropped = {remark.sentence for remark in former if remark is not None}
+    remarks = [remark.sentence for remark in [estimate or judge_errors] if remark is not None]
+    warnings = (*(warning for warning in score.warnings if warning not in dropped), *remarks)
+    return msgspec.structs.replace(score, judge_errors=judge_errors, audited=estimate, warnings=warnings)
 
 
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:

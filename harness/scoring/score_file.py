@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import open_untrusted
+from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.layout import BenchmarkFolder
+from harness.runs.safe_open import refuse_link
 from harness.scoring.score import Score
 
 MAX_SCORES_BYTES = 16 * 1024 * 1024
@@ -32,3 +33,9 @@ def read(folder: BenchmarkFolder) -> Score | None:
     if score.schema > SCHEMA_VERSION:
         raise StoreError(f"{path} has schema {score.schema}, from a newer harness. Run `harness score` again.")
     return score
+
+
+def write(folder: BenchmarkFolder, score: Score) -> None:
+    """Store the benchmark's score in place of a former one. Raises `StoreError`."""
+    refuse_link(folder.scores)
+    write_atomically(folder.scores, codec.pretty(score))

@@ -49,6 +49,7 @@ from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, opinions, read_samples
 from harness.runs.safe_open import make_folder
 from harness.scoring import Score
+from harness.scoring.audit import JudgeErrors
 from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publish
 from server_launchers.engines import table as engines
 
@@ -389,4 +390,22 @@ def _apply(
         prompt_tokens=replies.prompt_tokens,
         completion_tokens=replies.completion_tokens,
     )
-    return dataclasses.replace(graded, grades=grades, from_reasoning=None), report
+    errors = _errors(compared, report.n_decided, len(grades))
+    return dataclasses.replace(graded, grades=grades, from_reasoning=None, judge_errors=errors), report
+
+
+def _errors(compared: Agreement, n_judged: int, n_samples: int) -> JudgeErrors | None:
+    """What the score says of the judge; None where it decided nothing."""
+    if not n_judged:
+        return None
+    both = [
+        (n, (rules == "correct") != (judge == "correct"))
+        for (rules, judge), n in compared.matrix.items()
+        if rules != "undecided" and judge != "no opinion"
+    ]
+    return JudgeErrors(
+        n_judged=n_judged,
+        n_samples=n_samples,
+        n_both=sum(n for n, _ in both),
+        n_differing=sum(n for n, differs in both if differs),
+    )

@@ -13,7 +13,6 @@ import getpass
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -25,7 +24,6 @@ from harness.core import codec
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.records import Key, Verdict
 from harness.runs import overrides
-from harness.runs.overrides import Override
 from harness.viewer import pages
 from harness.viewer.differ import compare
 from harness.viewer.library import Library, OpenBenchmark
@@ -35,12 +33,6 @@ from harness.viewer.why import why
 
 MAX_BODY_BYTES = 64 * 1024
 """Largest request that is read."""
-
-MAX_WHY_CHARS = 2_000
-"""A reason for an override has at most this many characters."""
-
-MAX_WHO_CHARS = 100
-"""A person's name has at most this many characters."""
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -103,12 +95,14 @@ class Viewer:
                 web.get("/api/question", self._question),
                 web.get("/api/sample", self._sample),
                 web.get("/api/why", self._why),
+                web.get("/api/audit", self._audit),
                 web.get("/api/compare", self._compare),
                 web.get("/api/search", self._search),
                 web.get("/raw", self._raw),
                 web.post("/api/override", self._override),
                 web.get("/", self._page),
                 web.get("/run/{rest:[\\s\\S]*}", self._page),
+                web.get("/audit/{rest:[\\s\\S]*}", self._page),
                 web.get("/compare/{rest:[\\s\\S]*}", self._page),
             ]
         )
@@ -182,6 +176,9 @@ class Viewer:
     async def _sample(self, request: web.Request) -> web.Response:
         key = _key(request)
         return await self._of_benchmark(request, lambda benchmark: pages.sample_page(benchmark, key))
+
+    async def _audit(self, request: web.Request) -> web.Response:
+        return await self._of_benchmark(request, pages.audit_page)
 
     async def _of_benchmark(self, request: web.Request, page: Callable[[OpenBenchmark], object]) -> web.Response:
         """The page's JSON; nothing is built where no file has changed since the visitor got it."""
@@ -265,27 +262,18 @@ class Viewer:
         return _json({"stored": True})
 
     def _correct(self, correction: Correction) -> None:
-        if not correction.why.strip() or len(correction.why) > MAX_WHY_CHARS:
-            raise UsageError(f"a verdict by hand needs a reason of 1 to {MAX_WHY_CHARS} characters.")
-        if not correction.who.strip() or len(correction.who) > MAX_WHO_CHARS:
-            raise UsageError(f"a verdict by hand needs the name of who gives it, of 1 to {MAX_WHO_CHARS} characters.")
         benchmark = self._library.run(correction.run).benchmark(correction.benchmark)
         key = Key(correction.question, correction.sample)
         if key.sample_index not in benchmark.indices(key.question_id):
             raise StoreError(f"{benchmark.name} has no sample {key.sample_index} of question {key.question_id!a}.")
         grade = benchmark.grade(key)
-        overrides.append(
+        overrides.correct(
             benchmark.folder,
-            Override(
-                benchmark=benchmark.name,
-                question_id=key.question_id,
-                sample_index=key.sample_index,
-                verdict=correction.verdict,
-                graded=None if grade is None else grade.verdict,
-                who=correction.who.strip(),
-                when=datetime.now(UTC).isoformat(timespec="seconds"),
-                why=correction.why.strip(),
-            ),
+            key,
+            correction.verdict,
+            graded=None if grade is None else grade.verdict,
+            who=correction.who,
+            why=correction.why,
         )
 
     def _opened(self, request: web.Request) -> OpenBenchmark:

@@ -12,6 +12,7 @@ from harness.core.records import Grade, Key, Question, Sample, Timing, Usage
 from harness.runs.overrides import Override
 from harness.scoring import Score
 from harness.scoring.intervals import Interval
+from harness.viewer import auditing
 from harness.viewer.library import Library, OpenBenchmark, OpenRun
 from harness.viewer.request import curl
 from harness.viewer.rows import QuestionRow, SampleRow, Vote, question_rows, sample_row, sample_rows, votes
@@ -121,6 +122,23 @@ class SamplePage:
     curl: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPage:
+    """The next sample of an audit, without its verdict. n_left: of n_drawn samples; None for all else: none is left.
+
+    said: what the audit says, once none is left: before, it would tell the person how far they differ from the grader.
+    """
+
+    n_drawn: int
+    n_left: int
+    question_id: str | None
+    sample: int | None
+    question: ShownQuestion | None
+    answer: str | None
+    text: Shown | None
+    said: str
+
+
 def overview(library: Library) -> list[RunLine]:
     """All runs, by label. Reads scores and manifests, no samples and no grades but where a verdict was overridden."""
     library.refresh()
@@ -227,6 +245,35 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:
         grade=grade,
         history=[override for override in benchmark.said_by_hand() if override.key == key],
         curl=curl(benchmark.record, question, sample),
+    )
+
+
+def audit_page(benchmark: OpenBenchmark) -> AuditPage:
+    """The next sample that a person shall judge. Raises `UsageError` and `StoreError`."""
+    keys = auditing.drawn(benchmark, auditing.SAMPLES)
+    left = auditing.left(benchmark, keys)
+    estimate = None if left else auditing.estimate(benchmark)
+    page = AuditPage(
+        n_drawn=len(keys),
+        n_left=len(left),
+        question_id=None,
+        sample=None,
+        question=None,
+        answer=None,
+        text=None,
+        said="" if estimate is None else estimate.sentence,
+    )
+    if not left:
+        return page
+    key = left[0]
+    item = auditing.item(benchmark, key)
+    return replace(
+        page,
+        question_id=key.question_id,
+        sample=key.sample_index,
+        question=shown_question(benchmark.question(key.question_id)),
+        answer=item.answer and _field(item.answer),
+        text=shown(item.text, None),
     )
 
 

@@ -104,12 +104,27 @@ def a_file_of_outputs(stage: Stage) -> None:
     stage.tree(".")
 
 
+def audited_by_a_person(stage: Stage) -> None:
+    """Samples are written for a person, who finds each right; the score gets the accuracy that follows."""
+    stored.copy("first", stage.folder, scored=True)
+    stage.command("audit", "first", show_errors=True)
+    stage.command("audit", "first", "--samples", "6", "--out", "todo.jsonl")
+    stage.file("todo.jsonl")
+    rows = [json.loads(line) for line in (stage.folder / "todo.jsonl").read_text("utf-8").splitlines()]
+    lines = [json.dumps({**row, "verdict": "correct"}) + "\n" for row in rows]
+    (stage.folder / "said.jsonl").write_text("".join(lines), "utf-8")
+    stage.python("audit", "first", samples=3)
+    stage.command("audit", "first", "--samples", "6", "--verdicts", "said.jsonl", "--who", "Ann")
+    stage.file("first/sums/scores.json")
+    stage.command("audit", "first", "--benchmark", "demo", "--out", "todo.jsonl", show_errors=True)
+
+
 PROSE = "the process by which green plants turn light into sugar"
 """A reference that no rule can compare with anything but itself."""
 
 
 SCENES: tuple[Scene, ...] = (
-    what_the_rules_left, all_with_votes, called_wrong, each_engine, a_file_of_outputs
+    what_the_rules_left, all_with_votes, called_wrong, each_engine, a_file_of_outputs, audited_by_a_person
 )  # fmt: skip
 
 

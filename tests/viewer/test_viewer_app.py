@@ -202,6 +202,33 @@ def test_why_tells_the_steps_of_the_grader(client: httpx.Client) -> None:
     assert any("answer found by box" in step for step in steps)
 
 
+def test_an_audit_shows_one_sample_after_the_other_without_its_verdict(results: Path, viewer: Viewer) -> None:
+    write_run(results / "results" / "c")
+    where = {"run": "c", "benchmark": "demo"}
+    with viewer.client() as visitor:
+        seen = []
+        page = visitor.get("/api/audit", params=where).json()
+        assert (page["n_drawn"], page["n_left"], page["said"]) == (6, 6, "")
+        while page["question_id"] is not None:
+            assert "verdict" not in json.dumps(page)  # nor what the audit says so far
+            seen.append((page["question_id"], page["sample"]))
+            body = {
+                **where, "question": page["question_id"], "sample": page["sample"], "verdict": "correct", "who": "Ann",
+                "why": "audit",
+            }  # fmt: skip
+            assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
+            page = visitor.get("/api/audit", params=where).json()
+    assert len(set(seen)) == len(seen) == 6
+    assert "a person audited 6 of 6 verdicts and differs on 4: the accuracy by a person is 100.0 %" in page["said"]
+
+
+def test_what_is_not_scored_has_no_audit(results: Path, viewer: Viewer) -> None:
+    write_run(results / "results" / "c", scored=False)
+    with viewer.client() as visitor:
+        refused = visitor.get("/api/audit", params={"run": "c", "benchmark": "demo"})
+    assert (refused.status_code, "score it first" in refused.json()["error"]) == (409, True)
+
+
 def test_a_search_comes_in_steps(client: httpx.Client) -> None:
     answer = client.get("/api/search", params={**Q1, "text": "halve"})
     steps = [json.loads(line) for line in answer.text.splitlines()]

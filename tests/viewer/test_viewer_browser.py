@@ -134,7 +134,10 @@ def browser(window: Browser) -> Iterator[Browser]:
 ALIVE = Path(__file__).with_name("alive.js").read_text(encoding="utf-8")
 HOSTILE_RUN = "<script>alert(1)<script>"
 HOSTILE_BENCHMARK = "<iframe onload=alert(1)>\u202e"
-PAGES = ["/", "/run/a/sums", "/run/a/sums?other=b", "/run/a/sums/q1/s2", "/compare/a/b/sums", "/compare/a/b/sums/q1/s1"]
+PAGES = [
+    "/", "/run/a/sums", "/run/a/sums?other=b", "/run/a/sums/q1/s2", "/compare/a/b/sums", "/compare/a/b/sums/q1/s1",
+    "/audit/a/sums",
+]  # fmt: skip
 
 
 # --- every page ---
@@ -346,6 +349,19 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     assert "1 verdict corrected by hand: 50.00 % with them, 33.33 % without. The score above is without." in note[0]
     browser.open(viewer)
     browser.wait(lambda: "1 by hand: 50.0 %" in browser.text())
+
+
+def test_samples_are_judged_by_keyboard_without_their_verdicts(browser: Browser, viewer: Viewer, results: Path) -> None:
+    run = write_run(results / "results" / "hand")
+    browser.open(viewer, "/run/hand/demo")
+    next(link for link in browser.all("a") if "by hand" in link.text).click()
+    browser.wait(lambda: "0 of 6 samples are judged" in browser.text())
+    for n in range(1, 7):
+        assert "grader said" not in browser.text()
+        browser.one("body").send_keys("y")
+        browser.wait(lambda n=n: f"{n} of 6 samples are judged" in browser.text())
+    browser.wait(lambda: "the accuracy by a person is 100.0 %" in browser.text())
+    assert {said.why for said in overrides.read(run.benchmark("demo"))} == {"audit"}
 
 
 def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(

@@ -14,7 +14,7 @@ from harness.asking.options.deciding import (
     SizesRules,
     VerifyOptions,
 )
-from harness.asking.options.finished import ExportOptions, GradeOptions, MergeOptions, ReportOptions
+from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunOptions
 from harness.asking.options.score import OutputsOptions, ScoreOptions
@@ -23,6 +23,7 @@ from harness.presets.grading import AnyK, GradingOptions
 
 __all__ = [
     "AnyK",
+    "AuditOptions",
     "CompareOptions",
     "ExportOptions",
     "GradeOptions",

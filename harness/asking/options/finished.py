@@ -1,4 +1,5 @@
-"""The options of verbs that hand on what finished runs hold: merge, report and export; and of grading one response."""
+"""The options of verbs that hand on what finished runs hold: merge, report, export and audit; and of grading one
+response."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Annotated, Literal
 
 from harness.core.options import Kind, Option, Options
 from harness.core.records import AnswerKind
+from harness.core.wording import option
 from harness.presets.grading import MAX_DEADLINE_SECONDS, AnyK
 
 
@@ -75,6 +77,22 @@ class ExportOptions(Options):
         bool,
         Option("Also export a benchmark as training data, and questions whose authors ask not to publish them."),
     ] = False
+
+
+class AuditOptions(Options):
+    """The samples of an audit, and where a person's verdicts come from."""
+
+    samples: Annotated[
+        int, Option("Samples of each benchmark that a person judges, those judged before included.", least=2)
+    ] = 100
+    benchmark: Annotated[str | None, Option("Only this benchmark of the run. Default: each.")] = None
+    who: Annotated[str | None, Option("Name that stands with the verdicts. Default: the user's.", chars=1)] = None
+    out: Annotated[
+        Path | None, Option("Write the samples left to judge to FILE (JSON lines), each with `verdict: null`.")
+    ] = None
+    verdicts: Annotated[
+        Path | None, Option(f"Take the verdicts from FILE, which {option('out')} wrote and a person filled in.")
+    ] = None
 
 
 class GradeOptions(Options):

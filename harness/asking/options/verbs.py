@@ -15,7 +15,7 @@ from harness.asking.options.deciding import (
     SizesRules,
     VerifyOptions,
 )
-from harness.asking.options.finished import ExportOptions, GradeOptions, MergeOptions, ReportOptions
+from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.asking.options.headings import ASKED, RESUMING, SAMPLING, WHOM
 from harness.asking.options.run import RunOptions
 from harness.asking.options.score import ScoreOptions
@@ -145,6 +145,7 @@ VERBS: dict[str, Verb] = {
     "merge": Verb(MergeOptions),
     "report": Verb(ReportOptions),
     "export": Verb(ExportOptions),
+    "audit": Verb(AuditOptions),
     "grade": Verb(GradeOptions),
 }
 """Every verb that has its options from declarations, by its words on a command line."""

@@ -1,5 +1,6 @@
 // The address decides the page; the keyboard moves about in it; a page follows its run.
 import { address, decoded, foreign, h, plain } from "./dom.js";
+import { audit } from "./audit.js";
 import { facts, follow } from "./facts.js";
 import { compare, sideBySide } from "./compare.js";
 import { overview } from "./overview.js";
@@ -34,6 +35,7 @@ function made() {
     const [first, second, benchmark, id, sample] = rest;
     return id === undefined ? compare({ ...shared, first, second, benchmark }) : sideBySide({ ...shared, first, second, benchmark, id, sample: sampleOf(sample) });
   }
+  if (kind === "audit" && rest.length >= 2) return audit({ ...shared, run: rest[0], benchmark: rest[1] });
   const [run, benchmark, id, sample] = kind === "run" ? rest : [];
   if (id !== undefined) return question({ ...shared, run, benchmark, id, sample: sampleOf(sample) });
   if (benchmark !== undefined) return questions({ ...shared, run, benchmark, other: query.get("other") || null });

@@ -108,6 +108,7 @@ export function questions({ query, run, benchmark, set, other }) {
         fields.map(([name, values]) => choice(name, `is.${name}`, [["", "any"], ...values.map((one) => [one, one])])),
         elsewhere.length ? choice("Beside", "other", [["", "no other run"], ...elsewhere.map((one) => [one, one])]) : null,
         h("label", {}, "Filter ", h("input", { type: "search", value: query.get("find") ?? "", "data-key": "find", input: (event) => set({ find: event.target.value }) }))),
+      standing.accuracy === null ? null : h("p", {}, h("a", { href: address(["audit", run, benchmark]) }, "Judge a random part of the samples by hand")),
       other === null ? null : h("p", {}, h("a", { href: address(["compare", run, other, benchmark]) }, "Compare with ", foreign(other))),
       h("p", { class: "quiet", role: "status" }, `${count(rows.length)} of ${count(value.questions.length)} questions`),
       h("ol", { class: "questions" }, rows.map((row) => line(row))),

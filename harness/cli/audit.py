@@ -1,0 +1,101 @@
+"""`harness audit`: a person judges samples drawn from a run, in the terminal or by a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.asking.options import AuditOptions
+from harness.cli.flags import takes
+from harness.cli.spelling import SpelledCommand
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+
+if TYPE_CHECKING:
+    from harness.core.records import Verdict
+    from harness.verbs.audit import Audit
+    from harness.viewer.auditing import AuditItem
+
+MAX_SHOWN_CHARS = 4000
+"""Characters of a response's end that are shown before the question is put."""
+
+VERDICTS: dict[str, Verdict] = {"y": "correct", "n": "wrong", "u": "undecided"}
+
+
+@click.command("audit", cls=SpelledCommand, verb="audit")
+@click.argument("run", type=click.Path(path_type=Path))
+@takes(AuditOptions)
+def command(run: Path, **given: Any) -> None:
+    """Judge samples of the scored RUN by hand, without seeing their verdicts, and print the accuracy that follows.
+
+    A judge model errs, and no interval of its score says by how much. The samples are drawn at random among those that
+    were called correct and among the others; only those that a judge decided, where one decided any. You may stop at
+    any sample and go on later. The verdicts are stored as corrections beside the grades; the score keeps its accuracy
+    and gets the audited one beside it, with an interval that holds the grader's errors too.
+
+    \b
+    harness audit results/r1
+    harness audit results/r1 --out to_judge.jsonl      # no terminal: fill in the verdicts, then
+    harness audit results/r1 --verdicts to_judge.jsonl
+    """
+    from harness.verbs.audit import audit
+
+    options = AuditOptions.of(**given)
+    by_file = options.out is not None or options.verdicts is not None
+    if not by_file and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "there is no terminal to judge in: --out FILE writes the samples, --verdicts FILE reads what a person says "
+            "of them"
+        )
+    audits = audit(run, options)
+    if not by_file and any(each.items for each in audits):
+        _judge(run, audits, options.who)
+        audits = audit(run, options)
+    for each in audits:
+        _print(each)
+    if options.out is not None:
+        click.echo(f"{sum(len(each.items) for each in audits):,} samples to judge: {options.out}")
+
+
+def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
+    """Put the question for each sample that is left, until all are judged or the person stops."""
+    from harness.verbs.audit import judge, open_run
+
+    opened = open_run(run)
+    for each in audits:
+        benchmark = opened.benchmark(each.benchmark)
+        for number, item in enumerate(each.items, each.n_drawn - len(each.items) + 1):
+            _show(item, f"{number} of {each.n_drawn}")
+            word = click.prompt(
+                "Is the answer right? y = yes, n = no, u = cannot be decided, q = stop here",
+                type=click.Choice([*VERDICTS, "q"]),
+                show_choices=False,
+            )
+            if word == "q":
+                return
+            judge(benchmark, item.key, VERDICTS[word], who)
+
+
+def _show(item: AuditItem, number: str) -> None:
+    from harness.viewer.printed import lines
+
+    click.echo(f"\n{'─' * 60}\n{visible(item.benchmark, 80)} · {visible(item.question_id, 80)} · {number}\n")
+    click.echo(lines(item.question))
+    left_out = len(item.text) - MAX_SHOWN_CHARS
+    click.echo(f"\n[response{f', without its first {left_out:,} characters' if left_out > 0 else ''}]")
+    click.echo(lines(item.text[-MAX_SHOWN_CHARS:]))
+    click.echo(f"\nanswer taken: {'none' if item.answer is None else visible(item.answer, 400)}")
+    click.echo(f"reference:    {' or '.join(visible(reference, 400) for reference in item.references)}\n")
+
+
+def _print(audit: Audit) -> None:
+    name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
+    raw = "unknown" if audit.accuracy is None else f"{100 * audit.accuracy:.1f} %"
+    click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} drawn samples are judged by hand")
+    if audit.estimate is None:
+        click.echo("  no estimate yet: judge samples in the order in which they are drawn")
+    else:
+        click.echo(f"  {audit.estimate.sentence}")

@@ -1,0 +1,296 @@
+"""The accuracy that a person's verdicts would give, estimated from a person's verdicts on a few samples.
+
+A judge model errs, and no interval of its accuracy knows by how much. So a person judges samples drawn at random, apart
+among those that were called correct and among the rest, and the draw corrects the score (stratified prediction-powered
+inference: Angelopoulos et al. 2023, Science 382:669; of one stratum each, Rogan and Gladen 1978, Am. J. Epidemiol.
+107:71):
+
+    accuracy = the part of what nobody doubts + Σ_h W_h · π_h
+    W_h: weight in the accuracy of the samples that were called correct (h = 1), or not (h = 2)
+    π_h: share of the audited samples of h that the person calls correct
+
+| what is uncertain | limits |
+| --- | --- |
+| π_h, from m of N samples | Wilson's at m (N − 1) / (N − m) trials: none where all are audited |
+| which samples the model drew of these questions | the raw sampling interval |
+| which questions were asked | the raw question interval, times 1 / (sensitivity + specificity − 1): errors of a grader
+level the questions, and so hide by this factor (Rogan and Gladen's) how much they differ |
+
+They are independent, so that their distances to the estimate add as squares on each side (Zou and Donner 2008,
+Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/statistics.md shows it.
+
+The audited population are the samples that a judge decided; where no judge decided any, all samples. The draw is no
+file: it is the order of the samples by a checksum of their keys, which knows nothing of their texts and verdicts. Of
+each stratum the estimate takes the samples from the beginning of this order up to the first without a verdict by hand.
+So a person may stop at any sample, and verdicts that somebody gave for another reason, on samples that looked wrong
+say, bias nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from harness.core.codec import digest
+from harness.core.records import Key
+from harness.runs.overrides import Override
+from harness.scoring.intervals import Interval, wilson
+from harness.scoring.tally import QuestionTally
+from harness.scoring.uncertainty import Intervals
+
+MIN_SHARE = 0.25
+"""Share of the audits that the smaller of the two strata gets at least, while it has samples."""
+
+MIN_DISCERNMENT = 0.5
+"""The question interval is stretched as for a grader whose sensitivity + specificity − 1 is this much, at most."""
+
+JUDGE_RULE = "judge"
+"""The `rule` of a grade that a judge decided."""
+
+
+class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
+    """What a score knows of its judge without an audit.
+
+    n_judged: samples whose verdict is the judge's, of n_samples. n_both: samples that the rules and the judge both
+    decided, n_differing: of them those on which they differ.
+    """
+
+    n_judged: int
+    n_samples: int
+    n_both: int
+    n_differing: int
+
+    @property
+    def sentence(self) -> str:
+        """The warning of a score that nobody has audited."""
+        beside = "no sample was decided by both the rules and the judge, so nothing here shows how often it errs"
+        if self.n_both:
+            share = 100 * self.n_differing / self.n_both
+            beside = f"it differs from the rules on {self.n_differing:,} of {self.n_both:,} ({share:.1f} %)"
+        return (
+            f"{self.n_judged:,} of {self.n_samples:,} verdicts are a judge's, and the intervals leave its errors out: "
+            f"{beside}. `harness audit` measures them"
+        )
+
+
+class Audited(msgspec.Struct, frozen=True, kw_only=True):
+    """The accuracy if a person had judged, from n_audited of n_population verdicts; fractions.
+
+    n_differing: audited samples on which the person differs. intervals: 95 %, with the audit's own uncertainty.
+    n_to_halve: audits in all with which the sampling interval would be half as wide; None: no number of audits would do
+    that.
+    """
+
+    accuracy: float
+    intervals: Intervals
+    n_population: int
+    n_audited: int
+    n_differing: int
+    n_to_halve: int | None
+
+    @property
+    def sentence(self) -> str:
+        """The estimate in words, for a score's remarks."""
+        sampling, question = self.intervals.sampling_interval, self.intervals.question_interval
+        assert sampling is not None
+        new = "" if question is None else f"; new questions {_between(question)}"
+        more = (
+            "no number of audits would halve the interval: what is left is the error of sampling"
+            if self.n_to_halve is None
+            else f"about {self.n_to_halve:,} audits would halve the interval"
+        )
+        return (
+            f"a person audited {self.n_audited:,} of {self.n_population:,} verdicts and differs on "
+            f"{self.n_differing:,}: the accuracy by a person is {100 * self.accuracy:.1f} % (same questions "
+            f"{_between(sampling)}{new}); {more}"
+        )
+
+
+def _between(interval: Interval) -> str:
+    return f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
+
+
+@dataclass(slots=True)
+class _Stratum:
+    """Samples that the grader called correct, or not: their number and weight in the accuracy, and the audits.
+
+    weight_of: of each sample by its key.
+    """
+
+    called_correct: bool
+    weight_of: dict[Key, float] = field(default_factory=dict)
+
+    @property
+    def order(self) -> list[Key]:
+        """The samples in the order of the draw."""
+        return sorted(self.weight_of, key=_checksum)
+
+    def audits(self, by_hand: Mapping[Key, Override]) -> Iterator[tuple[Key, bool]]:
+        """(sample, whether the person calls it correct) from the beginning of the order to the first without a word."""
+        for key in self.order:
+            override = by_hand.get(key)
+            if override is None:
+                return
+            yield key, override.verdict == "correct"
+
+
+@dataclass(frozen=True, slots=True)
+class _Population:
+    """What is audited. certain: the part of the accuracy that is not in question."""
+
+    strata: tuple[_Stratum, ...]
+    certain: float
+    n: int
+
+    @classmethod
+    def of(cls, items: Sequence[QuestionTally]) -> _Population:
+        present = [item for item in items if item.n]
+        by_judge = any(grade.rule == JUDGE_RULE for item in present for grade in item.grades)
+        strata = {verdict: _Stratum(verdict) for verdict in (True, False)}
+        certain = []
+        for item in present:
+            weight = 1 / (item.n * len(present))
+            for grade in item.grades:
+                correct = grade.verdict == "correct"
+                if by_judge and grade.rule != JUDGE_RULE:
+                    certain.append(weight * correct)
+                else:
+                    strata[correct].weight_of[grade.key] = weight
+        filled = tuple(stratum for stratum in strata.values() if stratum.weight_of)
+        return cls(filled, math.fsum(certain), sum(len(stratum.weight_of) for stratum in filled))
+
+
+def draw(items: Sequence[QuestionTally], n: int) -> list[Key]:
+    """At most `n` samples for a person, in the order of the draw.
+
+    items: `tally(…).questions`. Both strata get a part that is as large as they are, but for `MIN_SHARE`. Their samples
+    are mixed by their checksums, so that the order does not give the grader's verdict away.
+    """
+    population = _Population.of(items)
+    shares = [max(MIN_SHARE, len(stratum.weight_of) / population.n) for stratum in population.strata]
+    left = [len(stratum.weight_of) for stratum in population.strata]
+    parts = [0] * len(left)
+    for _ in range(min(n, population.n)):
+        turn = min((i for i, rest in enumerate(left) if rest), key=lambda i: (parts[i] + 1) / shares[i])
+        parts[turn] += 1
+        left[turn] -= 1
+    drawn = [key for stratum, part in zip(population.strata, parts, strict=True) for key in stratum.order[:part]]
+    return sorted(drawn, key=_checksum)
+
+
+def _checksum(key: Key) -> str:
+    return digest(["audit", key.question_id, key.sample_index])
+
+
+class AuditedPart(NamedTuple):
+    """The audit of one stratum: `drawn` of `population` samples, which together weigh `weight` in the accuracy.
+
+    right: share of the drawn that the person calls correct. trials: independent draws that would say as much, `drawn`
+    where all weigh alike.
+    """
+
+    called_correct: bool
+    weight: float
+    population: int
+    drawn: int
+    right: float
+    trials: float
+
+
+def audited(
+    items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], raw: float, intervals: Intervals
+) -> Audited | None:
+    """The estimate; None where nothing is audited yet in one of the strata.
+
+    items: `tally(…).questions`. by_hand: the overrides in force. raw, intervals: the accuracy by the grades.
+    """
+    population = _Population.of(items)
+    parts, n_differing = [], 0
+    for stratum in population.strata:
+        words = list(stratum.audits(by_hand))
+        if not words:
+            return None
+        n_differing += sum(correct != stratum.called_correct for _, correct in words)
+        weights = np.array([stratum.weight_of[key] for key, _ in words])
+        parts.append(
+            AuditedPart(
+                called_correct=stratum.called_correct,
+                weight=math.fsum(stratum.weight_of.values()),
+                population=len(stratum.weight_of),
+                drawn=len(words),
+                right=float((weights * [correct for _, correct in words]).sum() / weights.sum()),
+                trials=float(weights.sum() ** 2 / (weights**2).sum()),
+            )
+        )
+    return estimate(parts, population.certain, raw, intervals, n_differing) if parts else None
+
+
+def estimate(
+    parts: Sequence[AuditedPart], certain: float, raw: float, intervals: Intervals, n_differing: int = 0
+) -> Audited:
+    """The accuracy by a person, from the audit of each stratum. certain: the part of it that is not in question."""
+    accuracy = certain + math.fsum(part.weight * part.right for part in parts)
+    called = certain + math.fsum(part.weight for part in parts if part.called_correct)
+    both = certain + math.fsum(part.weight * part.right for part in parts if part.called_correct)
+    ends = [_limits(part) for part in parts]
+    below = math.fsum((part.weight * (part.right - end.low)) ** 2 for part, end in zip(parts, ends, strict=True))
+    above = math.fsum((part.weight * (end.high - part.right)) ** 2 for part, end in zip(parts, ends, strict=True))
+    sampling, question = intervals.sampling_interval, intervals.question_interval
+    assert sampling is not None
+    n_audited, n_population = sum(part.drawn for part in parts), sum(part.population for part in parts)
+    stretch = _stretch(accuracy, both, called)
+    return Audited(
+        accuracy=accuracy,
+        intervals=Intervals(
+            sampling_interval=_around(accuracy, raw, sampling, below, above),
+            question_interval=question and _around(accuracy, raw, question, below, above, stretch),
+            at_most=intervals.at_most,
+        ),
+        n_population=n_population,
+        n_audited=n_audited,
+        n_differing=n_differing,
+        n_to_halve=_to_halve(sampling.half_width**2, (below + above) / 2, n_audited, n_population),
+    )
+
+
+def _limits(part: AuditedPart) -> Interval:
+    """Wilson's limits of the share of a whole stratum that the person would call correct."""
+    if part.drawn == part.population:
+        return Interval(part.right, part.right)
+    trials = part.trials * (part.population - 1) / (part.population - part.drawn)
+    return wilson(np.asarray(part.right), np.asarray(trials)).interval()
+
+
+def _stretch(correct: float, both_correct: float, called_correct: float) -> float:
+    """1 / (sensitivity + specificity − 1) of the grader; arguments: shares of the samples, by the person, by both and
+    by the grader."""
+    if not 0 < correct < 1:
+        return 1.0
+    discernment = both_correct / correct - (called_correct - both_correct) / (1 - correct)
+    return 1 / min(1.0, max(MIN_DISCERNMENT, discernment))
+
+
+def _around(
+    estimate: float, raw: float, interval: Interval, below: float, above: float, stretch: float = 1.0
+) -> Interval:
+    """The raw interval moved to the estimate and widened; below, above: squares of the audit's own distances."""
+    return Interval(
+        max(0.0, estimate - math.hypot(stretch * (raw - interval.low), math.sqrt(below))),
+        min(1.0, estimate + math.hypot(stretch * (interval.high - raw), math.sqrt(above))),
+    )
+
+
+def _to_halve(sampling: float, audit: float, drawn: int, population: int) -> int | None:
+    """Audits with which the half-width would be half of √(sampling + audit), both squares of half-widths.
+
+    The audit's part falls as 1/m − 1/N with m of N samples.
+    """
+    allowed = (sampling + audit) / 4 - sampling
+    if allowed <= 0 or drawn >= population:
+        return None
+    return math.ceil(1 / (1 / population + (1 / drawn - 1 / population) * allowed / audit))

@@ -1,0 +1,151 @@
+"""A person's verdicts on samples drawn from a scored run, and the accuracy that they give.
+
+The verdicts are overrides, stored one by one; so an audit may end after any sample and go on later, in the terminal, by
+a file, or in the viewer.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from harness.asking.options import AuditOptions
+from harness.core import codec
+from harness.core.errors import StoreError, UsageError
+from harness.core.files import read_named
+from harness.core.inert import quoted, visible
+from harness.core.records import Key, Verdict
+from harness.runs import RunFolder, overrides
+from harness.runs.jsonl import write_lines
+from harness.scoring import score_file
+from harness.scoring.audit import Audited
+from harness.scoring.score import beside_audit
+from harness.viewer import auditing
+from harness.viewer.auditing import AuditItem
+from harness.viewer.library import OpenBenchmark, OpenRun
+
+MAX_FILE_BYTES = 1 << 30
+"""A larger file of verdicts is refused before it is read."""
+
+WHY = "audit"
+"""The reason that stands with a verdict of an audit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """The audit of one benchmark.
+
+    accuracy: by the grader, a fraction. items: samples left to judge; n_drawn: the judged ones too. estimate: None
+    before samples called correct and others are judged.
+    """
+
+    benchmark: str
+    accuracy: float | None
+    n_drawn: int
+    items: list[AuditItem]
+    estimate: Audited | None
+
+
+class _VerdictLine(msgspec.Struct, frozen=True):
+    """A line of a file of verdicts, as far as it matters here."""
+
+    benchmark: str
+    question_id: str
+    sample_index: int
+    verdict: Verdict | None = None
+
+
+def audit(source: Path, options: AuditOptions) -> list[Audit]:
+    """The audits of a scored run's benchmarks, after the verdicts of a file are stored; each score gets its estimate.
+
+    Raises `UsageError` for a file that cannot be used, of which nothing is stored then, and `StoreError` where the run
+    is damaged or not scored.
+    """
+    opened = open_run(source)
+    if options.benchmark is not None:
+        opened.benchmark(options.benchmark)
+    if options.verdicts is not None:
+        for benchmark, key, verdict in [*_verdicts(options.verdicts, opened)]:
+            judge(benchmark, key, verdict, options.who)
+    names = opened.benchmarks if options.benchmark is None else [options.benchmark]
+    audits = [_audit(opened.benchmark(name), options.samples) for name in names]
+    if options.out is not None:
+        write_lines(options.out, (item for one_audit in audits for item in one_audit.items))
+    return audits
+
+
+def open_run(source: Path) -> OpenRun:
+    """The run folder `source`, its manifest read. Raises `StoreError`."""
+    opened = OpenRun(source.name, RunFolder.open(source))
+    opened.refresh()
+    if opened.problem:
+        raise StoreError(opened.problem)
+    return opened
+
+
+def judge(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None) -> None:
+    """Store a person's verdict; who: None = the user of this machine. Raises as `overrides.correct` does."""
+    override, grade = benchmark.overrides.get(key), benchmark.grade(key)
+    if override is None or override.verdict != verdict:
+        graded = None if grade is None else grade.verdict
+        overrides.correct(benchmark.folder, key, verdict, graded=graded, who=_user() if who is None else who, why=WHY)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
+
+
+def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
+    """The audit as it stands; its estimate is stored with the score."""
+    keys = auditing.drawn(benchmark, samples)
+    score, estimate = auditing.score_of(benchmark), auditing.estimate(benchmark)
+    with_estimate = beside_audit(score, score.judge_errors, estimate)
+    if with_estimate != score:
+        score_file.write(benchmark.folder, with_estimate)
+    return Audit(
+        benchmark=benchmark.name,
+        accuracy=score.accuracy,
+        n_drawn=len(keys),
+        items=[auditing.item(benchmark, key) for key in auditing.left(benchmark, keys)],
+        estimate=estimate,
+    )
+
+
+def _verdicts(path: Path, opened: OpenRun) -> Iterator[tuple[OpenBenchmark, Key, Verdict]]:
+    """The verdicts of a file. Raises `UsageError` that names the line."""
+    try:
+        data = read_named(path, MAX_FILE_BYTES)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", field="verdicts") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: it is no file of verdicts", field="verdicts")
+    benchmarks: dict[str, OpenBenchmark] = {}
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            row = codec.decode(line, _VerdictLine)
+        except codec.DecodeError as error:
+            raise UsageError(
+                f"{where}: {quoted(str(error))}; expected a line of `harness audit`, its verdict correct, wrong, "
+                "no_answer, undecided or null"
+            ) from error
+        if row.verdict is None:
+            continue
+        if row.benchmark not in benchmarks:
+            benchmarks[row.benchmark] = opened.benchmark(row.benchmark)
+        benchmark, key = benchmarks[row.benchmark], Key(row.question_id, row.sample_index)
+        if benchmark.grade(key) is None:
+            raise UsageError(
+                f"{where}: {visible(row.benchmark, 80)} has no graded sample {row.sample_index} of question "
+                f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
+            )
+        yield benchmark, key, row.verdict

@@ -1,0 +1,80 @@
+"""The samples of an audit as a person sees them: without the grader's verdict and its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from harness.core.errors import StoreError
+from harness.core.inert import visible
+from harness.core.records import Key, Verdict
+from harness.scoring.audit import Audited, audited, draw
+from harness.scoring.score import Score, intervals_of
+from harness.viewer.library import OpenBenchmark
+from harness.viewer.rows import text_of
+
+SAMPLES = 100
+"""Samples of a benchmark that a person audits, by default."""
+
+
+class AuditItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One sample to judge: a line of the file that `harness audit` writes and reads.
+
+    answer: what the grader took for the answer; None: nothing. text: the response after any reasoning that the server
+    sent apart. verdict: the person's; None before.
+    """
+
+    benchmark: str
+    question_id: str
+    sample_index: int
+    question: str
+    references: tuple[str, ...]
+    answer: str | None
+    text: str
+    verdict: Verdict | None = None
+
+    @property
+    def key(self) -> Key:
+        """The sample that it is about."""
+        return Key(self.question_id, self.sample_index)
+
+
+def drawn(benchmark: OpenBenchmark, n: int) -> list[Key]:
+    """The first `n` samples of the draw, judged or not. Raises `StoreError` where the benchmark is not scored."""
+    score_of(benchmark)
+    return draw(benchmark.tallies(overridden=False), n)
+
+
+def left(benchmark: OpenBenchmark, keys: Sequence[Key]) -> list[Key]:
+    """Those of `keys` on which nobody has said a word by hand."""
+    return [key for key in keys if key not in benchmark.overrides]
+
+
+def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
+    """The sample `key` to judge. Raises `UsageError` and `StoreError`."""
+    question, grade = benchmark.question(key.question_id), benchmark.grade(key)
+    return AuditItem(
+        benchmark=benchmark.name,
+        question_id=key.question_id,
+        sample_index=key.sample_index,
+        question=text_of(question),
+        references=question.references,
+        answer=None if grade is None else grade.extracted,
+        text=benchmark.offsets.read(key).text or "",
+    )
+
+
+def estimate(benchmark: OpenBenchmark) -> Audited | None:
+    """What the audit says so far; None where it says nothing yet. Raises `StoreError` as `drawn` does."""
+    score = score_of(benchmark)
+    if score.accuracy is None or not benchmark.overrides:
+        return None
+    return audited(benchmark.tallies(overridden=False), benchmark.overrides, score.accuracy, intervals_of(score))
+
+
+def score_of(benchmark: OpenBenchmark) -> Score:
+    """The benchmark's score. Raises `StoreError` where it is not scored."""
+    if benchmark.score is None or not benchmark.grades:
+        raise StoreError(f"{visible(benchmark.name, 80)} is not scored: nothing can be audited yet; score it first.")
+    return benchmark.score

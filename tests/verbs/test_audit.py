@@ -1,0 +1,204 @@
+"""`harness audit`: a person judges drawn samples, by file, in a terminal and from Python; the score gets the estimate.
+
+For: harness.cli.audit, harness.verbs.audit, harness.viewer.auditing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness as front
+from harness.core.errors import UsageError
+from harness.presets.grading import GradingOptions
+from harness.runs import RunFolder, overrides
+from harness.scoring import score_file
+from harness.scoring.pipeline import score_run
+from tests.faults.server import FaultServer
+from tests.system.command import argv, environment, harness
+from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
+
+GOOD = r"So \boxed{\text{plants making sugar from light}}"
+BAD = r"So \boxed{\text{plants burning sugar at night}}"
+ROWS = {"q1": (PROSE, [GOOD, BAD, GOOD, BAD]), "q2": ("4", [r"\boxed{4}", r"\boxed{5}", r"\boxed{4}", r"\boxed{4}"])}
+
+
+@pytest.fixture
+def judge() -> Iterator[FaultServer]:
+    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False, "5": False, "4": True})) as server:
+        yield server
+
+
+@pytest.fixture
+def judged(tmp_path: Path, judge: FaultServer) -> RunFolder:
+    folder = write_run(tmp_path / "run", ROWS)
+    judge_run(folder, serve(judge))
+    return folder
+
+
+def warnings(folder: RunFolder) -> str:
+    score = score_file.read(folder.benchmark("prose"))
+    assert score is not None
+    return "\n".join(score.warnings)
+
+
+def filled(path: Path, verdict_of: Any) -> list[dict[str, Any]]:
+    """The lines of a written file, with verdicts; stored in its place."""
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for row in rows:
+        row["verdict"] = verdict_of(row)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return rows
+
+
+# --- before an audit ---
+def test_a_judged_score_says_that_its_interval_leaves_the_judge_out(judged: RunFolder) -> None:
+    assert "4 of 8 verdicts are a judge's, and the intervals leave its errors out: no sample" in warnings(judged)
+
+
+def test_it_says_how_far_judge_and_rules_differ(tmp_path: Path) -> None:
+    with FaultServer(ruling_by({"making sugar": True, "burning sugar": False, "5": True, "4": True})) as server:
+        folder = write_run(tmp_path / "run", ROWS)
+        judge_run(folder, serve(server), scope="all")
+        assert "it differs from the rules on 1 of 4 (25.0 %)" in warnings(folder)
+
+
+def test_a_score_by_rules_says_nothing_of_a_judge(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ROWS)
+    score_run(folder, GradingOptions(workers=1))
+    assert "judge" not in warnings(folder)
+
+
+# --- by a file ---
+def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
+    written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    assert written.code == 0, written.err
+    rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if "sugar" in row["answer"] else "wrong")
+    assert len(rows) == 4  # only what the judge decided
+    assert all(row["question"] == "Question q1?" and row["references"] == [PROSE] for row in rows)
+    assert not any("rule" in row or "graded" in row for row in rows)  # blind
+    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--who", "Ann")
+    assert read.code == 0, read.err
+    assert "a person audited 4 of 4 verdicts and differs on 2: the accuracy by a person is 87.5 %" in read.out
+    said = overrides.read(judged.benchmark("prose"))
+    assert {(one.who, one.why, one.verdict) for one in said} == {("Ann", "audit", "correct")}
+    score = score_file.read(judged.benchmark("prose"))
+    assert score is not None
+    assert score.accuracy == 0.625  # the raw one stays
+    assert score.audited is not None
+    assert score.audited.accuracy == 0.875
+    assert "leave its errors out" not in warnings(judged)
+    assert "the accuracy by a person is 87.5 %" in warnings(judged)
+
+
+def test_the_next_judging_keeps_the_audit(tmp_path: Path, judged: RunFolder, judge: FaultServer) -> None:
+    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda row: "correct")
+    harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
+    before = score_file.read(judged.benchmark("prose"))
+    (again,) = judge_run(judged, serve(judge)).scores
+    assert before is not None
+    assert again.audited == before.audited
+
+
+def test_verdicts_are_stored_once(tmp_path: Path, judged: RunFolder) -> None:
+    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda row: "wrong")
+    for _ in range(2):
+        assert harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl").code == 0
+    assert len(overrides.read(judged.benchmark("prose"))) == 4
+
+
+def test_what_is_left_open_is_asked_again(tmp_path: Path, judged: RunFolder) -> None:
+    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    rows = filled(tmp_path / "todo.jsonl", lambda row: None)
+    filled(tmp_path / "todo.jsonl", lambda row: "correct" if row == {**rows[0], "verdict": None} else None)
+    read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--out", "left.jsonl")
+    assert "1 of 4 drawn samples are judged by hand\n  no estimate yet" in read.out
+    assert "3 samples to judge: left.jsonl" in read.out
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"benchmark": "prose", "question_id": "q1", "sample_index": 9, "verdict": "correct"}', "no graded sample 9"),
+        ('{"benchmark": "prose", "question_id": "q1", "sample_index": 0, "verdict": "right"}', "Invalid enum value"),
+        ('{"benchmark": "poems", "question_id": "q1", "sample_index": 0, "verdict": "wrong"}', "no benchmark 'poems'"),
+        ("nonsense", "expected a line of `harness audit`"),
+    ],
+)
+def test_a_wrong_line_stores_nothing(tmp_path: Path, judged: RunFolder, line: str, said: str) -> None:
+    good = '{"benchmark": "prose", "question_id": "q1", "sample_index": 0, "verdict": "correct"}\n'
+    (tmp_path / "words.jsonl").write_text(good + line + "\n", "utf-8")
+    read = harness(tmp_path, "audit", "run", "--verdicts", "words.jsonl")
+    assert read.code == 2
+    assert said in read.err
+    assert "poems" in line or "words.jsonl, line 2" in read.err
+    assert overrides.read(judged.benchmark("prose")) == []
+
+
+def test_without_a_terminal_the_files_are_named(tmp_path: Path, judged: RunFolder) -> None:
+    refused = harness(tmp_path, "audit", "run")
+    assert refused.code == 2
+    assert "--out FILE writes the samples, --verdicts FILE reads" in refused.err
+
+
+def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", ROWS)
+    refused = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    assert (refused.code, "not scored" in refused.err) == (3, True)
+
+
+# --- from Python ---
+def test_from_python(tmp_path: Path, judged: RunFolder) -> None:
+    (first,) = front.audit(judged.path, samples=3, out=tmp_path / "todo.jsonl")
+    assert (first.n_drawn, len(first.items), first.estimate) == (3, 3, None)
+    filled(tmp_path / "todo.jsonl", lambda row: "correct")
+    (second,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl", who="Ann")
+    assert second.estimate is not None
+    assert second.estimate.n_audited == 3
+    assert second.estimate.intervals.sampling_interval is not None
+    with pytest.raises(UsageError, match="samples=1"):
+        front.audit(judged.path, samples=1)
+
+
+# --- in a terminal ---
+def in_terminal(folder: Path, keys: str) -> str:
+    """What `harness audit run` shows to a person who types these keys."""
+    leader, follower = pty.openpty()
+    shown = b""
+    with subprocess.Popen(
+        argv("audit", "run"), cwd=folder, env=environment(folder), stdin=follower, stdout=follower, stderr=follower
+    ) as person:
+        os.close(follower)
+        os.write(leader, keys.encode())
+        while True:
+            try:
+                part = os.read(leader, 65536)
+            except OSError:  # the terminal's other side is closed
+                break
+            if not part:
+                break
+            shown += part
+        assert person.wait(60) == 0
+    os.close(leader)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_in_a_terminal_a_person_may_stop_and_go_on(tmp_path: Path, judged: RunFolder) -> None:
+    first = in_terminal(tmp_path, "y\nq\n")
+    assert "1 of 4" in first
+    assert "Question q1?" in first
+    assert f"reference:    {PROSE}" in first
+    assert "judge" not in first.partition("Is the answer")[0]  # blind
+    assert len(overrides.read(judged.benchmark("prose"))) == 1
+    second = in_terminal(tmp_path, "y\ny\nn\n")
+    assert "2 of 4" in second
+    assert "a person audited 4 of 4 verdicts" in second
