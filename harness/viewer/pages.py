@@ -126,7 +126,7 @@ class SamplePage:
 class AuditPage:
     """The next sample of an audit, without its verdict. n_left: of n_drawn samples; None for all else: none is left.
 
-    said: what the audit says, once none is left: before, it would tell the person how far they differ from the grader.
+    result: what the audit says, once none is left: before, it would tell the person how far they differ from the grader.
     """
 
     n_drawn: int
@@ -136,7 +136,7 @@ class AuditPage:
     question: ShownQuestion | None
     answer: str | None
     text: Shown | None
-    said: str
+    result: str
 
 
 def overview(library: Library) -> list[RunLine]:
@@ -261,7 +261,7 @@ def audit_page(benchmark: OpenBenchmark) -> AuditPage:
         question=None,
         answer=None,
         text=None,
-        said="" if estimate is None else estimate.sentence,
+        result="" if estimate is None else estimate.sentence,
     )
     if not left:
         return page

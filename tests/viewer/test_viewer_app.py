@@ -208,7 +208,7 @@ def test_an_audit_shows_one_sample_after_the_other_without_its_verdict(results: 
     with viewer.client() as visitor:
         seen = []
         page = visitor.get("/api/audit", params=where).json()
-        assert (page["n_drawn"], page["n_left"], page["said"]) == (6, 6, "")
+        assert (page["n_drawn"], page["n_left"], page["result"]) == (6, 6, "")
         while page["question_id"] is not None:
             assert "verdict" not in json.dumps(page)  # nor what the audit says so far
             seen.append((page["question_id"], page["sample"]))
@@ -219,7 +219,7 @@ def test_an_audit_shows_one_sample_after_the_other_without_its_verdict(results: 
             assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
             page = visitor.get("/api/audit", params=where).json()
     assert len(set(seen)) == len(seen) == 6
-    assert "a person audited 6 of 6 verdicts and differs on 4: the accuracy by a person is 100.0 %" in page["said"]
+    assert "a person audited 6 of 6 verdicts and differs on 4: the accuracy by a person is 100.0 %" in page["result"]
 
 
 def test_what_is_not_scored_has_no_audit(results: Path, viewer: Viewer) -> None:

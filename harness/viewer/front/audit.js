@@ -31,7 +31,7 @@ export function audit({ query, run, benchmark, who, refresh }) {
     return [
       h("h1", {}, "Audit", h("span", { class: "of" }, " of ", foreign(run), " · ", foreign(benchmark))),
       h("p", { class: "quiet" }, `${count(judged)} of ${count(value.n_drawn)} samples are judged. They were drawn at random; judge each without looking up its verdict, and stop when you like.`),
-      value.said ? h("p", {}, foreign(value.said)) : null,
+      value.result ? h("p", {}, foreign(value.result)) : null,
       value.question_id === null ? h("p", {}, "All are judged. ", h("a", { href: address(["run", run, benchmark]) }, "To the questions")) : toJudge(value),
     ];
   }
