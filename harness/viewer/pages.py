@@ -126,7 +126,8 @@ class SamplePage:
 class AuditPage:
     """The next sample of an audit, without its verdict. n_left: of n_drawn samples; None for all else: none is left.
 
-    result: what the audit says, once none is left: before, it would tell the person how far they differ from the grader.
+    result: what the audit says, once none is left: before, it would tell the person how far they differ from the
+    grader.
     """
 
     n_drawn: int
