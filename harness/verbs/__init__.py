@@ -1,1 +1,4 @@
-"""What the command line and Python both call: a module or a room for each verb. No verb names a flag or prints."""
+"""The verbs that the command line and Python both call, one module or package each.
+
+A verb prints nothing and names no flag.
+"""

@@ -13,22 +13,25 @@ from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs.manifest import SELECTED, SHARD, BenchmarkRecord, Manifest
 
 FILLED_BY_SERVER = "filled_by_server"
-"""A setting that every record has since requests are said whole."""
+"""A setting of a run's record.
+
+Records without this setting are older than harness versions that send neutral values.
+"""
 
 DATA = "QUESTIONS_FILE"
-"""Stands where a run asked a file of its user's: a manifest knows the digest of such a file, not its place."""
+"""Stands for the path of a file of questions: a manifest holds the file's digest, not its path."""
 
 
 def options_again(manifest: Manifest) -> list[dict[str, Any]]:
-    """Fields of `RunOptions`, once for each group of benchmarks that were asked alike.
+    """Fields of `RunOptions` that repeat a run, once for each group of benchmarks that were asked alike.
 
-    They fix what makes the samples what they are (the run's identity) and whom it asked; speed and limits are left to
-    the defaults. Keys and headers are in no manifest, so they have to be given again.
+    The fields fix the run's identity (what makes its samples what they are) and the endpoints. Speed and limits are
+    left to the defaults. No manifest holds keys or headers, so the user gives these again.
     """
     groups: list[dict[str, Any]] = []
     for name, record in manifest.benchmarks.items():
         if record.imported:
-            continue  # another tool asked for them
+            continue  # Another tool made these samples: there is no request to repeat.
         card = _card(name)
         options = _options(manifest.model, record, card)
         benchmark = f"{name}:{record.plan.samples}"
@@ -42,7 +45,7 @@ def options_again(manifest: Manifest) -> list[dict[str, Any]]:
 
 
 def python_call(options: Mapping[str, Any]) -> str:
-    """The options as a call of `harness.run`."""
+    """The Python call of `harness.run` with these options, as source text."""
     given = dict(options)
     benchmarks = given.pop("benchmarks", None)
     first = [repr(",".join(benchmarks))] if benchmarks else []
@@ -62,7 +65,7 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
     options |= {name: sampling[name] for name in sampling_fields() if name in sampling}
     by_default = {**DEFAULT_SAMPLING.sent(), **(card.sampling.sent() if card is not None else {})}
     dropped = [name for name in by_default if name not in sampling]
-    if FILLED_BY_SERVER not in settings:  # made before neutral values were sent: none may be added
+    if FILLED_BY_SERVER not in settings:  # The run sent no neutral values, so its repeat must not send any.
         dropped += [name for name in FILLED if name not in sampling]
     if dropped:
         options["drop"] = dropped
@@ -83,7 +86,7 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
 
 
 def _prompt(identity: Mapping[str, Any], card: Card | None) -> dict[str, Any]:
-    """Prompt and system prompt, where they are not what the card asks for."""
+    """The prompt and the system prompt, each only where the run's differs from the card's."""
     name, system = identity.get("prompt"), identity.get("system_prompt")
     if not isinstance(name, str):
         return {}

@@ -1,4 +1,7 @@
-"""Runs compared with a baseline, and with what is published of their model; read from their folders."""
+"""`compare` compares runs with a baseline; `verify` compares a run with published scores of its model.
+
+Both read run folders.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 
 @dataclass(frozen=True, kw_only=True)
 class RunComparison:
-    """One decision, the questions that moved (what fell most first) and the settings that differ."""
+    """One comparison: the decision, the questions whose results changed, and the settings that differ.
+
+    The questions are sorted by their change, the largest fall first.
+    """
 
     decision: Decision
     moved: Sequence[Move]
@@ -44,15 +50,15 @@ class RunComparison:
 
 
 def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunComparison]:
-    """Every other run minus the baseline (default: the first), on each benchmark that both were asked.
+    """Compare every other run with the baseline (default: the first), on each benchmark that both ran.
 
-    sources: scored run folders, or scored outputs of other tools. Raises `UsageError` where there is nothing to
-    compare, `StoreError` where a run is damaged or not scored.
+    sources: scored run folders, or scored outputs of other tools. Raises `UsageError` where two runs share no
+    benchmark, `StoreError` where a run is damaged or not scored.
     """
     folders = [open_scored(source) for source in (options.baseline, *sources) if source is not None]
     others = [folder for folder in folders[1:] if folder.path.resolve() != folders[0].path.resolve()]
     if not others:
-        raise UsageError("name two runs at least: one is compared with the other")
+        raise UsageError("give at least two runs: the others are compared with the first")
     base, *runs = read_runs([folders[0], *others])
     compared_to = [
         (run, benchmark, base.benchmarks[name])
@@ -65,8 +71,9 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
             f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in (base, *runs)
         )
         raise UsageError(
-            f"{visible(base.label)} shares no benchmark with the other runs: {held}. Outputs of another tool are "
-            f"compared with a benchmark's runs once they are scored under its name ({option('score.benchmark')})"
+            f"{visible(base.label)} shares no benchmark with the other runs: {held}. To compare outputs of another "
+            f"tool with runs of a benchmark, score the outputs under the benchmark's name "
+            f"({option('score.benchmark')})"
         )
     compared = [
         RunPair(
@@ -93,7 +100,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """One benchmark of a run beside the published scores of its model. comparisons: the nearest settings first."""
+    """One benchmark of a run beside the published scores of its model. comparisons: the nearest settings come first."""
 
     benchmark: str
     standing: PublishedVerdict
@@ -101,15 +108,17 @@ class Verified:
 
 
 def verify(source: Path, options: VerifyOptions) -> list[Verified]:
-    """A scored run, or another tool's scored outputs, beside what is published of its model, by benchmark.
+    """Compare a scored run, or another tool's scored outputs, with published scores of its model, by benchmark.
 
-    Raises `UsageError` where nothing is published of it, `StoreError` where the run is damaged or not scored.
+    Raises `UsageError` where no score of the model is published, `StoreError` where the run is damaged or not scored.
     """
     (run,) = read_runs([open_scored(source)])
     published = options.published
     name = options.model or run.manifest.model
     if name == UNKNOWN_MODEL:
-        raise UsageError(f"nothing says which model wrote {visible(run.label, 200)}: name it", field="model")
+        raise UsageError(
+            f"no record names the model that wrote {visible(run.label, 200)}: give its name", field="model"
+        )
     scores = load_published(published, models=[name])
     verified = []
     for benchmark in run.benchmarks.values():
@@ -128,8 +137,8 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
         names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
         where = "results/published/" if published is None else visible(str(published), 200)
         raise UsageError(
-            f"nothing is published of {visible(name, 100)} on {names}, as far as {where} goes: give {option('model')} "
-            f"where its published name is another, or {option('published')} for scores of your own"
+            f"{where} holds no published score of {visible(name, 100)} on {names}: give {option('model')} "
+            f"if the model is published under another name, or {option('published')} for scores of your own"
         )
     return verified
 
@@ -146,7 +155,7 @@ def _graders(benchmark: ScoredBenchmark) -> set[str]:
 
 
 def _differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequence[Difference]:
-    """Settings that differ, where both are known, and the choice of questions."""
+    """The settings of two runs that differ and are known for both, and whether the chosen questions differ."""
     if first.imported or second.imported:
         return ()
     ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
@@ -161,37 +170,38 @@ def _chosen(ids: set[str] | None) -> str:
 
 
 def _left_out(paired: PairedComparison) -> list[str]:
-    """A warning that counts and names the questions that only one run has."""
+    """A warning that counts and names the questions that only one run has; empty if both have the same questions."""
     if not paired.unpaired:
         return []
     named = ", ".join(visible(question_id, 40) for question_id in paired.unpaired_ids)
     more = paired.unpaired - len(paired.unpaired_ids)
     which = f"{named} and {more:,} more" if more else named
     return [
-        f"{paired.unpaired:,} questions are left out, which only one run has: {which}; both accuracies are over "
-        f"the {paired.n_questions:,} that both have"
+        f"{paired.unpaired:,} questions that only one run has are left out: {which}; both accuracies are over the "
+        f"{paired.n_questions:,} shared questions"
     ]
 
 
 def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
-    """Warnings for settings that differ and must be equal in a fair comparison."""
+    """The warnings about settings that should be equal in a fair comparison but differ."""
     mine, theirs = ours.record.identity, first.record.identity
     warnings = [
-        f"the runs were not asked the same: {difference}"
+        f"the settings of the runs differ: {difference}"
         for difference in _differences(first.record, ours.record)
         if difference.field.rsplit(".", 1)[-1] in _SAME_QUESTIONS
     ]
     assert ours.score is not None
     assert first.score is not None
     if _graders(ours) != _graders(first):
-        warnings.append("they were graded by different graders: score both again, afresh")
+        warnings.append("the two runs were graded by different graders: score both again from the start")
     for which, score in (("the run", ours.score), ("the baseline", first.score)):
         if score.copies is not None and score.copies.many:
             warnings.append(f"{which}: {score.copies.sentence}")
         if score.n_missing:
             warnings.append(
-                f"{which} is unfinished: {score.n_missing} samples are missing. The 5 % of false differences hold for "
-                "one look: looking again while the run grows finds more. A race may be looked at after every round"
+                f"{which} is unfinished: {score.n_missing} samples are missing. The 5 % rate of false differences "
+                f"holds for one look; repeated looks at a growing run find more. To look after every round, use "
+                f"`harness race`"
             )
     shared = [item for item, _ in pairs(first.questions, ours.questions)]
     warnings += filter(None, [unequal_clusters(shared)])
@@ -200,6 +210,7 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
             warnings.append(f"{which} was made by another tool: its settings are unknown")
     if mine.get("seed") is not None and mine.get("seed") == theirs.get("seed") and mine == theirs:
         warnings.append(
-            "both have the same model, settings and run seed: where the server obeys seeds, they are one run twice"
+            "both runs have the same model, settings and run seed: if the server obeys seeds, one is a copy of the "
+            "other"
         )
     return warnings

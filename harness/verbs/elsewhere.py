@@ -1,7 +1,7 @@
-"""What the core asks of an extension that works on other machines: a cluster (`on`) or a job scheduler (`slurm`).
+"""The protocols of extensions that run work on other machines: a cluster (`on`) or a job scheduler (`slurm`).
 
-The extensions are `harness.extensions.clusters` and `harness.extensions.schedulers`, found by name; the core knows them
-only as the two protocols here.
+The extensions themselves are `harness.extensions.clusters` and `harness.extensions.schedulers`, found by name; the core
+knows only the two protocols in this module.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 HOST, FILE = "@host@", "@file@"
-"""Words of a command that each node replaces by the address to listen on and by the file to register in."""
+"""Placeholders in a command: each node replaces them by its address to listen on and by its file to register in."""
 
 RANK, HEAD, PORT, NODE = "@rank@", "@head@", "@port@", "@node@"
-"""Likewise for a server over several nodes: the node's rank, the address of the first node, a port that was free there,
-and the node's own address."""
+"""Placeholders in the command of a server over several nodes: the node's rank, the address of the first node, a port
+that was free on the first node, and the node's own address.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replicas:
     """Equal servers to start on a cluster.
 
-    words: after `harness serve`, with HOST and FILE, and for several nodes RANK, HEAD, PORT and NODE. nodes: of each
-    replica. resources: held on each of these nodes, by the cluster's names. host: the address to listen on; None: the
-    node's own. folder: the replicas register there, and write their logs.
+    words: the words after `harness serve`, with HOST and FILE, and for several nodes RANK, HEAD, PORT and NODE. nodes:
+    number of nodes of each replica. resources: resources held on each of these nodes, by the cluster's names. host: the
+    address to listen on; None: the node's own. folder: where the replicas register and write their logs.
     """
 
     name: str
@@ -53,34 +54,43 @@ class ServedReplicas(Protocol):
     """Replicas that a cluster is starting, or has started."""
 
     def until_ready(self) -> None:
-        """Return when all are ready. Raises `ServerError` for one that cannot be started."""
+        """Return when all replicas are ready. Raises `ServerError` for a replica that cannot be started."""
 
     def hold(self) -> None:
-        """Report what is lost and what is ready again, until none is left. Raises `ServerError` then."""
+        """Report replicas that are lost or ready again. Raises `ServerError` when no replica is left."""
 
 
 class ClusterExtension(Protocol):
-    """A kind of cluster. on: its name, or NAME://HOST:PORT."""
+    """A kind of cluster. on: the cluster's name, or NAME://HOST:PORT."""
 
     def checked(self, options: RunOptions) -> RunOptions:
-        """The options, with an address that other nodes reach. Raises `UsageError` for options of one client."""
+        """The options with an address that other nodes can reach.
+
+        Raises `UsageError` for options that hold for one client only.
+        """
 
     def run(self, on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
-        """The run, asked by `n_shards` nodes; None: as before, else one a node."""
+        """Run the benchmarks from `n_shards` nodes. None: as many as in the session before, else one shard per node."""
 
     def grade(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
-        """Grade the run's samples there. Returns the settings of what is left to grade here."""
+        """Grade the run's samples on the cluster. Returns the settings for what is left to grade on this machine."""
 
     def resources_of(self, spec: ServerSpec, gpus: float | None) -> Mapping[str, float]:
-        """Resources of each node of one server. gpus: for the whole server; None: as its parallel sizes need."""
+        """Resources of each node of one server.
+
+        gpus: for the whole server; None: as many as its parallel sizes need.
+        """
 
     def serve(
         self, on: str, replicas: Replicas, watcher: Watcher, *, detach: bool
     ) -> AbstractContextManager[ServedReplicas]:
-        """Start the replicas; the end of the block ends them, unless detach."""
+        """Start the replicas. They end with the `with` block, unless `detach` is set."""
 
     def stop(self, on: str, name: str | None, *, everything: bool) -> Sequence[str]:
-        """End the servers called `name`, the only ones, or all. Returns their names."""
+        """Stop the servers called `name`, or the only servers there are, or everything.
+
+        Returns the names of the stopped servers.
+        """
 
 
 class SchedulerExtension(Protocol):
@@ -96,7 +106,7 @@ class SchedulerExtension(Protocol):
         nodes: int = 1,
         head_port: int | None = None,
     ) -> str:
-        """The script of `members` servers, each started by `command` (argv) and registered in `folder`."""
+        """The script of a job with `members` servers, each started by `command` (argv) and registered in `folder`."""
 
     def submit(self, text: str, folder: Path) -> str:
         """Submit the script. Returns the job's number."""

@@ -1,4 +1,4 @@
-"""The verdict on one response; and the near misses among the verdicts of a scored run."""
+"""`grade` judges one response; `near_misses` lists the near misses of a scored run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from harness.runs import Manifest, RunFolder, grades, questions
 
 
 def grade(reference: Any, response: str, options: GradeOptions) -> Verdict:
-    """The verdict on `response`, with its steps, by a process that lives on for the next call.
+    """The verdict on `response`, with its steps, from a worker process that stays for the next call.
 
-    reference: text, a number, or a list of the parts of one answer. A verifier of one's own gets a process for each
-    call, since its code may keep a state. Raises `UsageError`.
+    reference: text, a number, or a list of the parts of one answer. A user's own verifier gets a new process for each
+    call, since its code may keep state. Raises `UsageError`.
     """
     if isinstance(reference, str) and not reference.strip():
-        raise UsageError("it is empty: give the right answer", field="reference")
+        raise UsageError("the reference is empty: give the right answer", field="reference")
     rules = GradeRules(
         grader=options.grader,
         relative_tolerance=options.relative_tolerance,
@@ -42,7 +42,7 @@ def grade(reference: Any, response: str, options: GradeOptions) -> Verdict:
 
 
 class NearMiss(NamedTuple):
-    """A wrong answer that misses by little. references: the right answers, any of which would do."""
+    """A wrong answer that is nearly right. references: the right answers, any of which would count."""
 
     benchmark: str
     references: tuple[str, ...]
@@ -50,7 +50,7 @@ class NearMiss(NamedTuple):
 
 
 def near_misses(path: Path) -> Iterator[NearMiss]:
-    """The near misses of a scored run folder, by benchmark, then by kind. Raises `StoreError`."""
+    """The near misses of a scored run folder, ordered by benchmark, then by kind. Raises `StoreError`."""
     run = RunFolder.open(path)
     for benchmark in Manifest.load(run).benchmarks:
         folder = run.benchmark(benchmark)

@@ -1,4 +1,4 @@
-"""The stored samples of a run, graded round by round as they come."""
+"""Grades the stored samples of a growing run, round by round."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 
 class GradedRounds:
-    """The complete rounds of a run that goes on. Each look writes grades and score as `harness score` does, so that
-    the run's display and `harness status` tell the accuracy; where a judge has decided grades, they stay as they are.
+    """The complete rounds of a run that still grows.
+
+    Each look writes grades and scores as `harness score` does, so that the run's display and `harness status` show the
+    accuracy. Grades that a judge has decided stay as they are.
     """
 
     def __init__(self, folder: RunFolder, sets: Sequence[QuestionSet]) -> None:
@@ -28,7 +30,7 @@ class GradedRounds:
         self._questions = {s.name: [q.question_id for q in s.questions] for s in sets}
 
     def of(self, benchmark: str) -> NDArray[np.bool_]:
-        """(rounds, questions): whether each sample is right, of the rounds from the first on that every question has.
+        """Whether each sample is right, shape (rounds, questions), for the leading rounds that every question has.
 
         Raises `StoreError`.
         """
@@ -40,9 +42,9 @@ class GradedRounds:
         return np.array(rounds, dtype=bool).reshape(len(rounds), len(questions))
 
     def _grades(self, benchmark: str) -> Sequence[Grade]:
-        """The grades by the rules; each sample is graded once."""
+        """The grades by the rules; a sample that is graded already is not graded again."""
         files = self._folder.benchmark(benchmark)
-        if not files.has_samples():  # a start that was killed leaves the file empty, and perhaps no manifest
+        if not files.has_samples():  # A start that was killed may leave an empty file and no manifest.
             return ()
         judged = _judged(self._folder, benchmark)
         for graded in grade_run(self._folder, GradingOptions(workers=1), only=benchmark):
@@ -53,9 +55,9 @@ class GradedRounds:
 
 
 def _judged(folder: RunFolder, benchmark: str) -> bool:
-    """Has a judge decided any of the stored grades?"""
+    """Whether a judge has decided any of the stored grades."""
     files = folder.benchmark(benchmark)
     try:
         return files.grades.exists() and any(grade.rule == "judge" for grade in grades.read(files))
-    except StoreError:  # it can be graded again
+    except StoreError:  # A damaged file of grades is no loss: the samples can be graded again.
         return False

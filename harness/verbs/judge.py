@@ -1,7 +1,8 @@
-"""A judge model over a run's grades: rules first, then the judge on what its scope names, through the same client.
+"""A judge model rules on a run's grades: the rules grade first, then the judge sees the samples that its scope names.
 
-What it is asked and what it replied is a run folder of its own, `<run>/judge/<model, prompt, sampling>/`: killed and
-started again it asks only for what is missing, and once all is there no server is contacted, or even started.
+The judge's requests and replies are a run folder of their own, `<run>/judge/<model, prompt, sampling>/`. A judge that
+was killed and started again asks only for missing replies; once all replies are there, no server is contacted or
+started.
 """
 
 from __future__ import annotations
@@ -54,17 +55,18 @@ from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publi
 from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
-"""New tokens of one reply: room for a comparison in words. A judge that thinks at length needs more."""
+"""Most new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs more."""
 
 VOTING_TEMPERATURE = 0.6
-"""Default temperature where a judge votes several times; at 0 all its votes would be alike."""
+"""Default temperature of a judge with several votes; at temperature 0 all votes would be alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """Who judges and what. model: names the checkpoint and the grades. votes: replies for each distinct answer.
+    """Who judges, and which samples.
 
-    temperature: None = 0, or `VOTING_TEMPERATURE` with several votes. override: also where the rules decided.
+    model: name of the checkpoint, also in the grades. votes: replies for each distinct answer. temperature: None means
+    0, or `VOTING_TEMPERATURE` with several votes. override: the judge also rules where the rules have decided.
     """
 
     model: str
@@ -77,27 +79,28 @@ class JudgeSettings:
 
     @property
     def sampling(self) -> Sampling:
-        """The sampling fields of each request."""
+        """The sampling fields of each judge request."""
         default = VOTING_TEMPERATURE if self.votes > 1 else 0.0
         temperature = default if self.temperature is None else self.temperature
         return Sampling(temperature=temperature, max_tokens=self.max_tokens)
 
     @property
     def grader(self) -> str:
-        """The `grader` of the grades that it decides."""
+        """The value of `grader` in grades that this judge decides."""
         return grader_name(self.model, self.prompt, self.votes)
 
     def folder(self, run: RunFolder) -> RunFolder:
-        """The folder of the judge's replies for this run: one for each model, prompt wording and sampling."""
+        """The folder of this judge's replies for the run: one for each model, prompt wording and sampling."""
         made_of = digest([self.model, self.prompt.digest, self.sampling.sent()])[:8]
         return RunFolder(run.path / "judge" / f"{safe_name(self.model)}-{self.prompt.name}-{made_of}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where the judge answers. asker: who makes its requests. concurrency: requests in flight over all endpoints.
+    """The server that runs the judge.
 
-    context_of: as `generate` takes it. ca_file: for https.
+    asker: makes the judge's requests. concurrency: requests in flight over all endpoints. context_of: as `generate`
+    takes it. ca_file: certificate authority for https.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -108,15 +111,18 @@ class Server:
 
 
 Serve = Callable[[], AbstractContextManager[Server]]
-"""Makes a server available for the length of a `with` block; called only when something is owed."""
+"""Makes a server available for the length of a `with` block; called only when replies are missing."""
 
 
 def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[JudgeSettings, Serve]:
-    """(the judge, what makes its server available). Nothing is started or contacted. Raises `UsageError`."""
+    """The judge's settings, and what makes its server available.
+
+    Nothing is started or contacted. Raises `UsageError`.
+    """
     watcher = watcher or Watcher()
     assert options.model is not None
     if options.temperature == 0 and options.votes > 1:
-        watcher.warn(Sentence(f"{options.votes} votes at temperature 0 are all alike on most servers"))
+        watcher.warn(Sentence(f"{options.votes} votes at temperature 0 come out all alike on most servers"))
     wish = dict(options.serve or {})
     spec = servers.spec(wish.pop("engine"), options.model, watcher, **wish) if wish else None
     judge = JudgeSettings(
@@ -154,13 +160,13 @@ def _server(who: JudgeOptions, watcher: Watcher) -> Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReport:
-    """One benchmark's account of the judge.
+    """What the judge did on one benchmark.
 
-    agreement: rules against judge, over the samples that it ruled on or had no opinion of; its disagreements leave out
-    what the rules left undecided. n_answers: distinct answers in scope; n_silent: of them without a majority for
-    either verdict; n_owed: of them with replies missing. n_decided: samples whose verdict is now the judge's.
-    n_hidden: samples in scope with nothing to show. prompt_tokens, completion_tokens: of all replies that count, as
-    stated by the server (None: it states none).
+    agreement: rules against judge, over the samples that the judge ruled on or had no opinion of; its disagreements
+    leave out what the rules left undecided. n_answers: distinct answers in scope. n_silent: those without a majority
+    for either verdict. n_owed: those with replies missing. n_decided: samples whose verdict is now the judge's.
+    n_hidden: samples in scope with nothing to show. prompt_tokens, completion_tokens: of all replies that count, as the
+    server states them; None if it states none.
     """
 
     benchmark: str
@@ -176,7 +182,7 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """scores: after the judge. outcome: of the session with it; None if nothing was owed."""
+    """A judged run. scores: after the judge. outcome: of the judge's session; None if no reply was missing."""
 
     scores: list[Score]
     reports: list[JudgeReport]
@@ -194,10 +200,10 @@ def score_with_judge(
     on_progress: Callable[[Progress], None] | None = None,
     resume_command: str = "",
 ) -> Judged:
-    """Grade by the rules, ask the judge, write grades and scores.
+    """Grade by the rules, ask the judge, then write grades and scores.
 
-    The rules' grades and scores are written before the first request and stand when the judge's session fails; an
-    answer with a reply missing stays as the rules have it. Raises what `score_run` and `generate` raise.
+    The rules' grades and scores are written before the first request and stand if the judge's session fails. An answer
+    with a judge's reply missing keeps the rules' grade. Raises what `score_run` and `generate` raise.
     """
     graded = []
     for benchmark in grade_run(run, grading, on_graded):
@@ -220,8 +226,11 @@ def judge_grades(
     on_progress: Callable[[Progress], None] | None = None,
     resume_command: str = "",
 ) -> Judged:
-    """Ask the judge about grades of the rules. run: beside which the judge's replies stand; publish: what makes the
-    score of a benchmark after it; samples_of: the samples with these keys."""
+    """Ask the judge about grades that the rules gave.
+
+    run: the run that the judge's replies are stored beside. publish: makes the score of a benchmark after the judge.
+    samples_of: looks up samples by their keys.
+    """
     cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
     folder = judge.folder(run)
     outcome = None
@@ -241,7 +250,10 @@ def judge_grades(
 
 @dataclass(frozen=True, slots=True)
 class _Cases:
-    """What a judge is asked of one benchmark. case_of: sample → id of its question; hidden: nothing to show."""
+    """What a judge is asked about one benchmark.
+
+    case_of: sample → id of its judge question; hidden: samples with no text to show.
+    """
 
     benchmark: str
     questions: dict[str, Question]
@@ -256,7 +268,7 @@ SamplesOf = Callable[[GradedBenchmark, Collection[Key]], Iterable[Sample]]
 def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf) -> _Cases:
     by_id = {question.question_id: question for question in graded.questions}
     to_judge = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
-    to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # what nobody has decided is asked first
+    to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # Undecided samples are asked about first.
     unextracted = {grade.key for grade in to_judge if grade.extracted is None}
     endings: dict[Key, str | None] = {}
     if unextracted:
@@ -279,7 +291,7 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
 
 @dataclass(frozen=True, slots=True)
 class _Replies:
-    """What the judge has said. votes: by case, only those with all their votes; owed: cases with some missing."""
+    """The judge's replies. votes: by case, only cases with all their votes; owed: cases with a vote missing."""
 
     votes: Mapping[str, Sequence[bool | None]]
     owed: frozenset[str]
@@ -365,7 +377,10 @@ def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> Que
 def _apply(
     graded: GradedBenchmark, cases: _Cases, replies: _Replies, judge: JudgeSettings
 ) -> tuple[GradedBenchmark, JudgeReport]:
-    """(the benchmark with the judge's verdicts in its grades, the account of it). Its opinions are stored."""
+    """The benchmark with the judge's verdicts in its grades, and the report on the judge.
+
+    Also stores the judge's opinions.
+    """
     rulings = {case: majority(votes) for case, votes in replies.votes.items()}
     by_key = {key: rulings[case] for key, case in cases.case_of.items() if case in rulings}
     grades: list[Grade] = [

@@ -22,7 +22,9 @@ def judge_file(
     resume_command: str = "",
     out: Path | None = None,
 ) -> Judged:
-    """A judge over a file's grades, as `score_with_judge` has it over a run's; its replies stand beside the file."""
+    """Have a judge rule on a file's grades, as `score_with_judge` does for a run; the replies are stored beside the
+    file.
+    """
     after: list[Grade] = []
 
     def published(graded: GradedBenchmark) -> Score:

@@ -1,4 +1,4 @@
-"""Another tool's outputs, graded and scored as they are, and what came of it kept beside them for reports."""
+"""Another tool's outputs, graded and scored; the results are kept beside the outputs for later reports."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
 
 _READ = (*("tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by", "repeats"),)
-"""Options that a record of the scored file keeps, in the order of the record."""
+"""Options that are stored with a scored file, in the order of the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredFile:
-    """A file's grades and what they make. folder: beside the file, where they are kept.
+    """A file's grades and scores. folder: where they are kept, beside the file.
 
-    graded: one value a benchmark; pairs: questions and samples, read again each time.
+    graded: one entry per benchmark; pairs: questions and samples, read anew on each call.
     """
 
     folder: OutputsFolder
@@ -54,8 +54,9 @@ def write_grades(out: Path | None, grades: Sequence[Grade]) -> None:
 
 
 def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFile:
-    """The grades and, by benchmark, the scores of the outputs in `path`, kept in the `OutputsFolder` beside it; a place
-    that cannot be written is a warning. Raises `UsageError` with file and line.
+    """Grade and score the outputs in `path` and keep the results in the `OutputsFolder` beside it.
+
+    A folder that cannot be written is only a warning. Raises `UsageError` with file and line.
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
@@ -67,7 +68,9 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
         from harness.foreign.recognising import Recognised  # prompts, likewise
 
         pairs = Recognised(path, pairs, card_questions, benchmark)
-    digest = outputs.digest_of(path)  # before the replies are read: what is written later makes another digest
+    digest = outputs.digest_of(
+        path
+    )  # Taken before the replies are read, so that text written later changes the digest.
     folder = OutputsFolder(path)
     graded = grade_outputs(pairs, folder, options, watcher.graded)
     scores = [score_of(graded_benchmark) for graded_benchmark in graded]
@@ -75,15 +78,18 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     try:
         _keep(folder, graded, digest, read, options.written_by or UNKNOWN_MODEL)
     except StoreError as error:
-        watcher.warn(Sentence(f"the scores are not kept, so that no report can use them: {error.sentence.marked}"))
+        watcher.warn(Sentence(f"the scores could not be stored, and no report can use them: {error.sentence.marked}"))
     scored = ScoredFile(folder=folder, scores=scores, graded=graded, pairs=pairs)
     write_grades(options.out, scored.grades)
     return scored
 
 
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
-    """Whether `path` is scored as another tool's outputs, not as a run. described: columns and the like are named for
-    it, by which a path that is not there is a file that is not there."""
+    """Whether `path` is scored as another tool's outputs, not as a run.
+
+    described: columns or similar options were given; then a missing path counts as a missing file, not as a missing
+    run.
+    """
     if tool is not None:
         return True
     if outputs.are_outputs(path):
@@ -94,8 +100,8 @@ def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
 def open_scored(path: Path | str) -> RunFolder:
     """The scored run at `path`: a run folder, or what `harness score` made of another tool's outputs.
 
-    Raises `StoreError` where there is neither, and where outputs are not scored, or were changed since; it names the
-    command that scores them.
+    Raises `StoreError` for a path that is neither, and for outputs that are not scored or were changed since; the
+    message names the command that scores them.
     """
     source = Path(path)
     if not outputs.are_outputs(source):
@@ -103,7 +109,7 @@ def open_scored(path: Path | str) -> RunFolder:
     folder = OutputsFolder(source)
     shown = shlex.quote(visible(str(source)))
     if not folder.manifest.is_file():
-        raise StoreError(f"{visible(str(source))} is not scored yet: give `harness score {shown}` first.")
+        raise StoreError(f"{visible(str(source))} is not scored yet: run `harness score {shown}` first.")
     record = next(iter(Manifest.load(folder).benchmarks.values()), None)
     stored = record.settings.get(OUTPUTS) if record is not None else None
     source_options = stored if isinstance(stored, Mapping) else {}
@@ -111,14 +117,14 @@ def open_scored(path: Path | str) -> RunFolder:
         read = source_options.get("read")
         words = [option(f"score.{name}", value) for name, value in (read if isinstance(read, Mapping) else {}).items()]
         again = " ".join([f"harness score {shown}", *words])
-        raise StoreError(f"{visible(str(source))} was changed after it was scored: give `{again}` again.")
+        raise StoreError(f"{visible(str(source))} was changed after it was scored: run `{again}` again.")
     return folder
 
 
 def _keep(
     folder: OutputsFolder, graded: Sequence[GradedBenchmark], digest: str, read: Mapping[str, Any], model: str
 ) -> None:
-    """Write what a report reads; the manifest last, so that nothing is believed before it is whole."""
+    """Write the files that a report reads. The manifest comes last: a reader believes nothing before it is there."""
     try:
         folder.manifest.unlink(missing_ok=True)
     except OSError as error:
@@ -141,6 +147,9 @@ def _keep(
 
 
 def _questions_of(benchmark: str) -> Sequence[Question]:
-    from harness.benchmarks import catalogue, questions  # cards, which most files do without
+    from harness.benchmarks import (
+        catalogue,
+        questions,
+    )  # Imported late: cards are slow to import, and most files need none.
 
     return questions.build(catalogue.load(benchmark)).questions

@@ -1,4 +1,4 @@
-"""A pilot: two samples a question, which count towards the run, and what the rest of it would take."""
+"""A pilot: two samples of each question, which count towards the run, and a forecast of the rest of the run."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from harness.scoring import score_benchmark
 from harness.scoring.distributions import Z_95
 
 PILOT_SAMPLES = 2
-"""Samples of a question in a pilot: the fewest that show a spread."""
+"""Samples of each question in a pilot: two is the fewest that show a spread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedScore:
-    """What one benchmark's score will be about.
+    """The expected score of one benchmark.
 
-    error_now, error_then: sampling errors, now and at `samples` a question.
-
-    All but `samples` are fractions; None: no sample, or too few to tell.
+    error_now, error_then: sampling errors, now and with `samples` of each question. All fields but `samples` are
+    fractions; None: no sample, or too few to tell.
     """
 
     samples: int
@@ -41,9 +40,9 @@ class ExpectedScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Piloted:
-    """A pilot's session, what the rest of the run will take, and what its scores will be about, by benchmark.
+    """A pilot's session, the forecast of the rest of the run, and the expected scores by benchmark.
 
-    prices: what tokens cost, where that is known.
+    prices: what tokens cost, where known.
     """
 
     folder: Path
@@ -56,9 +55,10 @@ class Piloted:
 
 
 def pilot(options: RunOptions, watcher: Watcher) -> Piloted:
-    """Two samples a question, which count towards the run, and a forecast of the rest. Raises as `run` does.
+    """Ask for two samples of each question, which count towards the run, and forecast the rest.
 
-    Also raises `UsageError` where the run plans more already: a smaller plan would leave its other samples unscored.
+    Raises what `run` raises, and `UsageError` where the run already plans more samples: a smaller plan would leave
+    those samples unscored.
     """
     with prepare(options, watcher) as prepared:
         return _piloted(prepared, watcher)
@@ -97,9 +97,9 @@ def _refuse_larger_plan(prepared: Prepared) -> None:
     for name, record in Manifest.load(prepared.folder).benchmarks.items():
         if name in prepared.settings.benchmarks and record.plan.samples > PILOT_SAMPLES:
             raise UsageError(
-                f"{prepared.folder.path} has a plan of {record.plan.samples} samples a question of {name}: a pilot is "
-                f"for a run that has not begun. Leave out {option('pilot')} to go on; `harness plan` says what a "
-                "difference takes"
+                f"{prepared.folder.path} already plans {record.plan.samples} samples of each question of {name}; a "
+                f"pilot is for a run that has not begun. Leave out {option('pilot')} to go on; `harness plan` says "
+                f"how many samples show a given difference"
             )
 
 

@@ -1,4 +1,4 @@
-"""The samples, tokens, hours and money that a question takes, from a pilot or a former run."""
+"""Answers how many samples, tokens, hours and dollars a comparison needs, from a pilot or an earlier run."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ from harness.scoring.uncertainty import accuracy
 from harness.verbs.compare import scored
 
 _LINES = 2
-"""p values that a comparison of two runs on one benchmark corrects together: same questions, and new questions."""
+"""p values of a comparison of two runs that are corrected together: one for the same questions, one for new questions.
+"""
 
 _CONCURRENCY = 64
-"""Requests in flight that a forecast supposes where the run does not say how many it had."""
+"""Requests in flight that a forecast assumes where the run does not record its number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Needed:
-    """For one benchmark. run: the folder that it is planned from. accuracy: of the run; deviation: of one sample around
-    its question's chance; fractions.
+    """What one benchmark needs.
 
-    samples: of each question; None where no number will do. forecast: of one run of that many, beyond what is stored;
-    None with samples. concurrency: requests in flight that it supposes.
+    run: the folder that the plan is based on. accuracy: of that run. deviation: standard deviation of one sample around
+    its question's chance of being right; both are fractions. samples: needed of each question; None where no number is
+    enough. forecast: of one run of that size, beyond the stored samples; None if samples is None. concurrency: requests
+    in flight that the forecast assumes.
     """
 
     benchmark: str
@@ -47,10 +49,11 @@ class Needed:
 
 
 def former_run(benchmark: str, results: Path) -> RunFolder | None:
-    """The run in the folder `results` with the latest scores of this benchmark, among those with two samples of a
-    question; None if no run is of it.
+    """The run in the folder `results` with the latest scores of this benchmark, among runs with two samples of each
+    question.
 
-    Raises `StoreError` where a run of it is there and no scores are, `UsageError` where all have one sample a question.
+    None if no run has this benchmark. Raises `StoreError` where a run of it exists but none is scored, `UsageError`
+    where every scored run has one sample of each question.
     """
     folders = [RunFolder(path.parent) for path in sorted(results.glob("*/manifest.json"))]
     of_it = [folder for folder in folders if folder.benchmark(benchmark).path.is_dir()]
@@ -64,21 +67,25 @@ def former_run(benchmark: str, results: Path) -> RunFolder | None:
     if latest:
         raise UsageError(f"every scored run of {name} in {results} has {_no_spread(name)}")
     if of_it:
-        raise StoreError(f"{of_it[0].path} is a run of {name} without scores: harness score {of_it[0].path}")
+        raise StoreError(f"{of_it[0].path} is a run of {name} but is not scored: run harness score {of_it[0].path}")
     return None
 
 
 def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
-    """USD per million tokens of prompts and of replies. Raises `UsageError` where one of the two is missing."""
+    """USD per million tokens of prompts and of replies; None if neither is given.
+
+    Raises `UsageError` if one is missing.
+    """
     if (price_in is None) != (price_out is None):
         raise UsageError(
-            f"{option('price_in')} and {option('price_out')} go together: prompts and replies are both billed"
+            f"{option('price_in')} and {option('price_out')} must be given together: prompts and replies are both "
+            f"billed"
         )
     return None if price_in is None or price_out is None else Prices(price_in, price_out)
 
 
 def plan_from(source: Path, options: PlanOptions) -> list[Needed]:
-    """`plan` of a run folder, or of a benchmark's name: then of the run in `results` that `former_run` takes."""
+    """Plan from a run folder; or from a benchmark's name: then from the run in `results` that `former_run` finds."""
     detect, prices = options.detect / 100, prices_of(options.price_in, options.price_out)
     if source.exists() or len(source.parts) != 1:
         return plan(RunFolder.open(source), detect, options.other_samples, prices)
@@ -86,7 +93,7 @@ def plan_from(source: Path, options: PlanOptions) -> list[Needed]:
     if folder is None:
         name = visible(str(source), 80)
         raise UsageError(
-            f"{name} is no run folder, and no run in results/ is of a benchmark of that name. Take two samples of each "
+            f"{name} is no run folder, and results/ holds no run of a benchmark of that name. Take two samples of each "
             f"question and score them: harness run {name}:2 … && harness score results/…"
         )
     return plan(folder, detect, options.other_samples, prices, str(source))
@@ -99,11 +106,11 @@ def plan(
     prices: Prices | None = None,
     benchmark: str | None = None,
 ) -> list[Needed]:
-    """By benchmark of a scored run: what finds a true difference of `detect`, a fraction, four times in five.
+    """By benchmark of a scored run: the samples that show a true difference of `detect`, a fraction, four times in
+    five.
 
-    other_samples: of each question in what this run is compared with; None = as many as in this run.
-    benchmark: the only one that is planned; None = all of the run.
-    Raises `UsageError`, and `StoreError` where the run is not scored.
+    other_samples: samples of each question in the run to compare with; None = as many as in this run. benchmark: the
+    only benchmark to plan; None = all of the run. Raises `UsageError`, and `StoreError` where the run is not scored.
     """
     (run,) = read_runs([folder])
     plans = []
@@ -143,6 +150,6 @@ def plan(
 
 def _no_spread(name: str) -> str:
     return (
-        f"one sample a question, which shows no spread. Take two of each and score them: harness run {name}:2 … && "
+        f"one sample of each question, which shows no spread. Take two and score them: harness run {name}:2 … && "
         f"harness score results/…"
     )

@@ -1,4 +1,4 @@
-"""A race: candidates sample the same questions in whole rounds until it is clear how they stand to the first."""
+"""A race: candidates sample the same questions in whole rounds until each one's standing against the first is clear."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from harness.verbs.graded import GradedRounds
 PLAN_FILE = "race.json"
 
 MAX_PLAN_BYTES = 4096
-"""A longer race.json is cut there, and is no plan."""
+"""Bytes of race.json that are read; a longer file is refused as no plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One entrant. name: also that of its run folder. options: all that its run is to ask."""
+    """One entrant of a race. name: also names its run folder. options: all options of its run."""
 
     name: str
     options: RunOptions
@@ -42,9 +42,10 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Raced:
-    """How a race ended. standings: by candidate, the baseline left out; folders: by candidate; n_rounds: by candidate.
+    """How a race ended.
 
-    owed: why a candidate's samples are owed, where they are: the race goes on from there when it is run again.
+    standings: by candidate, without the baseline. folders, n_rounds: by candidate. owed: by candidate, why samples are
+    missing; running the race again continues from there.
     """
 
     baseline: str
@@ -55,15 +56,16 @@ class Raced:
 
     @property
     def decided(self) -> bool:
-        """Every candidate's standing to the baseline is clear."""
+        """Whether every candidate's standing against the baseline is clear."""
         return not self.owed and all(state.verdict != "undecided" for state in self.standings.values())
 
 
 def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mapping[str, Any]) -> list[Candidate]:
-    """The candidates of a race. entrants: each one's name and the options that are its own; common: the options that
-    hold for all, with `out`, the folder of the run folders (None: below races/, by the benchmark's name).
+    """The candidates of a race.
 
-    Raises `UsageError` that names the candidate whose option is wrong.
+    entrants: each candidate's name and its own options. common: the options that hold for all, with `out`, the folder
+    of the run folders (None: below races/, named after the benchmark). Raises `UsageError` that names the candidate
+    whose option is wrong.
     """
     shared = {name: value for name, value in common.items() if name != "out"}
     benchmarks = shared.get("benchmarks") or "data"
@@ -98,10 +100,10 @@ def race(
     """
     rules = rules or RaceRules()
     if len(candidates) < 2:
-        raise UsageError("name two candidates at least: the first is the one that the others are measured against")
+        raise UsageError("name at least two candidates: the others are compared with the first")
     names = [candidate.name for candidate in candidates]
     if len(set(names)) < len(names):
-        raise UsageError(f"two candidates have one name: {visible(', '.join(names), 200)}")
+        raise UsageError(f"two candidates have the same name: {visible(', '.join(names), 200)}")
     with contextlib.ExitStack() as stack:
         entered = {candidate.name: stack.enter_context(prepare(candidate.options, watcher)) for candidate in candidates}
         return _run(entered, rules, watcher, on_look)
@@ -109,7 +111,10 @@ def race(
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """standings, rounds: by candidate; short: who could not complete its rounds, which ended the race."""
+    """The result of `play`.
+
+    standings, rounds: by candidate. short: the candidate that could not complete its rounds and so ended the race.
+    """
 
     standings: Mapping[str, RaceState]
     rounds: Mapping[str, NDArray[np.bool_]]
@@ -117,7 +122,8 @@ class Played:
 
 
 class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The file `race.json` beside the candidates' run folders: what fixes the looks of a race, for a later start.
+    """The file `race.json` beside the candidates' run folders: it fixes when a race is looked at, also for a later
+    start.
 
     samples: rounds that a candidate may use. candidates: their number, the baseline included.
     """
@@ -129,10 +135,11 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA_VERSION
 
     def settled(self, folder: Path, *, begun: bool) -> RacePlan:
-        """This plan, written to `folder` at the first start. A later start may change an open-ended race only.
+        """The plan that holds: this one, written to `folder` at the first start. Only an open-ended race may change its
+        plan later.
 
-        begun: candidates have rounds already. A race begun without a file, by an earlier version, is open-ended.
-        Raises `UsageError` for another plan than the file's, `StoreError` for a damaged file.
+        begun: candidates have rounds already. A race without a file, begun by an earlier version, is open-ended. Raises
+        `UsageError` if the file holds another plan, `StoreError` if the file is damaged.
         """
         path = folder / PLAN_FILE
         try:
@@ -148,9 +155,9 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
             return first
         if first != self:
             raise UsageError(
-                f"this race was begun with {_in_words(first)}, and its 5 % of false verdicts hold for these looks "
-                f"only; found {_in_words(self)}. Give what it was begun with, or another {option('out')}: a race that "
-                f"was begun with {option('open_ended')} may be changed"
+                f"this race was begun with {_in_words(first)}, and its 5 % rate of false verdicts holds for these "
+                f"looks only; found {_in_words(self)}. Give the same settings as at the beginning, or another "
+                f"{option('out')}: only a race that was begun with {option('open_ended')} may change them"
             )
         return self
 
@@ -161,7 +168,10 @@ def _in_words(plan: RacePlan) -> str:
 
 
 SampleTo = Callable[[str, int], NDArray[np.bool_]]
-"""Has a candidate sample until it has so many rounds. (rounds, questions): whether right, of its complete rounds."""
+"""Makes a candidate sample up to a number of rounds.
+
+Returns whether each sample is right, shape (rounds, questions), complete rounds only.
+"""
 
 
 def play(
@@ -174,10 +184,12 @@ def play(
     on_look: OnLook,
     open_ended: bool = False,
 ) -> Played:
-    """The race itself: who samples how much, and when it is over. No clock, no I/O, so that it can be simulated.
+    """The race itself: which candidate samples how much, and when the race is over. No clock and no I/O, so that it can
+    be simulated.
 
-    rounds: what each candidate has already, the baseline first; most: rounds that a candidate may use. open_ended:
-    tested by a confidence sequence, which holds at any look; else at the looks that `step` and `most` fix.
+    rounds: the rounds that each candidate has already, the baseline first. most: rounds that a candidate may use.
+    open_ended: test by a confidence sequence, which holds at any look; otherwise at the looks that `step` and `most`
+    fix.
     """
     baseline, *others = rounds
     have = dict(rounds)
@@ -225,7 +237,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         standings=played.standings,
         folders={name: prepared.folder.path for name, prepared in entered.items()},
         n_rounds={name: len(rounds) for name, rounds in played.rounds.items()},
-        owed=f"{visible(played.short, 80)} owes {n_owed[played.short]} samples" if played.short else "",
+        owed=f"{visible(played.short, 80)} misses {n_owed[played.short]} samples" if played.short else "",
     )
 
 
@@ -249,10 +261,10 @@ def _sampled(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None
 
 
 def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
-    """The benchmark, whose questions must be the same for all."""
+    """The benchmark of a race, whose questions must be the same for all candidates. Raises `UsageError`."""
     for name, prepared in entered.items():
         if len(prepared.sets) != 1:
-            raise UsageError(f"a race is run on one benchmark, and {visible(name, 80)} has {len(prepared.sets)}")
+            raise UsageError(f"a race has one benchmark, but {visible(name, 80)} has {len(prepared.sets)}")
         if prepared.options.target_error is not None:
             raise UsageError(f"{option('target_error')} ends a run by itself; a race ends when it is decided")
     sets = {name: prepared.sets[0] for name, prepared in entered.items()}
@@ -260,5 +272,5 @@ def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
     rows = [(question.question_id, question.row_digest) for question in first.questions]
     for name, questions in sets.items():
         if [(question.question_id, question.row_digest) for question in questions.questions] != rows:
-            raise UsageError(f"{visible(name, 80)} is asked other questions than the first candidate")
+            raise UsageError(f"the questions of {visible(name, 80)} differ from those of the first candidate")
     return first.name

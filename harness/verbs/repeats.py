@@ -1,7 +1,7 @@
-"""Experiments on the error of an accuracy: runs repeated, and runs of several sizes.
+"""Experiments on the error of an accuracy: repeated runs, and runs of several sizes.
 
-The repeats are taken from one scored run, without replacement, or are sampled: then each is a run folder of its own
-with seeds of its own, and the same call again asks only for what is missing.
+The repeats are drawn from one scored run, without replacement, or are sampled anew. A sampled repeat is a run folder of
+its own with seeds of its own; the same call again asks only for what is missing.
 """
 
 from __future__ import annotations
@@ -42,25 +42,26 @@ from harness.scoring.resampling import (
 from harness.verbs.compare import scored
 
 DRAWS = 200
-"""Repeats of each size that `samples` draws from one run, unless said otherwise."""
+"""Default number of repeats of each size that `samples` draws from one run."""
 
 DRAWN = ("samples", "seed", "out")
-"""Options of a run that also say something of repeats which are drawn from one."""
+"""Options of a run that also apply to repeats drawn from a stored run."""
 
 Source = str | PathLike[str] | Sequence[str] | None
-"""A run folder, or benchmarks as a run takes them."""
+"""A run folder, or benchmarks as `run` takes them."""
 
 Result = TypeVar("Result", Repeats, SampleSizes)
 
 OnRepeat = Callable[[int, int, RunFolder], None]
-"""A callback before each real repeat: receives its number, how many there are, and its run folder."""
+"""A callback before each sampled repeat: receives its number, the number of repeats, and its run folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampledRepeats:
-    """Real runs below the folder `out`. folders: by their number of samples (None: as the benchmarks say), in order.
+    """Sampled repeats, stored below the folder `out`.
 
-    owed: what is missing, in a sentence; then nothing can be said of the errors yet.
+    folders: by number of samples (None: as the benchmarks say), in order. owed: a sentence on which samples are
+    missing; until they are there, the errors cannot be estimated.
     """
 
     out: Path
@@ -70,9 +71,9 @@ class SampledRepeats:
 
 @dataclass(frozen=True, kw_only=True)
 class Experimented(Generic[Result]):
-    """The results of an experiment, one a benchmark. out: the folder of its pictures, and of real runs.
+    """The results of an experiment, one per benchmark. out: the folder of its pictures, and of sampled repeats.
 
-    owed: which samples are missing, in a sentence; then there are no results yet.
+    owed: a sentence on which samples are missing; until they are there, results is empty.
     """
 
     results: Sequence[Result]
@@ -87,11 +88,11 @@ def repeats(
     watcher: Watcher,
     on_repeat: OnRepeat = lambda _number, _of, _folder: None,
 ) -> Experimented[Repeats]:
-    """How far the accuracies of repeated runs lie apart, beside what their sampling error predicts.
+    """How far the accuracies of repeated runs differ, beside what their sampling error predicts.
 
-    source: a scored run folder, from whose samples the repeats are drawn; with `rules.real` benchmarks, as a run takes
-    them. given: options of a run, by name; of a drawing only `DRAWN` say something.
-    Raises `UsageError`, `StoreError`, and with `rules.real` what a run raises.
+    source: a scored run folder, from whose samples the repeats are drawn; with `rules.real`, benchmarks as a run takes
+    them. given: options of a run, by name; a drawing accepts only those in `DRAWN`. Raises `UsageError`, `StoreError`,
+    and with `rules.real` what a run raises.
     """
     if rules.real:
         sampled = sample_repeats(_to_sample(source, given), rules.runs, (), watcher, on_repeat)
@@ -110,7 +111,7 @@ def sizes(
     watcher: Watcher,
     on_repeat: OnRepeat = lambda _number, _of, _folder: None,
 ) -> Experimented[SampleSizes]:
-    """How the sampling error falls with the samples of a question; the rest as `repeats` has it."""
+    """How the sampling error falls with the samples of each question. Parameters and errors are those of `repeats`."""
     if rules.real:
         sampled = sample_repeats(_to_sample(source, given), rules.runs or 1, rules.n, watcher, on_repeat)
         results = [] if sampled.owed else sizes_between(list(sampled.folders.values()))
@@ -128,26 +129,24 @@ def _to_sample(source: Source, given: Mapping[str, Any]) -> RepeatedOptions:
 
 
 def _to_draw(source: Source, given: Mapping[str, Any]) -> tuple[RunFolder, RepeatedOptions]:
-    """The run to draw from, and how. Raises `UsageError` for options that mean nothing where nothing is sampled."""
+    """The run to draw from, and how to draw. Raises `UsageError` for options that need new samples."""
     stated = RepeatedOptions.stated(given)
     if others := [name for name in stated if name not in DRAWN]:
-        raise UsageError(
-            f"it goes with {option('real', True)}; a run that is there is not sampled again", field=others[0]
-        )
+        raise UsageError(f"it needs {option('real', True)}: a stored run is not sampled again", field=others[0])
     if not source or not isinstance(source, str | PathLike):
-        raise UsageError(f"name a run folder; or a benchmark, with {option('real')}")
+        raise UsageError(f"give a run folder; or a benchmark together with {option('real')}")
     if not Path(source).is_dir():
         raise UsageError(
-            f"{visible(str(source), 120)} is no run folder: sample one with `harness run` and score it; or give "
-            f"{option('real')}, and repeats of a benchmark are sampled"
+            f"{visible(str(source), 120)} is no run folder: make one with `harness run` and `harness score`; or give "
+            f"{option('real')} to sample repeats of a benchmark"
         )
     return RunFolder.open(Path(source)), RepeatedOptions.of(**stated)
 
 
 def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0) -> list[Repeats]:
-    """`runs` repeats of n samples of each question, by benchmark, from the samples of one scored run.
+    """By benchmark, `runs` repeats of n samples of each question, drawn from the samples of one scored run.
 
-    n: None = as many as `runs` blocks of them hold without sharing one; where that is none, half of what is stored.
+    n: None = the largest n for which the repeats share no sample; if even 1 is too many, half of the stored samples.
     seed: of the drawing. Raises `UsageError`, and `StoreError` where the run is not scored.
     """
     results = []
@@ -168,7 +167,7 @@ def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0
 
 
 def sizes_of(folder: RunFolder, ns: Sequence[int], runs: int = DRAWS, seed: int = 0) -> list[SampleSizes]:
-    """The error of each number of samples, by benchmark, from those of one scored run. Raises as `repeats_of` does."""
+    """By benchmark, the error for each number of samples, from those of one scored run. Raises as `repeats_of` does."""
     results = []
     for name, correct, counts, warnings in _stored(folder):
         for n in ns:
@@ -185,10 +184,10 @@ def sample_repeats(
     watcher: Watcher | None = None,
     on_repeat: OnRepeat = lambda _number, _of, _folder: None,
 ) -> SampledRepeats:
-    """`runs` runs, or as many of each number of samples of `ns`, each with seeds of its own, in folders below
-    `options.out` (None: `default_folder`); sampled, and then scored. The server is looked at, or started, once.
+    """Sample and score `runs` runs (for each number of samples in `ns`), each with its own seeds, below `options.out`.
 
-    Raises what `sample` raises. What is stored counts: the same call again goes on.
+    `options.out` None means `default_folder`. The server is looked at, or started, once. Stored samples count: the same
+    call again continues. Raises what `sample` raises.
     """
     out = options.out or default_folder(options)
     numbered = options.samples is not None or any(name.rpartition(":")[2].isdigit() for name in options.benchmarks)
@@ -196,7 +195,7 @@ def sample_repeats(
         raise UsageError(f"{option('n')} says how many samples each run has: leave out any other number")
     for name in ("target_error", "budget_tokens", "budget_usd"):
         if getattr(options, name) is not None:
-            raise UsageError("repeats are of one size: leave it out", field=name)
+            raise UsageError("all repeats have the same size: leave it out", field=name)
     sizes: list[int | None] = [*sorted(set(ns))] or [None]
     places = {n: [_folder(out, n, number) for number in range(1, runs + 1)] for n in sizes}
     every = [(n, number, path) for n in sizes for number, path in enumerate(places[n], 1)]
@@ -211,7 +210,7 @@ def sample_repeats(
     if owed:
         listed = ", ".join(owed[:5]) + (f" and {len(owed) - 5} more" if len(owed) > 5 else "")
         return SampledRepeats(
-            out=out, folders=folders, owed=f"samples are owed in {listed}; the same command asks for them again"
+            out=out, folders=folders, owed=f"samples are missing in {listed}; the same command asks for them again"
         )
     for repeated in folders.values():
         for folder in repeated:
@@ -220,13 +219,16 @@ def sample_repeats(
 
 
 def repeats_between(folders: Sequence[RunFolder]) -> list[Repeats]:
-    """The spread of two or more runs of one kind, by benchmark. Raises `StoreError` if one is not scored."""
+    """The spread of two or more runs with the same settings, by benchmark. Raises `StoreError` if one is not scored."""
     names = tuple(folder.path.name for folder in folders)
     return [real_repeats(name, names, correct, counts) for name, correct, counts in _several(folders)]
 
 
 def sizes_between(cells: Sequence[Sequence[RunFolder]]) -> list[SampleSizes]:
-    """The spread of runs of several sizes, by benchmark; a cell for each size. Raises as `repeats_between` does."""
+    """The spread of runs of several sizes, by benchmark; each cell holds the runs of one size.
+
+    Raises as `repeats_between` does.
+    """
     by_name: dict[str, list[tuple[Counts, Counts]]] = {}
     for folders in cells:
         for name, correct, counts in _several(folders):
@@ -238,7 +240,7 @@ def sizes_between(cells: Sequence[Sequence[RunFolder]]) -> list[SampleSizes]:
 
 
 def _run(prepared: Prepared, path: Path, n: int | None, seed: int | None, watcher: Watcher | None) -> bool:
-    """Sample a repeat; return whether it is complete."""
+    """Sample one repeat; return whether it is complete."""
     benchmarks = prepared.settings.benchmarks
     if n is not None:
         benchmarks = {name: replace(benchmark, samples=n) for name, benchmark in benchmarks.items()}
@@ -251,7 +253,7 @@ def _folder(out: Path, n: int | None, number: int) -> Path:
 
 
 def _seed(base: int | None, n: int | None, number: int) -> int | None:
-    """A run seed of each repeat's own, from which its samples' seeds come."""
+    """The run seed of one repeat, from which the seeds of its samples come."""
     return None if base is None else int(digest(["repeat", base, n, number])[:7], 16) + 1
 
 
@@ -259,7 +261,10 @@ def _seed(base: int | None, n: int | None, number: int) -> int | None:
 
 
 def _stored(folder: RunFolder) -> Iterator[tuple[str, Counts, Counts, tuple[str, ...]]]:
-    """(benchmark, right samples, samples of each question, warnings). Raises `UsageError` below two samples."""
+    """(benchmark, right samples, samples of each question, warnings) of a run.
+
+    Raises `UsageError` below two samples.
+    """
     (run,) = read_runs([folder])
     for name, benchmark in run.benchmarks.items():
         correct, counts = _counts(scored(run, benchmark))
@@ -275,7 +280,7 @@ def _stored(folder: RunFolder) -> Iterator[tuple[str, Counts, Counts, tuple[str,
 
 
 def _several(folders: Sequence[RunFolder]) -> Iterator[tuple[str, Counts, Counts]]:
-    """(benchmark, right samples, samples), both (runs, questions), of runs that were asked the same."""
+    """(benchmark, right samples, samples), both of shape (runs, questions), of runs with the same settings."""
     runs = read_runs(folders)
     for name in runs[0].benchmarks:
         rows: list[tuple[Counts, Counts]] = []
@@ -285,7 +290,7 @@ def _several(folders: Sequence[RunFolder]) -> Iterator[tuple[str, Counts, Counts
             question_ids.append([item.question.question_id for item in items])
             rows.append(_counts(items))
         if any(ids != question_ids[0] for ids in question_ids):
-            raise StoreError(f"the runs were not asked the same questions of {visible(name, 80)}.")
+            raise StoreError(f"the runs have different questions of {visible(name, 80)}.")
         yield name, np.array([correct for correct, _ in rows]), np.array([counts for _, counts in rows])
 
 
@@ -304,6 +309,6 @@ def _check_size(name: str, n: int, stored: int, *, field: str) -> None:
 
 
 def default_folder(options: RunOptions) -> Path:
-    """The default folder of real repeats: below `experiments/`, by the benchmarks' names."""
+    """The default folder of sampled repeats: below `experiments/`, named after the benchmarks."""
     names = [name if not name.rpartition(":")[2].isdigit() else name.rpartition(":")[0] for name in options.benchmarks]
     return Path("experiments") / safe_name(",".join(names) or "data")

@@ -1,4 +1,4 @@
-"""The report of scored runs, beside what is published of their models."""
+"""The report of scored runs, beside published scores of their models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from harness.verbs.outputs import open_scored
 def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> Report:
     """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
 
-    repeat: says what to type to have a run's samples again; the door knows. Raises `UsageError`, `StoreError`.
+    repeat: returns the command or call that repeats a run; the command line and Python differ in it. Raises
+    `UsageError`, `StoreError`.
     """
     folders = [open_scored(source) for source in sources]
     published = load_published(models=[Manifest.load(folder).model for folder in folders])

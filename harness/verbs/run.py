@@ -1,4 +1,4 @@
-"""A run, from its options to the end of its session: prepare, ask, and say what it came to."""
+"""A run, from its options to the end of its session: prepare, ask for the samples, and report the outcome."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from harness.asking.watching import Watcher
 
 
 def run_at(where: OnRay, options: RunOptions, watcher: Watcher) -> Ran:
-    """The run, asked from here, or from the nodes of the cluster that `where` names. Raises what `run` raises."""
+    """Run the benchmarks from this machine, or from the nodes of the cluster that `where` names.
+
+    Raises what `run` raises.
+    """
     if where.on is None:
         return run(options, watcher)
-    from harness.verbs.elsewhere import cluster  # a run from here needs none of it
+    from harness.verbs.elsewhere import cluster  # Imported late: a run from this machine needs no cluster.
 
     return cluster(where.on).run(where.on, options, where.shards, watcher)
 
 
 def run(options: RunOptions, watcher: Watcher) -> Ran:
-    """Ask for every sample that the run owes. The same call again asks only for what is missing. Raises what `sample`
-    and `prepare` raise."""
+    """Ask for every missing sample of the run; the same call again continues.
+
+    Raises what `sample` and `prepare` raise.
+    """
     with prepare(options, watcher) as prepared:
         sampled = sample(prepared, watcher)
         settings = prepared.settings
@@ -28,15 +33,17 @@ def run(options: RunOptions, watcher: Watcher) -> Ran:
 
 
 def sample(prepared: Prepared, watcher: Watcher | None = None) -> Sampled:
-    """Ask for every sample that a prepared run owes; to the target, where the options name one. Raises what `generate`
-    raises, and `StoppedByRule` where a probe that was asked for finds what would spoil the score."""
+    """Ask for every missing sample of a prepared run, or sample until the target error, where the options name one.
+
+    Raises what `generate` raises, and `StoppedByRule` where a requested probe finds a fault that would spoil the score.
+    """
     if prepared.options.probe:
         from harness.verbs.probe.probe import before_run
 
         before_run(prepared, watcher)
     error = prepared.options.target_error
     if error is not None:
-        from harness.verbs.target import until_error  # it grades; a run without a target does not
+        from harness.verbs.target import until_error  # Imported late: only a run with a target grades.
 
         return until_error(prepared, error / 100, watcher)
     return Sampled(outcome=generate(prepared, prepared.settings, watcher))

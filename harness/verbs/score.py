@@ -1,7 +1,7 @@
 """Grade and score one source: a run folder, or a file of another tool's outputs.
 
-The rules grade first. A judge, where one is named, then rules on what its scope names. Both doors call `score`, and
-then `harness.verbs.second_opinions` and `tell` for what may follow a score.
+The rules grade first. A judge, where one is named, then rules on what its scope names. The command line and Python both
+call `score`, and after it, if asked for, `harness.verbs.second_opinions` and `tell`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
 class Scored:
     """A scored source. source: the run or file that was graded. folder: the folder of its scores.
 
-    judged, judge: what the judge made of the grades, and who judged; None without a judge.
+    judge: the settings of the judge; judged: what it changed. Both are None without a judge.
     """
 
     source: RunFolder | ScoredFile
@@ -42,11 +42,11 @@ class Scored:
 
     @property
     def owed(self) -> tuple[str, ...]:
-        """Why answers of the judge are missing; the same call asks for them."""
+        """The reason why replies of the judge are missing; the same call asks for them again."""
         outcome = None if self.judged is None else self.judged.outcome
         if outcome is None or outcome.complete:
             return ()
-        return tuple(map(str, outcome.causes)) or ("the judge owes answers",)
+        return tuple(map(str, outcome.causes)) or ("replies of the judge are missing",)
 
     @property
     def verifier_errors(self) -> list[str]:
@@ -55,7 +55,7 @@ class Scored:
 
     @property
     def exit_code(self) -> int:
-        """0, or the code for answers that the judge owes, or for samples that a verifier could not judge."""
+        """0, or the exit code for missing replies of the judge, or for samples that a verifier could not judge."""
         if self.owed:
             return EXIT_OWED
         return EXIT_UNJUDGED if self.verifier_errors else EXIT_COMPLETE
@@ -69,17 +69,17 @@ def are_outputs(source: Path, options: ScoreOptions) -> bool:
 
 
 def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> None:
-    """Raise `UsageError` for options that go with the other kind of source.
+    """Raise `UsageError` for options that belong to the other kind of source.
 
-    follow: whether the scoring goes on while a run does.
+    follow: whether scoring continues while the run grows.
     """
     file = next((source for source in sources if are_outputs(source, options)), None)
     if file is not None:
         for name, value in (("follow", follow), ("track", options.track), ("on", options.on)):
             if value:
-                raise UsageError(f"{option(name)} goes with a run folder; {file} is a file")
+                raise UsageError(f"{option(name)} is for run folders, but {file} is a file")
     elif options.of_outputs:
-        raise UsageError(f"{option(options.of_outputs[0])} goes with a file of outputs; {sources[0]} is a run folder")
+        raise UsageError(f"{option(options.of_outputs[0])} is for files of outputs, but {sources[0]} is a run folder")
 
 
 def score(
@@ -90,7 +90,7 @@ def score(
     *,
     by_rules: ByRules = score_run,
 ) -> Scored:
-    """The scores of `source`, kept where reports find them.
+    """Score `source` and store the scores where reports find them.
 
     Raises `UsageError`, `StoreError`, and with a judge what a run raises.
     """
@@ -123,10 +123,10 @@ def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None,
 
 
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
-    """The trackers by name, before anything is graded. Raises `UsageError` for one that is not there."""
+    """The trackers of these names; called before grading, so that a wrong name costs nothing. Raises `UsageError`."""
     return {name: tracker_named(name) for name in names}
 
 
 def tell(scored: Scored, tracker: Tracker) -> str:
-    """Send the scores to a tracker. Returns where they can be seen; empty where the tracker does not say."""
+    """Send the scores to a tracker. Returns the address where they can be seen; empty where the tracker names none."""
     return track(scored.folder, scored.scores, tracker)

@@ -12,9 +12,10 @@ from server_launchers import isolated
 def second_opinions(
     source: RunFolder | ScoredFile, library: str, python: FilePath | None = None
 ) -> dict[str, Agreement]:
-    """The agreement of another grader with the grades of a scored source, by benchmark. A run keeps its verdicts.
+    """The agreement of another grader with the grades of a scored source, by benchmark. The stored verdicts stay.
 
-    python: the interpreter that has it; none: this one. Raises `UsageError` where it is not installed there.
+    python: the interpreter with that grader installed; None: this one. Raises `UsageError` where the grader is not
+    installed.
     """
     interpreter = str(python or isolated.PYTHON)
     return (

@@ -1,4 +1,6 @@
-"""A run that ends when it is exact enough: asked in stages, graded after each, until the sampling error is small."""
+"""A run that ends when it is exact enough: it samples in stages and grades after each, until the sampling error is
+small.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ from harness.verbs.graded import GradedRounds
 
 
 def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None) -> Sampled:
-    """Whole rounds until the sampling error of every benchmark is at most `error`, a fraction, or its samples are used.
+    """Sample whole rounds until the sampling error of every benchmark is at most `error`, a fraction, or no samples are
+    left.
 
-    Asked in stages: eight rounds first, then as many as their spread says. After each stage all is graded, and a
-    benchmark that is exact enough asks no more; so no sample is asked that a look could have spared.
+    The first stage has eight rounds; the size of a later stage follows from the spread. Everything is graded after each
+    stage, and a benchmark that is exact enough samples no more.
     """
     graded = GradedRounds(prepared.folder, prepared.sets)
     planned = prepared.settings.benchmarks
@@ -54,12 +57,12 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
 
 
 def _stage(settings: RunSettings, stage_benchmarks: Mapping[str, BenchmarkSettings], *, first: bool) -> RunSettings:
-    """The settings of one stage; the servers are told apart before the first one only."""
+    """The settings of one stage; only the first stage checks whether the endpoints serve the same model."""
     return replace(settings, benchmarks=stage_benchmarks, fingerprint=settings.fingerprint and first)
 
 
 def _together(sessions: Sequence[Outcome]) -> Outcome:
-    """The last session, with what all of them brought."""
+    """The last session, with the totals of all sessions."""
     return replace(
         sessions[-1],
         elapsed_s=sum(session.elapsed_s for session in sessions),
@@ -75,14 +78,14 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
 
 
 def _wanted(reached: Reached, error: float, most: int) -> int:
-    """Samples a question that the next stage asks for; those that are there where no more are wanted."""
+    """Samples of each question after the next stage; the present number if no more are needed."""
     if reached.rounds >= MIN_ROUNDS and reached.error <= error:
         return reached.rounds
     return max(reached.rounds, min(most, _needed(reached, error)))
 
 
 def _needed(reached: Reached, error: float) -> int:
-    """Samples a question that are expected to do."""
+    """Samples of each question that are expected to reach the target error."""
     if reached.rounds < MIN_ROUNDS or reached.error <= error:
         return MIN_ROUNDS
     return next_rounds(reached.error, reached.rounds, error)
@@ -97,7 +100,7 @@ def _said(name: str, reached: Reached, named: bool) -> str:
 class Reached:
     """How exact one benchmark's accuracy is. rounds: samples of every question that are stored and graded.
 
-    error: half the width of the sampling interval over 1.96, a fraction; 1 before the first round.
+    error: half the width of the sampling interval divided by 1.96, a fraction; 1 before the first round.
     """
 
     rounds: int

@@ -1,5 +1,5 @@
-"""Sweeps: models × servers × prompts × sampling × benchmarks out of one file, run, scored and set in one table.
+"""Sweeps: models × servers × prompts × sampling × benchmarks from one file, run, scored and put into one table.
 
-`schema` says what a file may hold, `file` reads it, `cells` is the plan, `running` carries it out, `table` is the
-result. Only the command line enters; starting the scorer's process is handed in.
+`schema` defines what a file may hold, `file` reads it, `cells` makes the plan, `running` carries the plan out, `table`
+shows the result. Callers enter by `whole`.
 """

@@ -1,5 +1,6 @@
-"""From a sweep's file to its plan: which servers are started, and which run is made on each of them. Nothing is
-contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
+"""From a sweep's file to its plan: which servers are started, and which runs are made on each of them.
+
+Nothing is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from harness.verbs.sweep.file import Keys, SweepFile, refused
 from server_launchers.engines.table import ANY_PROGRAM
 
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
-"""In the order in which they make a cell's name."""
+"""The axes of a sweep, in the order in which they make a cell's name."""
 
 JOIN = "+"
-"""Between the parts of a cell's name; no entry's name holds it."""
+"""Stands between the parts of a cell's name; the name of an entry must not contain it."""
 
 MAX_CELLS = 10_000
 """Cells of one sweep; a larger product of axes is a mistake in the file."""
@@ -34,7 +35,7 @@ MAX_NAME_CHARS = 200
 """Longest name of a cell: it is a folder's, and a file's with a suffix."""
 
 _LAUNCHERS = ("port", "host", "model", "served_name")
-"""Placeholders that the launcher of a command fills in."""
+"""Placeholders that the launcher of a user's command fills in."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _STEP = re.compile(r"(\d+)(?!.*\d)")
@@ -42,9 +43,10 @@ _STEP = re.compile(r"(\d+)(?!.*\d)")
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A point of an axis. options: of the run; server: fields of the server's spec; where: "file:line" of the entry.
+    """A point of an axis.
 
-    engine: of the server to start; None on other axes, and where none is started. step: of a checkpoint.
+    options: of the run. server: fields of the server's spec. where: "file:line" of the entry. engine: of the server to
+    start; None on other axes, and where no server is started. step: of a checkpoint.
     """
 
     name: str
@@ -58,9 +60,9 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One run. name: its folder's. point: axis → the entry's name, for the axes that the file has.
+    """One run of a sweep. name: names its folder. point: axis → name of the entry, for the axes that the file has.
 
-    options: all that its run is to ask, but for the server that its group starts.
+    options: all options of the run except the server that its group starts.
     """
 
     name: str
@@ -72,8 +74,10 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerGroup:
-    """The cells of one server. spec: engine, model and the fields of the server that is started for them; None: none
-    is."""
+    """The cells that share one server.
+
+    spec: engine, model and fields of the server that is started; None: no server is started.
+    """
 
     name: str
     spec: Mapping[str, Any] | None
@@ -82,8 +86,11 @@ class ServerGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """The plan. axes: every entry of every axis that the file has, in order. slots: devices of each server that runs at
-    once; an empty list: whatever the file says. suite: what it repeats; None for a file of the user's."""
+    """The plan of a sweep.
+
+    axes: every entry of every axis in the file, in order. slots: devices of each of the servers that run at once; an
+    empty list: as the file says. suite: what the sweep repeats; None for a file of the user's.
+    """
 
     name: str
     out: Path
@@ -101,11 +108,11 @@ class Sweep:
         return [cell for group in self.groups for cell in group.cells]
 
     def folder(self, cell: Cell) -> Path:
-        """Its run folder."""
+        """The cell's run folder."""
         return self.out / cell.name
 
     def label(self, axis: str, name: str) -> str:
-        """How a point of an axis is called in a table."""
+        """The name of a point of an axis in a table."""
         return next((entry.label for entry in self.axes.get(axis, ()) if entry.name == name), name)
 
 
@@ -115,10 +122,11 @@ def plan(
     serve: Mapping[str, Any] | None = None,
     judge: Mapping[str, Any] | None = None,
 ) -> Sweep:
-    """over: options of a run that stand above the file's (`model` and `out` in the place of its models and folder).
+    """The plan of a sweep's file.
 
-    serve: engine and spec of the server, for a file without servers. judge: of its options, what stands above the
-    file's. Raises `UsageError` with file and line.
+    over: options of a run that override the file's (`model` and `out` replace its models and folder). serve: engine and
+    spec of the server, for a file without servers. judge: options of the judge that override the file's. Raises
+    `UsageError` with file and line.
     """
     content, over = file.content, dict(over or {})
     out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
@@ -172,12 +180,14 @@ def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, 
         if "checkpoints" in content:
             if "models" in content:
                 raise UsageError(
-                    f"{file.where(('checkpoints',))}: checkpoints stand in the place of models: give one of them"
+                    f"{file.where(('checkpoints',))}: `checkpoints` and `models` exclude each other: give one of them"
                 )
             return _checkpoints(file)
     if axis == "servers" and serve is not None:
         if "servers" in content:
-            raise UsageError(f"{file.where(('servers',))}: the file names servers, and {option('serve')} another")
+            raise UsageError(
+                f"{file.where(('servers',))}: the file names servers, so {option('serve')} cannot name another"
+            )
         fields = dict(serve)
         return [Entry(name=_slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
     entries: list[Entry] = []
@@ -187,8 +197,8 @@ def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, 
     for entry in entries:
         if entry.name in names:
             raise UsageError(
-                f"{entry.where}: the name {entry.name} is taken by the entry at {names[entry.name]}; give one of them "
-                "another `name`"
+                f"{entry.where}: the entry at {names[entry.name]} also has the name {entry.name}; give one of them "
+                f"another `name`"
             )
         names[entry.name] = entry.where
     return entries
@@ -222,13 +232,11 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
         if ANY_PROGRAM in fields:
             if engine is not None or "extra_flags" in fields:
                 raise UsageError(
-                    f"{where}: `command` stands in the place of `engine` and `extra_flags`: give one of them"
+                    f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
                 )
             engine, fields["extra_flags"] = ANY_PROGRAM, fields.pop(ANY_PROGRAM)
         if engine is None and fields:
-            raise UsageError(
-                f"{where}: {next(iter(fields))} describes a server that is started: say which `engine` it is"
-            )
+            raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
         return Entry(name=slug, label=name, where=where, options=options, server=_spec(fields), engine=engine)
     if axis == "models":
         server = _spec(fields.pop("server", {})) if isinstance(fields.get("server"), Mapping) else {}
@@ -243,17 +251,17 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
 
 
 def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
-    """A name for an entry without one: what it sets, where that is one thing."""
+    """A name for an entry without one: its only setting. Raises `UsageError` where it has several settings."""
     if axis == "benchmarks" and "data" in fields:
         return Path(str(fields["data"])).name.split(".")[0]
     plain = [f"{key}-{value}" for key, value in fields.items() if isinstance(value, str | int | float)]
     if axis in ("prompts", "sampling") and plain and len(plain) == len(fields):
         return "-".join(plain)
-    raise UsageError(f"{where}: give this entry of {axis} a `name`: folders and tables are called by it")
+    raise UsageError(f"{where}: give this entry of {axis} a `name`: folders and tables need one")
 
 
 def _checkpoints(file: SweepFile) -> list[Entry]:
-    """An entry for each folder that a pattern matches, ordered by step."""
+    """An entry for each folder that the checkpoint patterns match, ordered by step."""
     patterns = file.content["checkpoints"]
     entries = []
     for index, pattern in enumerate([patterns] if isinstance(patterns, str) else patterns):
@@ -265,14 +273,14 @@ def _checkpoints(file: SweepFile) -> list[Entry]:
         for path in matches:
             step = _STEP.search(path.name)
             if step is None:
-                raise UsageError(f"{where}: {visible(str(path), 200)} has no number in its name that says its step")
+                raise UsageError(f"{where}: {visible(str(path), 200)} has no step number in its name")
             name = f"{path.parent.name}-{path.name}" if path.parent.name else path.name
             entries.append(
                 Entry(name=_slug(name), label=name, where=where, options={"model": str(path)}, step=int(step[1]))
             )
     if len({entry.name for entry in entries}) < len(entries):
         raise UsageError(
-            f"{file.where(('checkpoints',))}: two checkpoints have one name: keep their folders apart by name"
+            f"{file.where(('checkpoints',))}: two checkpoints have the same name: rename one of their folders"
         )
     return sorted(entries, key=lambda entry: (entry.name.rsplit("-", 1)[0], entry.step or 0))
 
@@ -325,13 +333,13 @@ def _cell(
     name = JOIN.join(point.values())
     if len(name) > MAX_NAME_CHARS:
         raise UsageError(
-            f"{file.path}: {visible(name, 80)}: the name of this cell's folder would be {len(name)} characters long, "
-            f"and {MAX_NAME_CHARS} are the most; give its entries a shorter `name`"
+            f"{file.path}: {visible(name, 80)}: the name of this cell's folder would have {len(name)} characters; at "
+            f"most {MAX_NAME_CHARS} are allowed: give its entries a shorter `name`"
         )
     benchmark = given.pop("benchmark", None)
     where = entries["benchmarks"].where if entries["benchmarks"] is not None else str(file.path)
     if spec is not None and (twice := [key for key in ("base_url", "server", "provider") if given.get(key)]):
-        raise UsageError(f"{where}: {name}: {twice[0]} names a server that runs, and the cell starts one")
+        raise UsageError(f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own")
     options = _made(
         RunOptions,
         {**given, "benchmarks": [benchmark] if benchmark else [], "out": str(out / name)},
@@ -356,7 +364,7 @@ def _made(kind: Any, given: Mapping[str, Any], where: str) -> Any:
 
 
 def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a server's spec, as the spec wants them."""
+    """Fields of a server's spec, converted to the types of the spec."""
     spec = {schema.field_of(key): value for key, value in fields.items()}
     if isinstance(words := spec.get("extra_flags"), str):
         spec["extra_flags"] = shlex.split(words)
@@ -388,19 +396,21 @@ def _check_base(file: SweepFile, table: schema.TableOptions, axes: Mapping[str, 
     names = [entry.name for entries in axes.values() for entry in entries]
     if table.base is not None and table.base not in names:
         where = file.where(("table", "base"))
-        raise UsageError(f"{where}: there is no entry {visible(table.base, 80)!r}.{near_names(table.base, names)}")
+        raise UsageError(f"{where}: no entry is called {visible(table.base, 80)!r}.{near_names(table.base, names)}")
 
 
 # ---- placeholders and names
 
 
 def _check_placeholders(fields: Any, values: Mapping[str, Any], where: str) -> None:
-    """Every placeholder has values or is the launcher's, and all values are used: a misspelt one would start the same
-    server twice under two names."""
+    """Check that every placeholder has values or is the launcher's, and that all values are used.
+
+    A misspelt placeholder would start the same server twice under two names. Raises `UsageError`.
+    """
     used = {name for text in _texts(fields) for name in _PLACEHOLDER.findall(text)}
     for name in values:
         if name not in used:
-            raise UsageError(f"{where}: no word of this server holds {{{name}}}, of which `values` speaks")
+            raise UsageError(f"{where}: `values` lists {{{name}}}, but no word of this server contains it")
     if unknown := sorted(used - set(values) - set(_LAUNCHERS)):
         near = near_names(unknown[0], [*values, *_LAUNCHERS])
         raise UsageError(f"{where}: {{{unknown[0]}}} has no `values`.{near}")
@@ -427,7 +437,7 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping):
         return {key: _filled(member, values) for key, member in value.items()}
     if isinstance(value, list):
-        # Words of a command line are texts, whatever was filled in.
+        # The words of a command line stay texts, whatever type the value has.
         return [
             str(filled) if isinstance(member, str) else filled
             for member in value
@@ -437,7 +447,7 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _slug(name: str) -> str:
-    """A part of a folder's name: `Qwen/Qwen3-8B` is qwen3-8b."""
+    """A name as a part of a folder's name: `Qwen/Qwen3-8B` becomes qwen3-8b."""
     short = _short(str(name)).casefold()
     return re.sub(r"[^a-z0-9._-]+", "-", short).strip("-._")[:80] or "x"
 

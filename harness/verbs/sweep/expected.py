@@ -1,4 +1,4 @@
-"""What a sweep will take, before anything is started: samples, tokens, time. Nothing is contacted or downloaded."""
+"""The estimate of a sweep before anything is started: samples, tokens, time. Nothing is contacted or downloaded."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedCell:
-    """One cell. n_questions: None where neither its data are here nor its card says. at_most: the number is the card's,
-    of which a filter may leave out some. most_tokens: new ones, if every sample took all that it may.
+    """The estimate of one cell.
 
-    forecast: from a former run, `source`; None without one. done: nothing is left to do.
+    n_questions: None if neither the data are here nor the card states the number. at_most: the number is the card's,
+    and a filter may leave out some. most_tokens: new tokens if every sample used its whole limit. forecast: from an
+    earlier run, `source`; None without one. done: nothing is left to do.
     """
 
     cell: Cell
@@ -37,7 +38,7 @@ class ExpectedCell:
 
     @property
     def n_samples(self) -> int | None:
-        """In all, those that are stored included."""
+        """All samples of the cell, stored ones included."""
         return None if self.n_questions is None else self.n_questions * self.samples
 
 
@@ -81,7 +82,7 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
 
 
 def _with_forecast(sweep: Sweep, estimate: ExpectedCell, n_questions: int) -> ExpectedCell:
-    """The estimate with a forecast by a former run: the cell's own, another of this sweep, or one of results/."""
+    """The estimate with a forecast from an earlier run: the cell's own, another of this sweep, or one of results/."""
     own = RunFolder(sweep.folder(estimate.cell))
     former = own if _has_samples(own, estimate.benchmark) else None
     for folder in (sweep.out, Path("results")):

@@ -1,5 +1,6 @@
-"""A sweep's file, read and checked: every refusal names file, line, key, and what was expected. Shipped files are the
-suites: sweeps of a named set of benchmarks.
+"""Reads and checks a sweep's file: every error names file, line, key, and what was expected.
+
+The shipped files are the suites: sweeps of a named set of benchmarks.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True, kw_only=True)
 class SweepFile:
-    """content: as written, and known to fit the schema. where: keys → "file:line" of the value they lead to."""
+    """content: as written, and checked against the schema.
+
+    where: keys → "file:line" of the value that the keys lead to.
+    """
 
     path: Path
     content: dict[str, Any]
@@ -32,12 +36,12 @@ class SweepFile:
 
     @property
     def name(self) -> str:
-        """The sweep's own name, else the file's."""
+        """The sweep's own name; without one, the file's."""
         return str(self.content.get("name") or self.path.stem.lower())
 
 
 def read(path: Path) -> SweepFile:
-    """Raises `UsageError`: one sentence with file, line and key."""
+    """Read a sweep's file. Raises `UsageError`: one sentence with file, line and key."""
     content, line = yaml_file.read_with_lines(path, "a sweep")
 
     def position(keys: Keys) -> str:
@@ -47,7 +51,7 @@ def read(path: Path) -> SweepFile:
         schema.sweep_model().model_validate(content)
     except ValidationError as error:
         raise UsageError(_sentence(error, position)) from error
-    except UsageError as error:  # a validator of an option that has its own words
+    except UsageError as error:  # The validator of an option has its own message.
         raise UsageError(f"{path}: {error.sentence}") from error
     if "extends" in content:
         content = _extended(content, position)
@@ -57,7 +61,7 @@ def read(path: Path) -> SweepFile:
 
 
 def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[str, Any]:
-    """With the keys of the file that it extends; options of all runs are joined."""
+    """The content merged with the keys of the file that it extends; options of all runs are joined."""
     where = where_of(("extends",))
     try:
         base = read(find(str(content["extends"]))).content
@@ -76,7 +80,7 @@ def is_sweep(path: Path) -> bool:
 
 
 def find(name_or_path: str) -> Path:
-    """The file of a path, or of a suite's name, of which the beginning will do. Raises `UsageError`."""
+    """The file at a path, or of a suite's name; the beginning of the name is enough. Raises `UsageError`."""
     path = Path(name_or_path)
     if path.suffix in SUFFIXES or path.exists():
         return path
@@ -88,7 +92,7 @@ def find(name_or_path: str) -> Path:
         return fitting[0]
     names = [suite.stem for suite in files]
     raise UsageError(
-        f"there is no suite {visible(name_or_path, 80)!r}; there are {', '.join(names)}, or give the path of a sweep's "
+        f"there is no suite {visible(name_or_path, 80)!r}; choose {', '.join(names)}, or give the path of a sweep's "
         f"file (.yaml).{near_names(name_or_path, names)}"
     )
 
@@ -106,7 +110,7 @@ def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
 
 
 def _known(keys: Keys) -> list[str]:
-    """Keys that a misspelt one may have meant: those of the part of the file in which it stands."""
+    """The keys that a misspelt key may have meant: those of the same part of the file."""
     part: Any = schema.json_schema()
     whole = part
     for key in keys[:-1]:
@@ -119,5 +123,5 @@ def _known(keys: Keys) -> list[str]:
 
 
 def refused(where: str, error: UsageError) -> UsageError:
-    """The same refusal, with where in the file its cause stands."""
+    """The same error, with the place in the file that caused it."""
     return UsageError(f"{where}: {error.sentence}")

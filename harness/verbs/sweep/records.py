@@ -1,4 +1,4 @@
-"""What became of each cell, a small file each: so that the same command again does what is left, and no more."""
+"""The record of each cell, a small file: it lets the same command again do only what is left."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _NO_MATTER = (
     "rpm", "tpm", "attempts", "first_token_timeout", "idle_timeout", "price_in", "price_out", "prices", "lengths_from",
     "out", "transport", "budget_tokens", "budget_usd",
 )  # fmt: skip
-"""Options that change no sample: with others the cell is as done as before."""
+"""Options that change no sample: a cell stays done when they change."""
 
 
 class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """stage: the last one that ended. of_samples, scoring: checksums of what shapes the samples, and the scoring.
+    """The record of one cell.
 
-    reason: why samples are owed, or why the cell failed; empty where all is well. code: the exit code that a run or a
-    scoring of its own would have had.
+    stage: the last stage that ended. of_samples, scoring: checksums of what determines the samples, and the scoring.
+    reason: why samples are missing or the cell failed; empty where all is well. code: the exit code that this run or
+    scoring would have had as a command.
     """
 
     cell: str
@@ -44,23 +45,26 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> bool:
-        """The cell is not what was asked for."""
+        """Whether the cell is not what was asked for: it failed, or samples are missing."""
         return bool(self.reason)
 
 
 def path_of(sweep: Sweep, cell: Cell) -> Path:
-    """Beside the run folders, so that a cell whose server never started has one too."""
+    """Path of the cell's record.
+
+    It lies beside the run folders, so that a cell whose server never started has a record too.
+    """
     return sweep.out / "cells" / f"{cell.name}.json"
 
 
 def read(sweep: Sweep, cell: Cell) -> CellRecord | None:
-    """None before the cell's first stage. Raises `StoreError` for a damaged file."""
+    """The record of the cell; None before its first stage. Raises `StoreError` for a damaged file."""
     path = path_of(sweep, cell)
     try:
         with open_untrusted(path) as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise StoreError(f"{path} is larger than {MAX_BYTES} bytes: it is no record of a cell.")
+            raise StoreError(f"{path} is larger than {MAX_BYTES} bytes, too large for a cell's record.")
         return codec.decode(data, CellRecord)
     except FileNotFoundError:
         return None
@@ -68,26 +72,26 @@ def read(sweep: Sweep, cell: Cell) -> CellRecord | None:
         raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
     except codec.DecodeError as error:
         raise StoreError(
-            f"{path} is no record of a cell ({error}); remove it, and the cell is looked at again."
+            f"{path} is no record of a cell ({error}); remove it, and the sweep looks at the cell again."
         ) from error
 
 
 def write(sweep: Sweep, record: CellRecord) -> None:
-    """Raises `StoreError` when the disk refuses."""
+    """Write the record. Raises `StoreError` when the disk refuses."""
     write_atomically(sweep.out / "cells" / f"{record.cell}.json", codec.pretty(record))
 
 
 def of_samples(group: ServerGroup, cell: Cell) -> str:
-    """Checksum of what shapes the cell's samples."""
+    """Checksum of everything that determines the cell's samples."""
     options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
-    if "target_error" in options:  # as a fraction, as it stands in the checksums of sweeps that are begun
+    if "target_error" in options:  # A fraction, because the checksums of sweeps begun earlier hold fractions.
         options["target_error"] = round(options["target_error"] / 100, 12)
     spec = {name: value for name, value in (group.spec or {}).items() if name not in ("port", "devices", "name")}
     return digest([options, spec, [_content(path) for path in (cell.options.data, *cell.options.benchmarks) if path]])
 
 
 def _content(path: str) -> str:
-    """Checksum of a file of questions, or of a card's file: with another content the cell is another."""
+    """Checksum of a file of questions or of a card's file: when the content changes, the cell is a different one."""
     try:
         with open_named(Path(path)) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -96,14 +100,16 @@ def _content(path: str) -> str:
 
 
 def scoring(sweep: Sweep) -> str:
-    """Checksum of how cells are scored."""
+    """Checksum of everything that determines how cells are scored."""
     judge = sweep.judge.plain if sweep.judge is not None else None
     return digest([sweep.score.plain, judge])
 
 
 def sampled(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
-    """The record of a cell that owes no sample; None where it does, or may: of a server that nobody names a model of,
-    only the server can tell whether it still is the same."""
+    """The record of a cell with no sample missing; else None.
+
+    Also None for a server without a model's name: only the server can say whether it still serves the same model.
+    """
     if group.spec is None and cell.options.model is None:
         return None
     record = read(sweep, cell)
@@ -112,7 +118,7 @@ def sampled(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
 
 
 def scored(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
-    """The record of a cell that is whole: sampled, scored, and judged where the sweep has a judge."""
+    """The record of a complete cell: sampled, scored, and judged where the sweep has a judge; else None."""
     record = sampled(sweep, group, cell)
     last = "scored" if sweep.judge is None else "judged"
     return record if record is not None and record.stage == last and record.scoring == scoring(sweep) else None

@@ -1,5 +1,7 @@
-"""What a sweep came to: every cell with its score or the reason why it has none, beside its base cell, and beside what
-is published of its model. p values are Holm's over all differences of the sweep.
+"""The results of a sweep: every cell with its score, or the reason why it has none.
+
+A cell is shown beside its base cell and beside published scores of its model. p values are corrected by Holm's method
+over all differences of the sweep.
 """
 
 from __future__ import annotations
@@ -53,18 +55,20 @@ class CellResult:
         return self.p is not None and self.p < LEVEL
 
     def nearest(self, metric: str) -> PublishedComparison | None:
-        """The published score of this metric whose settings are nearest; a quoted one where there is no other."""
+        """The published score of this metric with the nearest settings; a score quoted by others if there is no
+        original.
+        """
         fitting = [comparison for comparison in self.published if comparison.published.metric == metric]
         return min(fitting, key=PublishedComparison.rank, default=None)
 
 
 class Aggregate(NamedTuple):
-    """The mean of the benchmarks' accuracies of one point of the other axes, each counted once.
+    """The mean accuracy over the benchmarks at one point of the other axes; each benchmark counts once.
 
-    sampling_interval: of the mean, 95 %, from the benchmarks' own (independent of each other); at_most: of one at least
-    only a bound is known. question_interval: over other questions of the kinds. difference, p: beside the base (Holm);
-    None where samples of one of the two are missing.
-    missing: benchmarks without a score, without which there is no mean.
+    sampling_interval: 95 % interval of the mean, from the benchmarks' own, which are independent. at_most: for at least
+    one benchmark only a bound is known. question_interval: the interval for other questions of these kinds. difference,
+    p: against the base (Holm); None where samples are missing on either side. missing: benchmarks without a score; with
+    any of these there is no mean.
     """
 
     point: Mapping[str, str]
@@ -79,7 +83,10 @@ class Aggregate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """results: every cell, in order. base: (axis, entry) that the others are compared with; None where nothing is."""
+    """results: every cell, in order.
+
+    base: (axis, entry) that the others are compared with; None without a comparison.
+    """
 
     sweep: Sweep
     results: Sequence[CellResult]
@@ -92,7 +99,10 @@ class Results:
 
 
 def columns_axis(sweep: Sweep) -> str | None:
-    """The axis whose entries are the columns of a grid; None where there is none. A series of checkpoints is rows."""
+    """The axis whose entries are the columns of a grid; None where there is none.
+
+    A series of checkpoints becomes rows.
+    """
     if sweep.table.columns is not None:
         return sweep.table.columns if sweep.table.columns in sweep.axes else None
     series = any(entry.step is not None for entry in sweep.axes.get("models", ()))
@@ -102,7 +112,7 @@ def columns_axis(sweep: Sweep) -> str | None:
 
 
 def results(sweep: Sweep) -> Results:
-    """Read what is on disk. Nothing is contacted. Raises `StoreError` for a damaged run."""
+    """Read the results of a sweep from disk. Nothing is contacted. Raises `StoreError` for a damaged run."""
     read = [_read(sweep, cell) for cell in sweep.cells]
     base = _base(sweep)
     compared = [replace(result, beside=_beside(read, result, base)) for result in read]
@@ -122,7 +132,7 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
     reason = "not run" if record is None else record.reason
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
-        return CellResult(cell=cell, reason=reason or "its run folder is gone")
+        return CellResult(cell=cell, reason=reason or "its run folder is missing")
     (run,) = read_runs([folder])
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
@@ -130,13 +140,15 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
     result = CellResult(cell=cell, benchmark=benchmark, reason=reason)
     try:
         verified = verify(folder.path, VerifyOptions())
-    except UsageError:  # nothing is published of it
+    except UsageError:  # No score of this model is published.
         return result
     return replace(result, published=verified[0].comparisons, standing=verified[0].standing)
 
 
 def _base(sweep: Sweep) -> tuple[str, str] | None:
-    """The base of the table; by default the first column of a grid, else the first of the first axis with several."""
+    """The base of the comparison: by default the first column of a grid, else the first entry of the first axis with
+    several.
+    """
     if sweep.table.base is not None:
         return next(
             (axis, entry.name) for axis in AXES for entry in sweep.axes.get(axis, ()) if entry.name == sweep.table.base
@@ -156,7 +168,7 @@ def _beside(read: Sequence[CellResult], result: CellResult, base: tuple[str, str
         return None
     try:
         return compare_runs(result.benchmark.questions, first.benchmark.questions)
-    except HarnessError:  # no question is shared
+    except HarnessError:  # The two cells share no question.
         return None
 
 

@@ -1,4 +1,4 @@
-"""The rows of a sweep's `table.csv` and `means.csv`, also as programs read them."""
+"""The rows of a sweep's `table.csv` and `means.csv`; programs read the same rows."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 Label = str | UnsetType
-"""Where the row stands on an axis; left out where the file does not name the axis."""
+"""The row's entry on one axis; left out where the file does not have the axis."""
 
 
 class CellRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell: where it stands on the axes that the file names, its numbers as fractions (None: unknown), and why it
-    is lost.
+    """One cell: its point on the axes of the file, its numbers as fractions (None: unknown), and why it is lost.
 
-    accuracy and its errors as in `scores.json`; sampling_low … question_high: the ends of the 95 % intervals.
-    difference, p: beside the cell of the base. pass_at_k: pass@k of this k. reported: pass@1 as it is published of the
-    model with the nearest settings; standing: whether the cell agrees with what is published.
-    reason: why samples are owed, or why the cell failed; empty where all is well.
+    accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals.
+    difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the published pass@1 of the model with
+    the nearest settings; standing: whether the cell agrees with published scores. reason: why samples are missing or
+    the cell failed; empty where all is well.
     """
 
     cell: str
@@ -45,8 +44,10 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean of a suite's benchmarks at one point of the other axes, as fractions. missing: the benchmarks without a
-    score, in one text; mean: None where there are such."""
+    """The mean over a suite's benchmarks at one point of the other axes, as fractions.
+
+    missing: the benchmarks without a score, in one text; with any of these, mean is None.
+    """
 
     models: Label = UNSET
     servers: Label = UNSET

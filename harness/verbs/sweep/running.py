@@ -1,7 +1,7 @@
-"""A sweep carried out: each server is started once, all that it can serve is run and scored, and it is stopped.
+"""Carries out a sweep: each server is started once, runs and scores all its cells, and is stopped.
 
-What became of a cell is on disk before the next begins, so the same sweep goes on wherever it was killed. A cell that
-fails is recorded with its reason and stops no other.
+The record of a cell is on disk before the next cell begins, so the same sweep continues wherever it was killed. A cell
+that fails is recorded with its reason and does not stop the others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
-"""Grades and scores a run folder: `score_cell`, which does it in a process of its own."""
+"""Grades and scores a run folder: `score_cell`, which works in a process of its own."""
 
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, well or not."""
@@ -41,13 +41,13 @@ OnCell = Callable[[CellRecord], None]
 
 @dataclass(frozen=True, kw_only=True)
 class SweepRecords:
-    """How a sweep ended: a record of each cell, in order; None = it was not come to."""
+    """How a sweep ended: a record of each cell, in order; None = the sweep did not reach the cell."""
 
     records: Sequence[tuple[Cell, CellRecord | None]]
 
     @property
     def lost(self) -> list[tuple[Cell, str]]:
-        """The cells that are not what was asked for, and why."""
+        """The cells that failed or miss samples, each with the reason."""
         return [
             (cell, "not run" if record is None else record.reason)
             for cell, record in self.records
@@ -62,7 +62,7 @@ def swept(sweep: Sweep) -> SweepRecords:
 
 @contextmanager
 def held(sweep: Sweep) -> Iterator[None]:
-    """The sweep's folder, for one process. Raises `StoreError` naming the other."""
+    """Hold the lock of the sweep's folder for this process. Raises `StoreError` that names the process holding it."""
     folder = RunFolder(sweep.out)
     folder.create()
     with RunLock(folder):
@@ -70,8 +70,10 @@ def held(sweep: Sweep) -> Iterator[None]:
 
 
 class Hold:
-    """The server that runs for a sweep: one at a time, kept from one group to the next where that needs other weights
-    only. A context manager; with its end the server ends."""
+    """Holds the one server that runs for a sweep, and keeps it for the next group if that differs only in weights.
+
+    A context manager; leaving it stops the server.
+    """
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -105,7 +107,7 @@ class Hold:
 
 
 def owing(sweep: Sweep) -> list[ServerGroup]:
-    """The groups with something left to do, but for a judge that is started in the end."""
+    """The groups with work left. Cells that wait only for a judge with its own server are not counted."""
     return [
         group
         for group in sweep.groups
@@ -122,10 +124,10 @@ def run_group(
     on_cell: OnCell = lambda _record: None,
     devices: Sequence[str] = (),
 ) -> None:
-    """Start the group's server where a cell owes samples, and bring every cell as far as it goes.
+    """Start the group's server if a cell misses samples, then run and score every cell as far as possible.
 
-    hold: keeps the server. devices: in the place of the spec's. Raises `Interrupted` and KeyboardInterrupt only; all
-    else is recorded.
+    hold: keeps the server. devices: replaces the spec's. Raises only `Interrupted` and KeyboardInterrupt; every other
+    failure is recorded.
     """
     work = _Group(sweep, group, score, watcher or Watcher(), on_cell)
     todo = []
@@ -149,7 +151,7 @@ def run_group(
 def judge_late(
     sweep: Sweep, score: Scorer, watcher: Watcher | None = None, on_cell: OnCell = lambda _record: None
 ) -> None:
-    """Start the judge once, where the sweep says how, and show it every cell that it has not seen."""
+    """Start the judge once, if the sweep defines its server, and let it rule on every cell that it has not judged."""
     if not _judges_late(sweep):
         return
     assert sweep.judge is not None
@@ -178,7 +180,7 @@ def judge_late(
 
 
 def _judges_late(sweep: Sweep) -> bool:
-    """A judge with a server of its own waits until the models' servers have gone: they want the same devices."""
+    """Whether the judge starts after the models' servers ended: a judge with its own server needs their devices."""
     return sweep.judge is not None and sweep.judge.serve is not None
 
 
@@ -196,7 +198,7 @@ class _Group:
         self._sweep, self._group, self._score, self._watcher, self._on_cell = sweep, group, score, watcher, on_cell
 
     def ended(self, cell: Cell, stage: Stage, reason: str = "", code: int = 0) -> None:
-        """Record where the cell stands, and say so."""
+        """Record the stage that the cell reached, and report it."""
         record = CellRecord(
             cell=cell.name,
             stage=stage,
@@ -210,8 +212,9 @@ class _Group:
             self._on_cell(record)
 
     def spec_for(self, cell: Cell) -> ServerSpec | None:
-        """The server that the cell needs, checked against its benchmark before minutes are spent on a start; None where
-        the cell has failed already."""
+        """The spec of the cell's server, checked against the benchmark before minutes go into a start; None if the cell
+        failed.
+        """
         spec = dict(self._group.spec or {})
         model = cell.options.model or spec.get("model")
         spec = {name: value for name, value in spec.items() if value is not None}
@@ -225,7 +228,7 @@ class _Group:
             return None
 
     def served(self, cells: Sequence[Cell], hold: Hold, spec: ServerSpec) -> list[Cell]:
-        """Run the cells on a server of this spec. Returns those that came to an end: not all, where the server died."""
+        """Run the cells on a server of this spec. Returns the cells that ended; not all of them if the server died."""
         try:
             server = hold.serving(spec)
         except ServerError as error:
@@ -241,7 +244,7 @@ class _Group:
         return list(cells)
 
     def sampled(self, cell: Cell, server: RunningServer | None = None) -> None:
-        """Ask for what the cell owes, then score what is there. server: the one that was started for it."""
+        """Sample what the cell misses, then score what is stored. server: the server that was started for the cell."""
         reason, code = "", 0
         try:
             with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
@@ -268,13 +271,13 @@ class _Group:
         self.scored(cell)
 
     def scored(self, cell: Cell, judge: JudgeOptions | None = None) -> None:
-        """Grade and score what is stored. judge: one that was started for the sweep."""
+        """Grade and score what is stored. judge: the judge that was started for the sweep."""
         late = _judges_late(self._sweep)
         judging = judge or (None if late else self._sweep.judge)
         ended = self._score(self._sweep.folder(cell), self._sweep.score, judging)
         stage: Stage = "judged" if judging is not None else "scored"
         if ended.code:
-            # Samples are there and stay; scoring is tried again.
+            # The samples stay; the next start tries the scoring again.
             self.ended(cell, "sampled", f"scoring ended with {ended.code}: {ended.reason}", ended.code)
         else:
             self.ended(cell, stage)
@@ -282,4 +285,4 @@ class _Group:
 
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
     why = f": {causes[0]}" if causes else ""
-    return f"{n_owed} of {n_expected} samples are owed{why}"
+    return f"{n_owed} of {n_expected} samples are missing{why}"

@@ -1,5 +1,7 @@
-"""What a sweep's file may hold. Its keys are the fields of the options of a run, a server, a scoring and a judge, taken
-from their own definitions: an option that is added there can stand in a file.
+"""The schema of a sweep's file.
+
+Its keys are the fields of the options of a run, a server, a scoring and a judge, taken from their definitions: an
+option that is added there can stand in a file at once.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ from server_launchers.engines.table import ANY_PROGRAM
 from server_launchers.spec import ENGINES, OPTIONS, ServerOption
 
 OWN = ("benchmarks", "out", "serve")
-"""Options of a run that the sweep itself decides: its axes, its folders, its servers."""
+"""Options of a run that the sweep sets itself: they follow from its axes, its folders and its servers."""
 
 JUDGE_OWN = ("serve", "provider", "api_key_file", "header", "ca_file", "hash_weights")
-"""Options of a judge that stand elsewhere in the file, or that no command of the scorer takes."""
+"""Options of a judge that stand elsewhere in the file, or that the scorer does not take."""
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,79}$"
-"""Names of entries are parts of the names of folders."""
+"""Pattern of entries' names, which become parts of folders' names."""
 
 DEFAULT_K = 8
 
@@ -58,10 +60,10 @@ class Reported(Part):
 
 
 class Suite(Part):
-    """What makes a sweep a named set of benchmarks: what it repeats, and how its benchmarks become one number.
+    """Makes a sweep a named set of benchmarks.
 
-    aggregate: mean = the mean of the benchmarks' accuracies, each counted once. reported: numbers that hold for one
-    kind of server only; others stand in results/published/.
+    aggregate: mean = the mean of the benchmarks' accuracies, each counted once. reported: published numbers that hold
+    for one kind of server only; other published numbers stand in results/published/.
     """
 
     title: Annotated[str, Field(min_length=1)]
@@ -72,9 +74,12 @@ class Suite(Part):
 
 
 class TableOptions(Part):
-    """layout: grid = a table a benchmark, one axis as columns; models = a table a benchmark, pass@1, pass@k, reported
-    and mean length as columns. columns: the axis of a grid; none: servers, else sampling, prompts, models, whichever
-    has several. base: the entry that the others are compared with; none: the first. k: of pass@k, or by benchmark.
+    """How the table looks.
+
+    layout: grid = a table per benchmark, one axis as columns; models = a table per benchmark with the columns pass@1,
+    pass@k, reported and mean length. columns: the axis of a grid; default: the first of servers, sampling, prompts,
+    models with several entries. base: the entry that the others are compared with; default: the first. k: of pass@k,
+    one number or one per benchmark.
     """
 
     layout: Literal["grid", "models"] = "grid"
@@ -83,17 +88,17 @@ class TableOptions(Part):
     k: Count | dict[str, Count] = DEFAULT_K
 
     def k_of(self, benchmark: str) -> int:
-        """The k of pass@k for an entry of the benchmarks."""
+        """The k of pass@k for a benchmark."""
         return self.k if isinstance(self.k, int) else self.k.get(benchmark, DEFAULT_K)
 
 
 def _as(key: str) -> BeforeValidator:
-    """A single word stands for the entry that has it under `key`."""
+    """A validator that reads a single word as the entry with that word under `key`."""
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
 def _open(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """A text with a placeholder is checked once the placeholder has its value."""
+    """A validator that lets a text with a placeholder pass; the text is checked once the placeholder has its value."""
     return value if isinstance(value, str) and "{" in value else handler(value)
 
 
@@ -102,7 +107,7 @@ def _some(entry: Any) -> Any:
 
 
 def _fields(declared: type[Options], without: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of these options, each of which may be left out, or hold a placeholder."""
+    """The fields of these options, each optional and each allowed to hold a placeholder."""
     return {
         name: (Annotated[option.annotation, WrapValidator(_open)], _may_be_left_out())
         for name, option in options_of(declared).items()
@@ -119,11 +124,11 @@ def _without_default(shown: dict[str, Any]) -> None:
 
 
 def _server_fields() -> dict[str, Any]:
-    """The fields of a server's spec; the name of a flag is as good as the field's own."""
+    """The fields of a server's spec; a flag's name is accepted for a field's name."""
     fields: dict[str, Any] = {
         "engine": (Literal[tuple(ENGINES)], _may_be_left_out(description="Leave it out where none is to be started.")),
         "model": (str, _may_be_left_out(description="Default: the model of the cell.")),
-        "extra_flags": (Texts, _may_be_left_out(description="Handed to the engine as they stand.")),
+        "extra_flags": (Texts, _may_be_left_out(description="Passed to the engine unchanged.")),
     }
     for option in OPTIONS.values():
         spelt = option.flag.lstrip("-").replace("-", "_")
@@ -173,14 +178,14 @@ def sweep_model() -> type[BaseModel]:
     values = Annotated[dict[str, Annotated[list[Scalar], Field(min_length=1)]], Field(min_length=1)]
     models = _entry(
         "Model",
-        "A model, with what is its own; server: what it changes of every server's spec.",
+        "A model with options of its own; server: fields that it changes in every server's spec.",
         "model",
         run_fields | {"server": (server, _may_be_left_out())},
     )
     servers = _entry(
         "ServerVariant",
-        "A server that is started for each model; without engine: none is. values: words in braces, each of which "
-        "makes a variant. run: options of the runs on it.",
+        "A server to start for each model; without engine, no server is started. values: values of the words in "
+        "braces; each value makes a variant. run: options of the runs on this server.",
         "engine",
         _server_fields()
         | {
@@ -192,7 +197,7 @@ def sweep_model() -> type[BaseModel]:
             "run": (run, _may_be_left_out()),
         },
     )
-    prompts = _entry("PromptVariant", "How questions are put.", "prompt", run_fields)
+    prompts = _entry("PromptVariant", "The wording of the prompts.", "prompt", run_fields)
     sampling = _entry("SamplingVariant", "Sampling settings, or a preset.", "preset", run_fields)
     benchmarks = _entry(
         "BenchmarkEntry",
@@ -205,11 +210,12 @@ def sweep_model() -> type[BaseModel]:
     return create_model(
         "Sweep",
         __base__=Part,
-        __doc__="Models × servers × prompts × sampling × benchmarks. An axis that is left out has one point.",
+        __doc__="Models × servers × prompts × sampling × benchmarks. An axis that is left out has a single entry, the "
+        "default.",
         name=(Annotated[str, Field(pattern=NAME)], _may_be_left_out(description="Default: the file's.")),
         extends=(
             str,
-            _may_be_left_out(description="A suite, or another sweep's file, whose keys hold where this has none."),
+            _may_be_left_out(description="A suite, or another sweep's file; its keys hold where this file has none."),
         ),
         out=(Annotated[str, Field(min_length=1)], _may_be_left_out(description="Default: results/ and the name.")),
         suite=(Suite, _may_be_left_out()),
@@ -222,13 +228,13 @@ def sweep_model() -> type[BaseModel]:
         servers=(_some(servers), _may_be_left_out()),
         prompts=(_some(prompts), _may_be_left_out()),
         sampling=(_some(sampling), _may_be_left_out()),
-        benchmarks=(_some(benchmarks), _may_be_left_out(description="Left out where `extends` brings them.")),
+        benchmarks=(_some(benchmarks), _may_be_left_out(description="May be left out if the extended file has them.")),
         score=(create_model("Score", __base__=Part, **_fields(GradingOptions)), _may_be_left_out()),
         judge=(create_model("Judge", __base__=Part, **judge), _may_be_left_out()),
         table=(TableOptions, _may_be_left_out()),
         slots=(
             slots,
-            _may_be_left_out(description="Servers that run at once: how many, or the devices of each."),
+            _may_be_left_out(description="Servers that run at once: their number, or the devices of each."),
         ),
     )
 

@@ -1,9 +1,9 @@
 """Scores one cell in a process of its own: what a hostile answer does to memory ends with the cell, not the sweep.
 
-    python -m harness.verbs.sweep.scorer < TASK > SCORE      # JSON
+python -m harness.verbs.sweep.scorer < TASK > SCORE      # JSON
 
-The task comes by standard input, since a judge's headers are keys, and every user of the machine can read the words of
-a command.
+The task comes by standard input, not as arguments: a judge's headers hold keys, and every user of the machine can read
+the words of a command.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from harness.verbs.second_opinions import second_opinions
 from server_launchers import isolated
 
 MAX_SAID_CHARS = 2000
-"""Longest account of a failure that a child hands back."""
+"""Longest error text that a child process hands back, in characters."""
 
 
 class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of the child. options: fields of `GradingOptions`; judge: fields of `JudgeOptions`; both as set."""
+    """The task of the child process.
+
+    options: fields of `GradingOptions`; judge: fields of `JudgeOptions`; only those set.
+    """
 
     folder: str
     options: dict[str, Any]
@@ -37,7 +40,7 @@ class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellScore(msgspec.Struct, frozen=True, kw_only=True):
-    """How a scoring ended. code: 0 = all is graded, else the exit code that a command would have. reason: why."""
+    """How a scoring ended. code: 0 = all is graded, else the exit code of the command. reason: why."""
 
     code: int
     reason: str = ""

@@ -1,5 +1,7 @@
-"""A sweep's results as tables: a grid with one axis as columns, or models with pass@1, pass@k, reported, mean length;
-the means of a suite, the series of checkpoints, and each cell beside what is published.
+"""A sweep's results as tables.
+
+The tables: a grid with one axis as columns, or models with pass@1, pass@k, reported and mean length; the means of a
+suite; the series of checkpoints; and each cell beside published scores.
 """
 
 from __future__ import annotations
@@ -29,17 +31,17 @@ from harness.verbs.sweep.rows import CellRow, MeanRow
 
 Point = Mapping[str, str]
 MARK = " *"
-"""After a number that differs from its base."""
+"""Stands behind a number that differs from its base."""
 
 
 class _Notes:
-    """Numbered notes; one text has one number."""
+    """Numbered footnotes; the same text gets the same number."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
 
     def mark(self, text: str) -> str:
-        """` [2]`, to stand behind a cell; nothing for no text."""
+        """The footnote mark ` [2]` for a text, to stand behind a cell; empty for an empty text."""
         if not text:
             return ""
         if text not in self.texts:
@@ -63,7 +65,7 @@ def tables(results: Results) -> list[Table]:
 
 
 def plots(results: Results) -> list[Plot]:
-    """Accuracy against the step of checkpoints, where there are such."""
+    """The plots of accuracy against training step, where the sweep has checkpoints."""
     from dataclasses import replace
 
     drawn = ((name, series_plot(steps)) for name, steps in _series(results).items())
@@ -71,11 +73,11 @@ def plots(results: Results) -> list[Plot]:
 
 
 def write(results: Results) -> list[Path]:
-    """table.md, .csv, .tex and .html in the sweep's folder, of a suite also means.csv, and the plots of a series.
+    """Write table.md, .csv, .tex and .html to the sweep's folder; also a suite's means.csv and the plots of a series.
 
     Raises `StoreError`.
     """
-    from harness.reports.page import tables_page  # Jinja, which no other format needs
+    from harness.reports.page import tables_page  # Imported late: it needs Jinja, and no other format does.
 
     sections, pictures, out = tables(results), plots(results), results.sweep.out
     suite = results.sweep.suite
@@ -99,17 +101,19 @@ def write(results: Results) -> list[Path]:
 
 
 def to_csv(results: Results) -> str:
-    """One line a cell: its point, its numbers as fractions, its difference from its base, and why it is lost."""
+    """The table as CSV, one line per cell: its point, its numbers as fractions, its difference from the base, why it is
+    lost.
+    """
     return _csv(records(results))
 
 
 def records(results: Results) -> list[CellRow]:
-    """A row a cell."""
+    """One row per cell."""
     return [_row(results, result) for result in results.results]
 
 
 def mean_records(results: Results) -> list[MeanRow]:
-    """The mean of a suite's benchmarks, one a point of the other axes; none of a file that is no suite."""
+    """The mean over a suite's benchmarks, one row per point of the other axes; empty for a file that is no suite."""
     return [
         MeanRow(
             **_named(results, aggregate.point),
@@ -317,8 +321,8 @@ def _means(results: Results) -> Table:
     heads = [_one(name) for name in others] or ["suite"]
     columns = [*(short(aggregate.label) for aggregate in sweep.axes["benchmarks"]), "mean", "new questions"]
     return Table(
-        "Mean of the benchmarks' accuracies in %, each counted once, with its 95 % interval; new questions: that over "
-        f"other questions of these kinds{_beside_base(results)}",
+        "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
+        "asked again; new questions: the interval for other questions of these kinds{_beside_base(results)}",
         (*heads, *columns),
         tuple(rows),
         tuple(notes.texts),
@@ -337,7 +341,7 @@ def _mean_cells(aggregate: Aggregate, notes: _Notes) -> tuple[str, str]:
 
 
 def _series(results: Results) -> dict[str, list[Step]]:
-    """Benchmark → the checkpoints' scores; a line for each run of checkpoints and each point of the other axes."""
+    """Benchmark → the checkpoints' scores; one line per run of checkpoints and point of the other axes."""
     steps = {entry.name: entry for entry in results.sweep.axes.get("models", ()) if entry.step is not None}
     by_series: dict[str, list[Step]] = {}
     for result in results.results:
@@ -356,7 +360,7 @@ def _series(results: Results) -> dict[str, list[Step]]:
 
 
 def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Point]:
-    """The points of these axes, in order, each once, with those of `fixed` added."""
+    """The distinct points of these axes, in order, each with the entries of `fixed` added."""
     seen: dict[tuple[str, ...], Point] = {}
     for result in results.results:
         key = tuple(result.cell.point[axis] for axis in axes)
@@ -365,5 +369,5 @@ def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Poi
 
 
 def _one(axis: str) -> str:
-    """The heading of an axis: `models` heads a column of one model each."""
+    """The heading of an axis in the singular: `models` heads a column with one model per row."""
     return axis.removesuffix("s")

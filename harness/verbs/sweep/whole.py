@@ -20,14 +20,15 @@ from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
 SideBySide = Callable[[Sequence[ServerGroup]], None]
-"""Carries out the groups of a sweep that has several slots, several at once, until all have ended."""
+"""Carries out the groups of a sweep with several slots, several groups at once; returns when all have ended."""
 
 
 def planned(name: str, given: Mapping[str, Any], judge: Mapping[str, Any]) -> Sweep:
     """The plan of a sweep's file, or of a suite.
 
-    given: options of a run that stand above the file's, `serve` among them; judge: options of a judge, likewise. None
-    leaves an option as the file has it, but for a seed. Raises `UsageError` with file and line, or the option.
+    given: options of a run that override the file's, `serve` among them. judge: options of a judge that override the
+    file's. An option that is None stays as the file has it, except a seed. Raises `UsageError` with file and line, or
+    with the option.
     """
     over = SweepOptions.stated(given)
     try:
@@ -39,7 +40,10 @@ def planned(name: str, given: Mapping[str, Any], judge: Mapping[str, Any]) -> Sw
 
 @dataclass(frozen=True, kw_only=True)
 class EndedSweep:
-    """lost: cells that are not what was asked for, and why. written: the files of the tables."""
+    """A finished sweep.
+
+    lost: cells that failed or miss samples, each with the reason. written: the files of the tables.
+    """
 
     results: Results
     lost: Sequence[tuple[Cell, str]]
@@ -47,7 +51,7 @@ class EndedSweep:
 
     @property
     def disagreeing(self) -> list[CellResult]:
-        """Cells whose score does not agree with what is published of their model."""
+        """The cells whose score does not agree with published scores of their model."""
         return [result for result in self.results.results if result.standing == "not compatible"]
 
 
@@ -61,7 +65,8 @@ def carry_out(
     """Do what is left of a sweep, and write its tables.
 
     side_by_side: None = one server after the other, on the devices of the first slot. Raises `Interrupted`,
-    KeyboardInterrupt, and `StoreError` where another process has the folder; all else is recorded with its cell.
+    KeyboardInterrupt, and `StoreError` where another process holds the folder; every other failure is recorded with its
+    cell.
     """
     with running.held(sweep):
         groups = running.owing(sweep)
@@ -77,7 +82,5 @@ def carry_out(
 
 
 def disagreement(result: CellResult) -> str:
-    """The sentence about a cell that disagrees with published scores."""
-    return (
-        f"{visible(result.cell.name, 200)} does not agree with what is published of {visible(result.cell.model, 100)}"
-    )
+    """The sentence on a cell that disagrees with published scores."""
+    return f"{visible(result.cell.name, 200)} does not agree with published scores of {visible(result.cell.model, 100)}"
