@@ -57,6 +57,7 @@ def _asked(group: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str, Any]:
+    """The run options that differ from the defaults, so that the repeat asks exactly what the record says."""
     identity, settings = record.identity, record.settings
     options: dict[str, Any] = {"model": model}
     if addresses := [_address(endpoint) for endpoint in settings.get("endpoints") or [] if isinstance(endpoint, dict)]:

@@ -147,6 +147,7 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
 
 
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:
+    """Look at the judge's server, and make its asker and the length of its context."""
     reached = servers.find(who)
     looks = servers.look(reached, who, watcher)
     return Server(
@@ -266,6 +267,7 @@ SamplesOf = Callable[[GradedBenchmark, Collection[Key]], Iterable[Sample]]
 
 
 def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf) -> _Cases:
+    """The distinct (question, answer) pairs that the judge is to rule on, undecided ones first."""
     by_id = {question.question_id: question for question in graded.questions}
     to_judge = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
     to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # Undecided samples are asked about first.
@@ -300,6 +302,7 @@ class _Replies:
 
 
 def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
+    """The stored replies of the judge, read as votes."""
     files = folder.benchmark(cases.benchmark)
     votes: dict[str, list[bool | None]] = defaultdict(list)
     usages = []
@@ -333,6 +336,7 @@ def _ask(
     on_progress: Callable[[Progress], None] | None,
     resume_command: str,
 ) -> Outcome:
+    """Ask the judge for the missing replies of all benchmarks, in one session."""
     with_questions = [benchmark_cases for benchmark_cases in cases if benchmark_cases.questions]
     benchmark = BenchmarkSettings(samples=judge.votes, sampling=judge.sampling)
     settings = RunSettings(
@@ -358,6 +362,7 @@ def _ask(
 
 
 def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> QuestionSet:
+    """The judge's cases of one benchmark as questions, which a run folder can store."""
     # The set grows with the run, and an id is the digest of what is asked: no digest over them makes the run itself.
     unchanging = digest(["answers", cases.benchmark])
     return QuestionSet(

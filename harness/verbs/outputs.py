@@ -147,6 +147,7 @@ def _keep(
 
 
 def _questions_of(benchmark: str) -> Sequence[Question]:
+    """The questions of the card with this name; none for a benchmark without a card."""
     from harness.benchmarks import (
         catalogue,
         questions,

@@ -65,6 +65,7 @@ def pilot(options: RunOptions, watcher: Watcher) -> Piloted:
 
 
 def _piloted(prepared: Prepared, watcher: Watcher) -> Piloted:
+    """Sample and score the pilot of a prepared run, then forecast the rest."""
     settings = prepared.settings
     _refuse_larger_plan(prepared)
     few = {
@@ -92,6 +93,7 @@ def _piloted(prepared: Prepared, watcher: Watcher) -> Piloted:
 
 
 def _refuse_larger_plan(prepared: Prepared) -> None:
+    """Raise `UsageError` where the run already plans more samples than a pilot."""
     if not prepared.folder.manifest.exists():
         return
     for name, record in Manifest.load(prepared.folder).benchmarks.items():
@@ -104,6 +106,7 @@ def _refuse_larger_plan(prepared: Prepared) -> None:
 
 
 def _expected(prepared: Prepared, name: str, samples: int) -> ExpectedScore:
+    """The score now, and its sampling error once the run is complete."""
     (question_set,) = (candidate for candidate in prepared.sets if candidate.name == name)
     questions = {q.question_id: q for q in question_set.questions}
     stored = (s for s in read_samples(prepared.folder.benchmark(name)) if s.question_id in questions)

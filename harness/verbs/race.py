@@ -75,6 +75,7 @@ def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mappin
 
 
 def _candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any], out: Path) -> Candidate:
+    """The candidate with the common options and its own, which override the common ones."""
     try:
         return Candidate(name=name, options=RunOptions.of(**{**common, **own, "out": out / safe_name(name)}))
     except UsageError as error:
@@ -209,6 +210,7 @@ def play(
 
 
 def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | None, on_look: OnLook) -> Raced:
+    """Play the race of the prepared candidates, in the folder that they share."""
     benchmark = _one_benchmark(entered)
     graded = {name: GradedRounds(prepared.folder, prepared.sets) for name, prepared in entered.items()}
     n_owed: dict[str, int] = {}
@@ -248,6 +250,7 @@ def _standing(
     margin: float,
     n_comparisons: int,
 ) -> RaceState:
+    """Whether a candidate is better, worse or equal within the margin, by the rounds that both have."""
     common = min(len(candidate), len(baseline))
     if looks is None:
         return judge(totals_of(candidate[:common], baseline[:common]), margin, n_comparisons)

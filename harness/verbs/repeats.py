@@ -299,6 +299,7 @@ def _counts(items: Sequence[QuestionTally]) -> tuple[Counts, Counts]:
 
 
 def _check_size(name: str, n: int, stored: int, *, field: str) -> None:
+    """Raise `UsageError` where `n` samples cannot be drawn from the stored ones. field: the option to blame."""
     if not 1 <= n <= stored:
         raise UsageError(
             f"{visible(name, 80)} has {stored} samples of each question, and {n} cannot be drawn from them: take "

@@ -111,6 +111,7 @@ def score(
 
 
 def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher) -> Scored:
+    """Score a file of outputs; let the judge rule on it, where one is named."""
     scored = score_file(source, options, watcher)
     if judge is None:
         return Scored(source=scored, folder=scored.folder, scores=scored.scores)

@@ -26,6 +26,7 @@ def second_opinions(
 
 
 def _of_run(run: RunFolder, library: str, python: str) -> dict[str, Agreement]:
+    """The agreement by benchmark of a run, with its stored samples and grades."""
     agreements = {}
     for name in Manifest.load(run).benchmarks:
         folder = run.benchmark(name)
@@ -37,6 +38,7 @@ def _of_run(run: RunFolder, library: str, python: str) -> dict[str, Agreement]:
 
 
 def _of_file(scored: ScoredFile, library: str, python: str) -> dict[str, Agreement]:
+    """The agreement by benchmark of another tool's outputs, with the grades made of them."""
     agreements = {}
     for benchmark in scored.graded:
         name = benchmark.folder.name

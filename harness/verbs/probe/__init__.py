@@ -1,4 +1,5 @@
-"""Is a server sound: checks of its protocol, sampling, template, weights and conduct under load, and their report.
+"""Examines whether a server is sound: its protocol, sampling, template, weights and behaviour under load.
 
-Enter by `probe.probe`; each check is a small function of a `subject.Subject`. Asks servers, and grades nothing.
+Enter by `probe.probe`. Each check is a small function of a `subject.Subject`, and the report lists what the checks
+found. A probe asks servers and grades nothing.
 """

@@ -1,7 +1,8 @@
-"""One server as the probe asks it: what a run would send and over it what a check is about, answers read whole.
+"""How the probe asks a server: the request of a run, changed only in the fields that a check is about.
 
-The client of a run keeps text, usage and times; a probe also needs log-probabilities and further choices, so whole
-replies are read here by the client for small requests. Streams are read by the very client that reads a run's.
+The client of a run keeps text, usage and times. A probe also needs log-probabilities and further choices, so this
+module reads whole replies by the client for small requests. Streams are read by the same client that reads a run's
+streams.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from harness.core.records import Message
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
 
 AT_ONCE = 8
-"""Requests in flight at once where a check sends many; load is a check of its own."""
+"""Most requests in flight in checks that send many; behaviour under load has a check of its own."""
 
 SECONDS = 120.0
-"""Seconds to wait for one whole reply; a prompt as long as the context takes a CPU a minute."""
+"""Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""
 
 MAX_BYTES = 16 * 1024 * 1024
 
@@ -44,18 +45,21 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """One request of a check. text: the message, or the raw prompt. fields: what the check is about, by the API's
-    names; they stand over what a run would send."""
+    """One request of a check.
+
+    text: the message, or the raw prompt. fields: request fields that the check is about, by the API's names; they
+    override those of a run.
+    """
 
     text: str
     fields: Fields
     path: str = CHAT
 
     def body(self, asker: Asker, *, stream: bool = False) -> dict[str, Any]:
-        """The request, as a run of this asker would send it but for what the check is about.
+        """The request body that a run of this asker would send, changed only in the fields of the check.
 
-        This is the one place where a probe departs from a run: by its fields, by whole replies, and in that no reply is
-        begun for the model and no token ids are asked for, which a check would take for the model's own.
+        Only here does a probe's request differ from a run's: in the fields of the check, in asking for whole replies,
+        and in leaving out a prefilled reply and token ids, which a check would mistake for the model's own output.
         """
         own, chat = asker.spelling, self.path == CHAT
         fields = dict(self.fields)
@@ -92,12 +96,12 @@ class Token(msgspec.Struct):
 
     @property
     def top(self) -> dict[str, float]:
-        """token → log-probability, of those that were stated as numbers."""
+        """Token → log-probability, of the likeliest tokens whose probability is a number."""
         return {likely.token: likely.logprob for likely in self.top_logprobs or () if likely.logprob is not None}
 
 
 class _ReplyLogprobs(msgspec.Struct):
-    """As chat completions have it (`content`), or as completions had it from the start (the other three)."""
+    """Log-probabilities of a reply: `content` in chat completions, the other three fields in completions."""
 
     content: list[Token] | None = None
     tokens: list[str] | None = None
@@ -105,6 +109,7 @@ class _ReplyLogprobs(msgspec.Struct):
     top_logprobs: list[dict[str, float | None] | None] | None = None
 
     def each(self) -> list[Token]:
+        """The tokens of either form as one list."""
         if self.content is not None:
             return self.content
         if not self.tokens:
@@ -139,7 +144,7 @@ class Choice(msgspec.Struct):
 
     @property
     def thought(self) -> str:
-        """The reasoning, where it has a field of its own."""
+        """The reasoning, if the server returns it in a field of its own; empty for none."""
         return (self.message.reasoning_content or self.message.reasoning or "") if self.message else ""
 
     @property
@@ -149,12 +154,12 @@ class Choice(msgspec.Struct):
 
     @property
     def tokens(self) -> list[Token]:
-        """Its tokens, where their log-probabilities came; empty for none."""
+        """The tokens of the completion; empty where no log-probabilities came."""
         return self.logprobs.each() if self.logprobs else []
 
 
 class ReplyUsage(msgspec.Struct):
-    """Tokens as the server counts them."""
+    """Numbers of tokens, as the server counts them."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -174,7 +179,7 @@ class ProbeReply(msgspec.Struct):
 
 
 class Refused(ServerError):
-    """The server did not answer with a completion. status: of HTTP; 0 where nothing readable came."""
+    """The server did not answer with a completion. status: of HTTP; 0 where no readable reply came."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(f"HTTP {status}: {words or 'no explanation'}" if status else words)
@@ -183,11 +188,11 @@ class Refused(ServerError):
 
 
 class ProbedServer(Protocol):
-    """A server that can be asked. asker: who makes the requests to it. engine: what the server says it is. context: the
-    most tokens of prompt and reply together, as it states them. deterministic: it promises the same text whatever runs
-    beside a request.
+    """A server that a probe can ask.
 
-    n_requests, n_tokens: asked and billed so far.
+    asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
+    together, as the server states. deterministic: the server promises that a reply does not depend on the other
+    requests of its batch. n_requests, n_tokens: asked and billed so far.
     """
 
     asker: Asker
@@ -202,33 +207,35 @@ class ProbedServer(Protocol):
         ...
 
     def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
-        """Several, a few at once, in their order."""
+        """The replies to several requests, in their order; at most `AT_ONCE` are in flight."""
         ...
 
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """Several chat requests as streams, read as a run reads them, so many at once, in their order."""
+        """Several chat requests as streams, in their order, read as a run reads them; `at_once` of them in flight."""
         ...
 
     def posted(self, content: bytes) -> tuple[int, bytes]:
-        """Status and body of what answers this body, whatever it is. Raises `ServerError`."""
+        """HTTP status and body of the reply to these bytes, whatever they are. Raises `ServerError`."""
         ...
 
     def rendered(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
-        """The prompt that the server makes of messages, as text and as token ids; None where it does not tell."""
+        """The prompt that the server's template makes of messages, as text and as token ids; None where the server
+        hides it.
+        """
         ...
 
     def tokens(self, text: str) -> list[int] | None:
-        """The tokens that the server makes of a prompt's text; None where it does not tell. Raises `ServerError`."""
+        """The token ids that the server makes of a text; None where the server hides them. Raises `ServerError`."""
         ...
 
     def spelt(self, ids: Sequence[int]) -> str:
-        """The text of tokens of `tokens`. Raises `ServerError`."""
+        """The texts of token ids. Raises `ServerError`."""
         ...
 
 
 @dataclass(kw_only=True)
 class ProbedEndpoint:
-    """An endpoint over HTTP; see `ProbedServer`."""
+    """A server reached over HTTP; see `ProbedServer`."""
 
     endpoint: Endpoint
     asker: Asker
@@ -269,7 +276,7 @@ class ProbedEndpoint:
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
         """See `ProbedServer`."""
         replies: list[Reply | RequestFailed] = []
-        # A thread of its own: the caller may have a loop.
+        # A thread of its own, because the caller may run an event loop already.
         thread = threading.Thread(target=lambda: replies.extend(asyncio.run(self._streams(bodies, at_once))))
         thread.start()
         thread.join()
@@ -302,6 +309,7 @@ class ProbedEndpoint:
         return Tokenizer(self.endpoint, self.engine, self.asker.model, self.ca_file)
 
     async def _streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
+        """Open the client of a run, and read the streams of all bodies with it."""
         transport = open_transport(ca_file=self.ca_file)
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
@@ -322,6 +330,7 @@ class ProbedEndpoint:
             await transport.close()
 
     def _post(self, path: str, content: bytes) -> tuple[int, bytes]:
+        """Send bytes as they are and return HTTP status and body. Raises `ServerError`."""
         with self._lock:
             self.n_requests += 1
         base = urlsplit(self.endpoint.base_url)

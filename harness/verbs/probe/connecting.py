@@ -1,4 +1,4 @@
-"""The servers that a probe asks, each looked at once."""
+"""Finds out about each server of a probe, once, before its checks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from harness.verbs.probe.asking import ProbedEndpoint
 
 
 def promised(host: Mapping[str, Any]) -> bool:
-    """Whether a server says that its replies do not depend on the batch: by its pages, or as it was started here."""
+    """Whether the server promises replies that do not depend on the batch: on its pages, or by its start options."""
     return any(host.get(name) in (True, 1, "1", "on") for name in ("batch_invariant", "deterministic"))
 
 
 def probed(who: WhichServer, watcher: Watcher) -> list[ProbedEndpoint]:
-    """The servers that `who` names, each looked at once. Raises `UsageError`, `ServerError`."""
+    """The servers that `who` names, each looked up once. Raises `UsageError`, `ServerError`."""
     addresses = servers.find(who)
     looks = servers.look(addresses, who, watcher)
     endpoints = []

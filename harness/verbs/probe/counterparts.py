@@ -1,7 +1,7 @@
-"""What a server is held against: another server, what was kept of one, a run's fingerprint, a model on this machine.
+"""What a server is compared with: another server, a saved reference, a run's fingerprint, or a model on this machine.
 
-A model's folder stands for its chat template and, where its weights lie in it, for what transformers makes of them; a
-GGUF file is served by llama.cpp for the length of the probe.
+A model's folder supplies its chat template and, where it holds weights, what transformers computes from them. A GGUF
+file is served by llama.cpp for the length of the probe.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from server_launchers import isolated
 from server_launchers.engines.table import EMBEDDED, LIBRARY
 
 SECONDS = 900.0
-"""For a model of this machine: to load it, and to go through 96 short texts and 8 replies on a CPU."""
+"""Seconds that a model on this machine may take to load and to compute 96 short texts and 8 replies on a CPU."""
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Largest file of a saved reference, in bytes; one has about 100 KB."""
+"""Largest file of a saved reference, in bytes; usual ones have about 100 KB."""
 
 GGUF = ".gguf"
 FILES = (GGUF, ".json", ".jinja")
-"""Endings by which a name is a file's, and no server's."""
+"""Endings that mark a name as a file, not a server."""
 
 
 class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
     """A reference in a file, for later probes. See `reference.ProbeReference`.
 
-    version: the version of the texts. likeliest: the likeliest tokens of each place. begun: beginnings of the greedy
-    replies. rounded: what rounding does to the model in each place, in nats; empty where that is not known.
+    version: of the texts. likeliest: the likeliest tokens at each place. begun: the beginnings of the greedy replies.
+    rounded: how far rounding alone moves the model at each place, in nats; empty if unknown.
     """
 
     kind: Literal["reference of a probe"] = "reference of a probe"
@@ -67,7 +67,7 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, true: ProbeReference) -> SavedReference:
-        """Ask it for all of it. Raises `Refused`."""
+        """Ask a reference for everything that its file keeps. Raises `Refused`."""
         return cls(
             version=reference.VERSION,
             model=true.model,
@@ -81,15 +81,16 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, path: Path) -> SavedReference:
-        """From its file. Raises `UsageError`."""
+        """Read a saved reference. Raises `UsageError`."""
         try:
             saved = codec.decode(template.read_bounded(path, MAX_BYTES), cls)
         except (OSError, codec.DecodeError) as error:
-            raise UsageError(f"no kept reference can be read there: {error}", field="reference", value=path) from error
+            raise UsageError(f"this file is no saved reference: {error}", field="reference", value=path) from error
         n = len(reference.texts())
         if saved.version != reference.VERSION or len(saved.likeliest) != n or len(saved.rounded) not in (0, n):
             raise UsageError(
-                f"harness {visible(saved.harness, 40)} kept it, with other texts than this one asks: keep it anew",
+                f"harness {visible(saved.harness, 40)} saved it with other texts than this version uses: save the "
+                f"reference again",
                 field="reference",
                 value=path,
             )
@@ -120,7 +121,7 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class OfRun:
-    """The fingerprint that a run keeps: beginnings of replies alone. See `reference.Begun`."""
+    """The fingerprint of a stored run: only the beginnings of its replies. See `reference.Begun`."""
 
     named: str
     begun: Sequence[str]
@@ -132,10 +133,10 @@ class OfRun:
 
 @dataclass
 class OfFolder:
-    """A model's weights on this machine, by transformers in a process of its own. See `reference.ProbeReference`.
+    """A model's weights on this machine, computed by transformers in a child process. See `reference.ProbeReference`.
 
-    Only safetensors are read, and no code of the model runs. python: that has torch and transformers. texts: after
-    which it says the next token.
+    Only safetensors are read, and no code of the model runs. python: an interpreter with torch and transformers. texts:
+    the texts whose next token the model predicts.
     """
 
     path: Path
@@ -156,11 +157,11 @@ class OfFolder:
 
     def likely(self) -> Sequence[Likely]:
         """See `ProbeReference`."""
-        return self._said.likely
+        return self._output.likely
 
     def rounding(self) -> Sequence[float]:
         """See `ProbeReference`."""
-        computed = self._said
+        computed = self._output
         if not computed.rounded:
             return ()
         pairs = zip(computed.rounded, computed.likely, strict=True)
@@ -168,10 +169,11 @@ class OfFolder:
 
     def beginnings(self) -> Sequence[str]:
         """See `ProbeReference`."""
-        return self._said.beginnings
+        return self._output.beginnings
 
     @cached_property
-    def _said(self) -> _Said:
+    def _output(self) -> _ChildOutput:
+        """The output of the child process, computed once. Raises `Refused`."""
         request = {
             "path": str(self.path.absolute()),
             "texts": list(self.texts),
@@ -189,16 +191,19 @@ class OfFolder:
                 env=isolated.environment(*isolated.MODELS, HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1"),
                 check=False,
             )
-            output: _Said = codec.decode(done.stdout, _Said)
+            output: _ChildOutput = codec.decode(done.stdout, _ChildOutput)
         except (subprocess.SubprocessError, codec.DecodeError) as error:
-            raise Refused(0, f"transformers does not load it: {error}") from error
+            raise Refused(0, f"transformers cannot load the model: {error}") from error
         if output.failure:
             raise Refused(0, output.failure)
         return output
 
 
-class _Said(msgspec.Struct):
-    """What the child writes. rounded: as likely, of the model in 16 bits; empty where likely is."""
+class _ChildOutput(msgspec.Struct):
+    """The output of the child process.
+
+    rounded: like `likely`, but in 16 bits; empty where `likely` is 16 bits itself.
+    """
 
     likely: list[dict[str, float]] = []
     rounded: list[dict[str, float]] = []
@@ -208,22 +213,22 @@ class _Said(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What a server is examined beside. true: whose weights it is held against, if any are."""
+    """The checks against a reference. true: the reference with the true weights, if any."""
 
     checks: tuple[Check, ...] = ()
     true: ProbeReference | None = None
 
     @classmethod
     def weights(cls, true: ProbeReference, *further: Check) -> Counterpart:
-        """The checks of weights, after further ones."""
+        """The counterpart with the checks of weights, preceded by the `further` checks."""
         return cls((*further, *reference.against(true)), true)
 
 
 @contextmanager
 def beside(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Counterpart]:
-    """The checks against what `named` names, which is there for the length of the block; none for None.
+    """The checks against what `named` names; a server started for them lives for the length of the block.
 
-    Raises `UsageError`, `ServerError`, `LaunchError`.
+    None: no checks. Raises `UsageError`, `ServerError`, `LaunchError`.
     """
     path = Path(named) if named is not None else None
     if named is None or path is None:
@@ -246,6 +251,7 @@ def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Counterpart
 
 
 def _of_path(path: Path) -> Counterpart:
+    """The checks against a file or folder: a run, a saved reference, a model's folder or a chat template."""
     if path.is_dir() and (run := RunFolder(path)).manifest.exists():
         return Counterpart((reference.begun_alike(*_of_run(run)),))
     if path.suffix == ".json" and _is_kept(path):
@@ -257,19 +263,22 @@ def _of_path(path: Path) -> Counterpart:
 
 
 def _of_run(run: RunFolder) -> tuple[OfRun, RunSpelling]:
+    """The run's fingerprint, and how its requests were written. Raises `UsageError` where it has none."""
     try:
         manifest = Manifest.load(run)
     except StoreError as error:
         raise UsageError(error.sentence, field="reference", value=run.path) from error
     stored = fingerprint.comparable(manifest.provenance)
     if stored is None:
-        raise UsageError("that run keeps no fingerprint of this version", field="reference", value=run.path)
+        raise UsageError("the run has no fingerprint of this version", field="reference", value=run.path)
     return OfRun(f"the run {run.path.name}", stored.beginnings), _spelling(manifest, stored.neutral)
 
 
 def _spelling(manifest: Manifest, neutral: Mapping[str, Any]) -> RunSpelling:
-    """How the run's requests were written: its API, thinking switch, further fields and prefill. All its benchmarks
-    have one spelling. Fields whose value it hides are left out."""
+    """How the run's requests were written: API, thinking switch, further fields and prefill.
+
+    All benchmarks of a run are written alike. Fields with a hidden value (a key) are left out.
+    """
     first = next(iter(manifest.benchmarks.values()), None)
     identity = {} if first is None else first.identity
     switches, further = (identity.get(name) or {} for name in ("chat_template_kwargs", "extra_body"))

@@ -1,4 +1,4 @@
-"""What a check of a server found, and the report of all of them: values, as JSON has them."""
+"""What the checks of a server found, and the report of all checks: plain values, as JSON stores them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,26 @@ if TYPE_CHECKING:
     from harness.verbs.probe.subject import Subject
 
 Outcome = Literal["sound", "spoils", "warns", "untested"]
-"""spoils: a score from this server would be wrong, or of another model or setting. warns: worth knowing, a score
-stands. untested: the server does not show what the check needs."""
+"""spoils: a score from this server would be wrong, or belong to another model or setting.
+
+warns: worth knowing, but a score stands. untested: the server does not show what the check needs.
+"""
 
 Group = Literal["protocol", "sampling", "context", "template", "reference", "load"]
 
 FALSE_ALARM = 0.005
-"""Chance that a sound server fails any of the tests of distributions of one probe, after Holm (1979). As much again is
-left to the other checks."""
+"""Chance that a sound server fails any test of distributions in one probe, after Holm (1979).
+
+The other checks together get the same chance.
+"""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check saw. p: chance of something as odd from a sound server; the outcome is then what it is if Holm
-    rejects."""
+    """The observation of one check.
+
+    p: the chance that a sound server shows something as odd. With a p, the stated outcome holds only if Holm's method
+    rejects.
+    """
 
     outcome: Outcome
     sent: str
@@ -33,7 +40,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One check's result. why: why it matters for a score; mend: what to do where it is not sound."""
+    """The result of one check. why: why it matters for a score; mend: what to do if the check fails."""
 
     check: str
     group: Group
@@ -46,9 +53,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All findings about one server. requests, tokens: what the probe asked for and was billed, as the server counts.
+    """All findings about one server.
 
-    seed: from which the probe's own seeds come. seconds: how long it took.
+    requests, tokens: sent and billed by the probe, as the server counts. seed: the source of the probe's own seeds.
+    seconds: how long the probe took.
     """
 
     address: str
@@ -62,18 +70,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
     def count(self, outcome: Outcome) -> int:
-        """Findings of that outcome."""
+        """Number of findings with that outcome."""
         return sum(finding.outcome == outcome for finding in self.findings)
 
     @property
     def sound(self) -> bool:
-        """Nothing spoils a score."""
+        """Whether no finding spoils a score."""
         return self.count("spoils") == 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One question to a server. quick: few and short requests, fit to be asked before each run."""
+    """One check of a server. quick: few and short requests, so that it can precede each run."""
 
     name: str
     group: Group
@@ -84,20 +92,20 @@ class Check:
 
 
 def sound(sent: str, came: str) -> Seen:
-    """As it should be."""
+    """An observation as expected."""
     return Seen(outcome="sound", sent=sent, came=came)
 
 
 def spoils(sent: str, came: str) -> Seen:
-    """A score would be wrong."""
+    """An observation that makes a score wrong."""
     return Seen(outcome="spoils", sent=sent, came=came)
 
 
 def warns(sent: str, came: str) -> Seen:
-    """Worth knowing."""
+    """An observation worth knowing; a score stands."""
     return Seen(outcome="warns", sent=sent, came=came)
 
 
 def untested(sent: str, came: str) -> Seen:
-    """The server does not show it."""
+    """An observation that shows nothing, since the server lacks what the check needs."""
     return Seen(outcome="untested", sent=sent, came=came)

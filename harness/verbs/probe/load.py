@@ -1,4 +1,4 @@
-"""How the server keeps up: the same greedy requests one by one and many at once."""
+"""Checks how the server behaves under load: the same greedy requests one by one and then many at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOKENS = 12
 AT_ONCE = 64
 
 MIN_SAME = 0.5
-"""Share of greedy replies that a batch leaves as they were; fewer is worth knowing."""
+"""Fraction of greedy replies that should stay the same in a batch; fewer is a warning."""
 
 LONGEST_WAIT_S = 300.0
 
@@ -36,13 +36,18 @@ PREFIX = (
     "from where the wind blew, how high the water stood and what he had for supper; he never leaves a line empty, and "
     "when nothing happened he writes that nothing happened. Whoever finds the page may ask him something."
 )
-"""Long enough for a block or two of a cache: vLLM keeps 16 tokens a block, SGLang a token, llama.cpp what is common."""
+"""A shared beginning long enough for a block or two of a prefix cache: vLLM keeps 16 tokens a block, SGLang one token,
+llama.cpp any common beginning.
+"""
 
 MAX_ODD_SAME = 1
-"""Replies out of eight that are the same, up to which no batch and no other kernel explains the rest (`reference`)."""
+"""With at most this many of eight replies the same, batches and other kernels no longer explain the difference (see
+`reference`).
+"""
 
 
-def _load(subject: Subject) -> Seen:
+def _under_load(subject: Subject) -> Seen:
+    """Send the same greedy requests one by one and then at once; compare texts, speed and failures."""
     sent = f"{len(PROMPTS)} greedy requests of {TOKENS} tokens one by one, then {AT_ONCE} at once"
     requests = [Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in PROMPTS]
     alone = subject.streamed(requests)
@@ -68,19 +73,20 @@ def _load(subject: Subject) -> Seen:
     if failed:
         waits = [failure.retry_after for failure in failed if failure.kind == "rate_limited"]
         odd = [wait for wait in waits if wait is None or wait > LONGEST_WAIT_S]
-        about = f"; {len(odd)} of {len(waits)} refusals (429) name no sensible wait" if odd else ""
+        about = f"; {len(odd)} of {len(waits)} refusals (429) state no sensible wait" if odd else ""
         return warns(sent, f"{came}, the first: {quoted(failed[0].message)}{about}")
     if subject.server.deterministic and same < n:
-        return warns(sent, f"{came}; it promises the same text whatever runs beside a request, and does not keep that")
+        return warns(sent, f"{came}; the server promises texts independent of other requests, but breaks this")
     if n and same < MIN_SAME * n:
         return warns(sent, came)
     return sound(sent, came)
 
 
 def _prefix_cache(subject: Subject) -> Seen:
+    """Send each request twice: the second may be answered from the prefix cache, and must bring the same text."""
     n_words = len(PREFIX.split())
-    sent = f"{len(PROMPTS)} greedy requests of {TOKENS} tokens after {n_words} words that are new, then the same again"
-    # A beginning that nobody has sent before is read whole; the same request again may begin with what was kept.
+    sent = f"{len(PROMPTS)} greedy requests of {TOKENS} tokens after {n_words} new words, then the same again"
+    # A random number makes each beginning new: the first requests cannot hit the cache, the second ones can.
     rng = random.Random(subject.seed)  # noqa: S311 - no secret
     subject.seed += 1
     prompts = [f"{rng.randrange(10**9)}: {PREFIX} {text}" for text in PROMPTS]
@@ -95,12 +101,12 @@ def _prefix_cache(subject: Subject) -> Seen:
     counted = any(reply.usage.cached_tokens is not None for pair in pairs for reply in pair)
     n_prompt = sum(reply.usage.prompt_tokens or 0 for reply, _ in pairs)
     cached = f"{hits[0]} and {hits[1]} of {n_prompt} prompt tokens from the cache; " if counted else ""
-    waits = [  # seconds to the first token, without the cache and with it
+    waits = [  # Seconds to the first token, without the cache and with it.
         statistics.median(reply.timing.first_token or 0.0 for reply in side) for side in zip(*pairs, strict=True)
     ]
     came = (
         f"{same} of {len(pairs)} replies word by word the same; {cached}"
-        f"{waits[0]:.2f} s to the first token without it, {waits[1]:.2f} s with it"
+        f"{waits[0]:.2f} s to the first token without the cache, {waits[1]:.2f} s with it"
     )
     if same <= MAX_ODD_SAME:
         return spoils(sent, came)
@@ -117,13 +123,13 @@ def _median(replies: list[Reply | RequestFailed]) -> float:
 
 CHECKS = (
     Check(
-        name="load", group="load", look=_load, quick=False,
-        why="Replies that fail or come empty under load are lost samples; text that changes says how far runs repeat.",
+        name="load", group="load", look=_under_load, quick=False,
+        why="Replies that fail or come empty under load are lost samples; changed texts show that runs differ.",
         mend="Lower the concurrency; use the engine's deterministic mode where greedy text has to repeat.",
     ),
     Check(
         name="prefix cache", group="load", look=_prefix_cache, quick=False,
-        why="The second sample of a question begins with what was kept of the first: a cache that mixes prompts up "
+        why="The second sample of a question reuses the cached prompt of the first: a cache that mixes prompts up "
         "answers another question.",
         mend="Start the engine without prefix caching and probe again; update the engine.",
     ),

@@ -1,4 +1,4 @@
-"""The reports of probes as tables of the reports' own page."""
+"""The reports of probes as HTML tables, on the same page layout as reports of runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.verbs.probe.findings import Finding, Report
 
 
 def html(reports: Sequence[Report]) -> str:
-    """A page with one table a server."""
+    """A page with one table per server."""
     models = ", ".join(dict.fromkeys(report.model for report in reports))
     n = sum(report.count("spoils") for report in reports)
     summary = f"{n} {'checks' if n > 1 else 'check'} would spoil a score" if n else "nothing spoils a score"
@@ -18,6 +18,7 @@ def html(reports: Sequence[Report]) -> str:
 
 
 def _table(report: Report) -> Table:
+    """The findings about one server, one row per check."""
     facts = (
         report.engine or "unknown engine",
         f"{report.requests} requests",
@@ -28,7 +29,7 @@ def _table(report: Report) -> Table:
     )
     return Table(
         title=f"{report.model} at {report.address}: {' · '.join(facts)}",
-        columns=("check", "result", "sent", "came", "why it matters, and how to mend it"),
+        columns=("check", "result", "sent", "came", "why it matters, and what to do"),
         rows=tuple((seen.check, seen.outcome, seen.sent, seen.came, _advice(seen)) for seen in report.findings),
     )
 

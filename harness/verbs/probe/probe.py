@@ -1,4 +1,4 @@
-"""A probe of one server: which checks are made, in what order, and what their tests come to together."""
+"""A probe of one server: which checks are made, in what order, and what their tests show together."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_SEED = 2**30
 
 
 def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[Check] = CHECKS) -> list[Check]:
-    """The checks of these names or groups, all for none; quick: of those only the short ones. Raises `UsageError`."""
+    """The checks of these names or groups; all if no name is given. quick: only short checks. Raises `UsageError`."""
     words = {check.name for check in checks} | {check.group for check in checks}
     for name in names:
         if name not in words:
@@ -59,7 +59,7 @@ def examine(
     seed: int | None = None,
     watcher: Watcher | None = None,
 ) -> Report:
-    """Make the checks, one after the other. seed: of the probe; none: a new one, so that draws are new."""
+    """Make the checks, one after the other. seed: of the probe; None: a new seed, so that draws are new."""
     begun = time.monotonic()
     first = secrets.randbelow(MAX_SEED) if seed is None else seed
     subject = Subject(server, first)
@@ -67,7 +67,7 @@ def examine(
     for check in checks:
         if watcher is not None:
             watcher.checking(check.name)
-        seen.append(_looked(check, subject))
+        seen.append(_observation(check, subject))
     if watcher is not None:
         watcher.checked()
     return Report(
@@ -83,7 +83,8 @@ def examine(
     )
 
 
-def _looked(check: Check, subject: Subject) -> Seen:
+def _observation(check: Check, subject: Subject) -> Seen:
+    """The observation of one check; a server that cannot be asked becomes a finding too."""
     try:
         return check.look(subject)
     except Refused as refused:
@@ -91,13 +92,16 @@ def _looked(check: Check, subject: Subject) -> Seen:
             return Seen(outcome="spoils", sent="a chat request", came=quoted(refused.sentence))
         return untested("a chat request", f"refused: {quoted(refused.sentence)}")
     except ServerError as error:
-        # A long prompt that a slow server does not read in time says nothing against it; no answer to a short one does.
+        # A slow server may time out on a long prompt and still be sound; a timeout on a short prompt is a fault.
         outcome: Outcome = "spoils" if check.quick else "untested"
         return Seen(outcome=outcome, sent="a request", came=f"no answer: {quoted(error.sentence)}")
 
 
 def _judged(checks: Sequence[Check], seen: Sequence[Seen]) -> list[Finding]:
-    """Findings, where those with a p-value are judged together: the outcome that they name, or sound."""
+    """The findings.
+
+    Those with a p-value are judged together: each has its stated outcome if Holm rejects, else it is sound.
+    """
     tested = [i for i, result in enumerate(seen) if result.p is not None]
     rejected = dict(zip(tested, exact.holm([seen[i].p or 0.0 for i in tested], FALSE_ALARM), strict=True))
     return [
@@ -125,30 +129,37 @@ def probe(
     seed: int | None = None,
     watcher: Watcher | None = None,
 ) -> Report:
-    """Examine the one server that `who` names. reference: what it is to be equal to (see `counterparts`).
-    save_reference: where what a later probe compares is written, of the reference where it has weights, else of the
-    server. Raises `UsageError`, `ServerError` where it cannot be asked at all."""
+    """Examine the one server that `who` names.
+
+    reference: what the server should equal (see `counterparts`). save_reference: path of a new reference file for later
+    probes, made from the reference where it has weights, else from the server. Raises `UsageError`, `ServerError` where
+    the server cannot be asked at all.
+    """
     watcher = watcher or Watcher()
     servers = probed(who, watcher)
     if len(servers) > 1:
-        raise UsageError(f"a probe is of one server; {option('base_url')} names {len(servers)}", field="base_url")
+        raise UsageError(f"a probe examines one server; {option('base_url')} names {len(servers)}", field="base_url")
     server = servers[0]
     address = server.endpoint.base_url
     with counterparts.beside(reference, who, watcher) as beside:
         selected = select(checks, quick=quick, checks=(*CHECKS, *beside.checks))
-        if save_reference is not None:  # first: what cannot be kept is said before minutes are spent
+        # Checked first: a reference that cannot be saved is an error before minutes are spent.
+        if save_reference is not None:
             saved = counterparts.SavedReference.of(beside.true or ServerReference(server, address))
             write_atomically(save_reference.absolute(), codec.pretty(saved))
         return examine(server, selected, address=address, seed=seed, watcher=watcher)
 
 
 def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:
-    """The quick checks of every endpoint of a run. Raises `StoppedByRule` where one would spoil its score."""
+    """Make the quick checks of every endpoint of a run.
+
+    Raises `StoppedByRule` where an endpoint would spoil the score.
+    """
     settings = prepared.settings
     for endpoint in settings.endpoints:
         facts = prepared.looks.facts.get(endpoint.base_url)
         if facts is None:
-            continue  # it is down; the run probes it while it goes on
+            continue  # The endpoint is down; the run tries it again while it goes on.
         server = ProbedEndpoint(
             endpoint=endpoint,
             asker=settings.asker,
@@ -160,6 +171,6 @@ def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:
         spoilt = [f"{finding.check}: {finding.came}" for finding in report.findings if finding.outcome == "spoils"]
         if spoilt:
             raise StoppedByRule(
-                f"{endpoint.base_url} would spoil the score, and nothing was asked of the run: {'; '.join(spoilt)}. "
+                f"{endpoint.base_url} would spoil the score, so the run was not started: {'; '.join(spoilt)}. "
                 "See `harness probe`."
             )

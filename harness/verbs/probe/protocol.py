@@ -1,4 +1,4 @@
-"""Does the server keep to the protocol: whole streams, true counts and endings, stop texts, errors with a status."""
+"""Checks the protocol: whole streams, true token counts and endings, stop texts, errors with a status."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from harness.verbs.probe.subject import LONG, STORY, Subject, logprob_fields
 from server_launchers.engines import table as engines
 
 CUT = 7
-"""New tokens asked for where the end is looked at: a number that no server has as a default."""
+"""New tokens asked for in the check of the length limit; a number that no server has as a default."""
 
 ROUNDS = 5
-"""Times that a greedy request is made again where a batch may have changed its text."""
+"""How often a greedy request is repeated when a batch may have changed its text."""
 
 UNICODE = "Grüße, 日本語, здравствуй, 🙂🙃👩‍🚀!"
-"""Characters of one to four bytes in UTF-8, and one that joins several characters."""
+"""Characters of one to four bytes in UTF-8, and an emoji that joins several characters."""
 
 MISSPELT = "no-such-model-of-the-probe"
 
 REPLACED = "\ufffd"
-"""The character that a decoder puts in place of bytes it cannot read."""
+"""The character that a decoder writes for bytes that it cannot decode."""
 
 
 def _streaming(subject: Subject) -> Seen:
+    """Compare a greedy stream with the whole reply: text, reasoning and finish_reason must be equal."""
     story = Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})
     sent = f"one greedy request of {LONG} tokens, streamed and whole"
     streams: list[tuple[str, str | None]] = []
     wholes: list[tuple[str, str | None]] = []
-    for _ in range(ROUNDS):  # a batch may change greedy text: one stream has to be equal to one whole reply
+    for _ in range(ROUNDS):  # A batch may change greedy text, so one stream that equals one whole reply is enough.
         (streamed,) = subject.streamed([story])
         if isinstance(streamed, RequestFailed):
             return spoils(sent, f"the stream failed: {streamed.message}")
@@ -45,7 +46,7 @@ def _streaming(subject: Subject) -> Seen:
         wholes.append((whole.whole, whole.finish_reason))
         if set(streams) & set(wholes):
             notes = f"; noted: {', '.join(streamed.notes)}" if streamed.notes else ""
-            return sound(sent, f"{len(wholes[-1][0])} characters, the same in both{notes}")
+            return sound(sent, f"{len(wholes[-1][0])} characters, the same in stream and whole reply{notes}")
     (text, reason), (whole_reply, because) = streams[-1], wholes[-1]
     return spoils(
         sent,
@@ -55,6 +56,7 @@ def _streaming(subject: Subject) -> Seen:
 
 
 def _usage(subject: Subject) -> Seen:
+    """Compare the stated token counts with the tokens that came, and stream usage with whole usage."""
     sent = f"a chat request of {LONG} tokens, streamed and whole, with log-probabilities"
     (streamed,) = subject.streamed([Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})])
     whole = _with_logprobs(subject)
@@ -64,19 +66,27 @@ def _usage(subject: Subject) -> Seen:
     if isinstance(streamed, RequestFailed):
         return untested(sent, f"the stream failed: {streamed.message}")
     if streamed.usage.completion_tokens is None:
-        return warns(sent, "the stream states no usage; whole replies do")
+        return warns(sent, "whole replies state usage, but the stream does not")
     n = len(whole.first.tokens)
     counted = usage.completion_tokens - (1 if whole.first.finish_reason == "stop" else 0)
     if n and not counted <= n <= usage.completion_tokens:
-        return warns(sent, f"usage says {usage.completion_tokens} new tokens, {n} came")
+        return warns(sent, f"usage states {usage.completion_tokens} new tokens, but {n} came")
     rendered = _rendered(subject, STORY)
     if rendered is not None and len(rendered) != usage.prompt_tokens:
-        return warns(sent, f"usage says {usage.prompt_tokens} prompt tokens, its own tokenizer {len(rendered)}")
+        return warns(
+            sent,
+            f"usage states {usage.prompt_tokens} prompt tokens, but the server's own tokenizer counts {len(rendered)}",
+        )
     by = " (as its tokenizer counts)" if rendered is not None else ""
-    return sound(sent, f"{usage.prompt_tokens} prompt tokens{by} and {usage.completion_tokens} new ones, in both forms")
+    return sound(
+        sent,
+        f"{usage.prompt_tokens} prompt tokens{by} and {usage.completion_tokens} new tokens, in the "
+        f"stream and in the whole reply",
+    )
 
 
 def _length(subject: Subject) -> Seen:
+    """Ask for exactly `CUT` new tokens: the reply must have that length and say finish_reason "length"."""
     sent = f"the story prompt, max_tokens {CUT}"
     answer = _with_logprobs(subject, max_tokens=CUT)
     choice, usage = answer.first, answer.usage
@@ -88,13 +98,16 @@ def _length(subject: Subject) -> Seen:
             sent, f"a reply that was cut says finish_reason {quoted(str(choice.finish_reason))!r}, not length"
         )
     if n is None:
-        return untested(sent, "finish_reason length; neither usage nor log-probabilities tell how many tokens came")
+        return untested(
+            sent, "finish_reason length; without usage and log-probabilities nothing shows how many tokens came"
+        )
     if n != CUT:
         return spoils(sent, f"finish_reason length after {n} tokens instead of {CUT}")
     return sound(sent, f"finish_reason length after exactly {n} tokens")
 
 
-def _end(subject: Subject) -> Seen:
+def _ending(subject: Subject) -> Seen:
+    """Ask for a one-word answer: the reply must end by itself and say finish_reason "stop"."""
     sent = 'a question of one word, max_tokens 400, temperature 0 ("stop" is expected)'
     answer = subject.chat("What is the capital of France? Answer with one word.", max_tokens=400)
     reason, n = answer.first.finish_reason, answer.usage.completion_tokens if answer.usage else None
@@ -106,6 +119,7 @@ def _end(subject: Subject) -> Seen:
 
 
 def _stop(subject: Subject) -> Seen:
+    """Repeat the greedy reply with one of its words as stop text: the reply must end before that word."""
     text = subject.chat().first.content
     words = re.findall(r"\w{4,}", text[len(text) // 3 :])
     if not words:
@@ -116,17 +130,20 @@ def _stop(subject: Subject) -> Seen:
     for _ in range(ROUNDS):
         choice = subject.chat(stop=[word]).first
         if word in choice.content:
-            return spoils(sent, f"the reply goes on past it: {quoted(choice.content)!r}")
+            return spoils(sent, f"the reply goes on past the stop text: {quoted(choice.content)!r}")
         if choice.content.strip() == expected:
             if choice.finish_reason != "stop":
                 return spoils(
-                    sent, f"it ends there, with finish_reason {quoted(str(choice.finish_reason))!r}, not stop"
+                    sent,
+                    f"the reply ends at the stop text, but says finish_reason "
+                    f"{quoted(str(choice.finish_reason))!r} instead of stop",
                 )
-            return sound(sent, "the reply ends before it, finish_reason stop")
+            return sound(sent, "the reply ends before the stop text, with finish_reason stop")
     return untested(sent, f"the reply changes from time to time: {quoted(choice.content)!r}")
 
 
 def _choices(subject: Subject) -> Seen:
+    """Ask for two choices in one request (n = 2): two different replies must come."""
     sent = "n 2 at temperature 1"
     try:
         choices = subject.chat(n=2, temperature=1.0, max_tokens=LONG).choices
@@ -140,7 +157,8 @@ def _choices(subject: Subject) -> Seen:
 
 
 def _logprobs(subject: Subject) -> Seen:
-    sent = f"the greedy reply with the 20 likeliest tokens in each of {LONG} places"
+    """Check that log-probabilities are coherent: none above 0, no sum above 1, and the tokens spell the text."""
+    sent = f"the greedy reply with the 20 likeliest tokens at each of {LONG} positions"
     choice = subject.greedy
     tokens = choice.tokens
     if not tokens:
@@ -156,10 +174,11 @@ def _logprobs(subject: Subject) -> Seen:
     joined = "".join(token.token for token in tokens)
     if choice.whole.strip() not in joined and REPLACED not in joined and "<" not in joined:
         return warns(sent, f"the tokens read {quoted(joined)!r}, the text {quoted(choice.whole)!r}")
-    return sound(sent, f"{len(tokens)} tokens, each coherent")
+    return sound(sent, f"{len(tokens)} tokens, all coherent")
 
 
 def _utf8(subject: Subject) -> Seen:
+    """Force multi-byte characters by the engine's grammar: none may get lost between two tokens."""
     sent = f"the greedy reply held to {UNICODE!r} by the engine's grammar, streamed and whole"
     held_to = engines.dialect(subject.server.engine).held_to
     held = {} if held_to is None else held_to(UNICODE)
@@ -175,17 +194,18 @@ def _utf8(subject: Subject) -> Seen:
     text = (streamed.reasoning or "") + (streamed.text or "")
     if REPLACED in text or REPLACED in whole:
         which = "stream" if REPLACED in text else "whole reply"
-        return spoils(sent, f"characters were lost at a border between tokens in the {which}: {quoted(text)!r}")
+        return spoils(sent, f"characters between two tokens were lost in the {which}: {quoted(text)!r}")
     if held and (UNICODE not in text or UNICODE not in whole):
         if UNICODE not in text and UNICODE not in whole:
-            return untested(sent, f"the engine did not hold the reply to it: {quoted(text)!r}")
+            return untested(sent, f"the engine's grammar did not force this text: {quoted(text)!r}")
         return spoils(sent, f"the stream brought {quoted(text)!r}, the whole reply {quoted(whole)!r}")
     if sum(not c.isascii() for c in text) < 5:
         return untested(sent, f"the model wrote no such characters: {quoted(text)!r}")
-    return sound(sent, f"every character came in both: {quoted(text)!r}")
+    return sound(sent, f"every character came, in the stream and in the whole reply: {quoted(text)!r}")
 
 
 def _errors(subject: Subject) -> Seen:
+    """Send a body that is not JSON: the server must answer with an error status."""
     sent = "a body that is no JSON"
     try:
         status, body = subject.server.posted(b'{"messages": [')
@@ -196,11 +216,12 @@ def _errors(subject: Subject) -> Seen:
     try:
         codec.decode(body)
     except codec.DecodeError:
-        return warns(sent, f"HTTP {status}, and a body that is no JSON")
+        return warns(sent, f"HTTP {status}, and a body that is not JSON")
     return sound(sent, f"HTTP {status}: {quoted(error_words(body))}")
 
 
-def _name(subject: Subject) -> Seen:
+def _model_name(subject: Subject) -> Seen:
+    """Ask for a misspelt model name: a server that answers may serve any model under any name."""
     sent = f"the model name {MISSPELT!r}"
     try:
         answer = subject.chat("Hello", model=MISSPELT, max_tokens=1)
@@ -208,7 +229,9 @@ def _name(subject: Subject) -> Seen:
         if 400 <= refused.status < 500:
             return sound(sent, quoted(refused.sentence))
         return warns(sent, quoted(refused.sentence))
-    return warns(sent, f"a reply, by {quoted(answer.model or 'a model without a name')!r}: any name is answered")
+    return warns(
+        sent, f"a reply, by {quoted(answer.model or 'a model without a name')!r}: the server answers to any model name"
+    )
 
 
 def _with_logprobs(subject: Subject, **fields: Any) -> ProbeReply:
@@ -234,47 +257,47 @@ CHECKS = (
     ),
     Check(
         name="usage", group="protocol", look=_usage,
-        why="Lengths, budgets and prices are made of the tokens that the server counts.",
-        mend="Switch stream usage on at the server; without it tokens are counted by events.",
+        why="Lengths, budgets and prices are computed from the server's token counts.",
+        mend="Switch on stream usage at the server; without it, the harness counts stream events as tokens.",
     ),
     Check(
         name="length", group="protocol", look=_length,
-        why="A reply that is cut early, or without saying so, loses its answer and counts as wrong.",
+        why="A reply that is cut early or silently loses its answer and counts as wrong.",
         mend="Look for a proxy or a server setting that lowers max_tokens or rewrites finish_reason.",
     ),
     Check(
-        name="natural end", group="protocol", look=_end,
-        why="A reply that ends by itself must say so: otherwise truncated ones cannot be told from finished ones.",
+        name="natural end", group="protocol", look=_ending,
+        why="A reply that ends by itself must say so: otherwise nobody can tell truncated replies from finished ones.",
         mend="Look at the model's end-of-turn tokens (generation_config.json, eos_token_id) and at its template.",
     ),
     Check(
         name="stop texts", group="protocol", look=_stop,
-        why="Benchmarks with stop texts are graded on what stands before them.",
-        mend="Use a server that obeys stop, or a card without it.",
+        why="Benchmarks with stop texts grade the text before the stop text.",
+        mend="Use a server that obeys `stop`, or a card without stop texts.",
     ),
     Check(
         name="several choices", group="protocol", look=_choices,
-        why="A run asks for each sample by itself, so n is not needed; other tools use it.",
+        why="A run asks for each sample in a request of its own, so it needs no `n`; other tools use `n`.",
         mend="Nothing is to be done for a run of this harness.",
     ),
     Check(
         name="log-probabilities", group="protocol", look=_logprobs,
-        why="The tests of sampling and of weights below rest on them.",
-        mend="Start the server with log-probabilities as they are before sampling (raw).",
+        why="The checks of sampling and of weights need log-probabilities.",
+        mend="Start the server so that it returns log-probabilities from before sampling (raw).",
     ),
     Check(
         name="characters", group="protocol", look=_utf8,
-        why="A character lost at a border between tokens changes an answer.",
+        why="A character lost between two tokens changes an answer.",
         mend="Update the engine, or look for a proxy that decodes and encodes each chunk by itself.",
     ),
     Check(
         name="errors", group="protocol", look=_errors,
-        why="What is retried and what is given up is decided by the status of an error.",
+        why="The status of an error decides whether a request is retried or given up.",
         mend="Look for a gateway that turns errors into replies.",
     ),
     Check(
-        name="model name", group="protocol", look=_name,
-        why="A server that answers to any name may be another model than the one that is reported.",
-        mend="Compare the model that its replies name with the one that you mean.",
+        name="model name", group="protocol", look=_model_name,
+        why="A server that answers to any model name may serve another model than the reported one.",
+        mend="Compare the model name in the server's replies with the model that you mean.",
     ),
 )  # fmt: skip

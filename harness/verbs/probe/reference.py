@@ -1,13 +1,14 @@
-"""Are these the weights of the reference: next-token distributions of both, the server's own draws under the
-reference's, and the beginnings of greedy replies.
+"""Checks that a server has the weights of a reference.
 
-Plain text goes to the completions API of both, so that templates play no part. In each place both distributions are
-coarsened to the tokens that both list and one event for the rest; a Kullback-Leibler divergence of coarsened
-distributions is never larger than the true one, so it accuses nobody wrongly. Places of one passage are one cluster.
+The checks compare next-token distributions of both, test the server's own draws against the reference's distribution,
+and compare the beginnings of greedy replies. Plain text goes to the completions API of both, so templates play no part.
+At each place, both distributions are coarsened to the tokens that both list plus one event for the rest; a
+Kullback-Leibler divergence of coarsened distributions is never larger than the true one, so a sound server is never
+accused. The places of one passage form one cluster.
 
-Two engines that compute in 16 bits differ by rounding, in one model by more than 8 bits a weight do in another. So
-where the reference is a model of this machine, it is computed in 32 bits, and once more in its own 16: what these two
-differ by is the yardstick for the server, place by place.
+Two engines that compute in 16 bits differ by rounding, in one model by more than 8-bit weights do. So a reference model
+on this machine is computed in 32 bits, and once more in its own 16 bits: the difference between these two is the
+yardstick for the server, place by place.
 """
 
 from __future__ import annotations
@@ -66,43 +67,51 @@ PASSAGES: tuple[str, ...] = (
 )
 
 PLACES = 6
-"""Places of each passage in which the next token is looked at."""
+"""Places of each passage at which the next token is compared."""
 
 FIRST_WORD, STEP = 6, 3
 
 SLIGHT, GRAVE = 0.0005, 0.004
-"""Nats a token. Of Watt-Tool 8B the divergence from the unquantised weights is 0.0047 at 5 bits (Q5_K_M) and 0.051 at 3
-(Q3_K_M), by llama.cpp's own tool: scores in huggingface.co/eaddario/Watt-Tool-8B-GGUF."""
+"""Divergences in nats a token that count as slight and as grave.
+
+For Watt-Tool 8B the divergence from the unquantised weights is 0.0047 at 5 bits (Q5_K_M) and 0.051 at 3 bits (Q3_K_M),
+measured by llama.cpp's own tool: scores in huggingface.co/eaddario/Watt-Tool-8B-GGUF.
+"""
 
 MORE = 1.25
-"""Times what rounding does to the reference's model: no engine that computes the same weights in 16 bits diverges by
-more. Measured ratios are in docs/probe.md."""
+"""A server with the same weights in 16 bits diverges by at most this multiple of what rounding does to the reference's
+model. Measured ratios are in docs/probe.md.
+"""
 
 NEGLIGIBLE_NATS = 1e-7
 """Divergence in nats that is added to both sides of a ratio, so that two tiny ones compare as equal."""
 
 MAX_ODD_SAME = 1
-"""Greedy beginnings that are the reference's, of the eight, up to which no batch and no other kernel explains the rest:
-were each to differ with a chance of 30 %, seven of eight would once in 800 probes."""
+"""With at most this many of eight greedy beginnings equal to the reference's, batches and other kernels no longer
+explain the difference: if each beginning differed with a chance of 30 %, seven of eight would differ once in 800
+probes.
+"""
 
 Likely = Mapping[str, float]
-"""The likeliest tokens in a place → natural logarithms of their probabilities; empty where they were not told."""
+"""The likeliest tokens at a place → natural logarithms of their probabilities; empty where the server hides them."""
 
 
 def texts() -> list[tuple[int, str]]:
-    """(number of the passage, text before the place) of each place in which the next token is looked at."""
+    """(number of the passage, text before the place) of each place at which the next token is compared."""
     split = [(i, passage.split()) for i, passage in enumerate(PASSAGES)]
     return [(i, " ".join(words[:n])) for i, words in split for n in range(FIRST_WORD, FIRST_WORD + STEP * PLACES, STEP)]
 
 
 VERSION = digest([texts(), fingerprint.version({})])[:12]
-"""Version of the texts: references of another version are not compared."""
+"""Version of the texts; references of another version are not compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpelling:
-    """How a run asked for its fingerprint, beside what the server's provider and engine want. neutral: as `Fingerprint`
-    has it."""
+    """How a run wrote the requests of its fingerprint, beyond what the provider and engine of the server require.
+
+    neutral: as in `Fingerprint`.
+    """
 
     api: Api = "chat"
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
@@ -111,8 +120,10 @@ class RunSpelling:
     neutral: Mapping[str, Any] = field(default_factory=dict)
 
     def template(self, asker: Asker) -> RequestTemplate:
-        """Its requests, as they are to be sent to another server. One that was taken without neutral values is compared
-        with one without."""
+        """The same requests, written for another server.
+
+        A fingerprint without neutral values is compared with one without.
+        """
         spelling = replace(
             asker.spelling,
             api=self.api,
@@ -127,7 +138,7 @@ class RunSpelling:
 
 
 def _plain(asker: Asker) -> RequestTemplate:
-    """The requests of a fingerprint with nothing of a run's in them."""
+    """The requests of a fingerprint without any option of a run."""
     return _whole(fingerprint.template(asker, fingerprint.neutral_values(asker)))
 
 
@@ -136,18 +147,18 @@ def _whole(template: RequestTemplate) -> RequestTemplate:
 
 
 class Begun(Protocol):
-    """Whose greedy replies a server's are held against. named: how a report calls it."""
+    """The source of greedy replies to compare with. named: its name in a report."""
 
     @property
     def named(self) -> str: ...
 
     def beginnings(self) -> Sequence[str]:
-        """Of the greedy replies to the prompts of `fingerprint`. Raises `Refused`."""
+        """The beginnings of the greedy replies to the prompts of `fingerprint`. Raises `Refused`."""
         ...
 
 
 class ProbeReference(Begun, Protocol):
-    """What a server is held against. n_tokens: what it was asked for so far."""
+    """The reference that a server is compared with. n_tokens: tokens asked of it so far."""
 
     @property
     def model(self) -> str: ...
@@ -159,12 +170,17 @@ class ProbeReference(Begun, Protocol):
     def n_tokens(self) -> int: ...
 
     def likely(self) -> Sequence[Likely]:
-        """Of each place of `texts`. Raises `Refused` where it gives no log-probabilities."""
+        """The likeliest tokens at each place of `texts`.
+
+        Raises `Refused` where the reference gives no log-probabilities.
+        """
         ...
 
     def rounding(self) -> Sequence[float]:
-        """Of each place of `texts`, by how many nats this model diverges from itself where it is computed in 16 bits;
-        empty where that is not known. Raises `Refused`."""
+        """How far the model diverges from itself when computed in 16 bits, in nats, at each place of `texts`.
+
+        Empty if unknown. Raises `Refused`.
+        """
         ...
 
 
@@ -205,10 +221,13 @@ class ServerReference:
 
 @dataclass(frozen=True)
 class TokenComparison:
-    """One next token under both. divergence: of the server from the reference, in nats. ratio: the logarithm of the
-    server's over the reference's probability of the server's own draw. surprise: −log of the reference's; expected and
-    variance: of it, were the draw the reference's. same: whether the likeliest token is. rounding: the divergence of
-    the reference's own model in 16 bits, where it is known."""
+    """One next token under both distributions.
+
+    divergence: of the server from the reference, in nats. ratio: logarithm of the server's probability of its own draw
+    over the reference's. surprise: minus the logarithm of the reference's probability of that draw; expected and
+    variance: of the surprise, if the draw were the reference's. same: whether both have the same likeliest token.
+    rounding: divergence of the reference's own model in 16 bits, if known.
+    """
 
     passage: int
     divergence: float
@@ -223,7 +242,7 @@ class TokenComparison:
 def compared(
     passage: int, token: str, server: Likely, reference: Likely, rounding: float | None = None
 ) -> TokenComparison:
-    """From the listed log-probabilities of both, and the token that the server drew."""
+    """The comparison at one place, from the log-probabilities that both list and the token that the server drew."""
     events = [name for name in server if name in reference]
     p, q = _coarse(events, server), _coarse(events, reference)
     drawn_event = events.index(token) if token in events else len(events)
@@ -242,7 +261,7 @@ def compared(
 
 
 def divergence(server: Likely, reference: Likely) -> float:
-    """Kullback-Leibler divergence in nats, over the tokens that both list and the rest as one token."""
+    """Kullback-Leibler divergence in nats, over the tokens that both list and the rest as one event."""
     events = [name for name in server if name in reference]
     return _divergence(_coarse(events, server), _coarse(events, reference))
 
@@ -252,7 +271,7 @@ def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
 
 
 def _coarse(events: list[str], logprobs: Likely) -> list[float]:
-    """Probabilities of the events and of the rest, none of them 0."""
+    """Probabilities of the events and of the rest; all above 0."""
     probabilities = [max(math.exp(logprobs[name]), 1e-9) for name in events]
     probabilities.append(max(1 - sum(probabilities), 1e-6))
     total = sum(probabilities)
@@ -260,7 +279,7 @@ def _coarse(events: list[str], logprobs: Likely) -> list[float]:
 
 
 def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
-    """Mean of (cluster, value) and its 95 % interval by Student's t over the means of the clusters."""
+    """The mean of (cluster, value) pairs and its 95 % interval, by Student's t over the means of the clusters."""
     by: dict[int, list[float]] = {}
     for cluster, value in values:
         by.setdefault(cluster, []).append(value)
@@ -273,9 +292,11 @@ def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
 
 
 def times_rounding(comparisons: Sequence[TokenComparison]) -> tuple[float, float, float] | None:
-    """How many times what rounding does to the reference's model the server diverges by, and its 95 % interval; None
-    where that is not known. The geometric mean over places: what is hard to round is so for both, and the mean is not
-    that of a few places."""
+    """The server's divergence as a multiple of what rounding does to the reference's model, with a 95 % interval.
+
+    None if rounding is unknown. A geometric mean over places: a place that is hard to round raises both sides, and a
+    few large places do not dominate the mean.
+    """
     ratios = [
         (token.passage, math.log((token.divergence + NEGLIGIBLE_NATS) / (token.rounding + NEGLIGIBLE_NATS)))
         for token in comparisons
@@ -288,22 +309,22 @@ def times_rounding(comparisons: Sequence[TokenComparison]) -> tuple[float, float
 
 
 def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome, str]:
-    """The outcome of the divergences, and its sentence."""
+    """The outcome that the divergences lead to, and a sentence on them."""
     mean, low, high = interval([(token.passage, token.divergence) for token in comparisons])
     times = times_rounding(comparisons)
     sentence = f"divergence from {named} {mean:.4f} nats a token ({low:.4f} to {high:.4f})"
     if times is None:
-        odd, why = low > SLIGHT, "two engines differ by as much through rounding, and 8 bits a weight do"
+        odd, why = low > SLIGHT, "rounding in two engines, or 8-bit weights, explain as much"
     else:
         sentence += f", {times[0]:.2f} times what rounding does to this model ({times[1]:.2f} to {times[2]:.2f})"
-        odd, why = times[1] > MORE, "more than rounding does to this model: 8 bits a weight, or another copy"
+        odd, why = times[1] > MORE, "more than rounding does to this model: 8-bit weights, or another copy of the model"
     if not odd:
         return "sound", sentence
     return ("spoils", sentence) if low > GRAVE else ("warns", f"{sentence}: {why}")
 
 
 def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]:
-    """What both say of all places. Raises `Refused` where one of them gives no log-probabilities."""
+    """The comparisons at all places. Raises `Refused` where one side gives no log-probabilities."""
     where = texts()
     subject.seed += len(where)
     ours, theirs = _next_tokens(subject.server, subject.seed), reference.likely()
@@ -319,7 +340,7 @@ def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]
 
 
 def _next_tokens(server: ProbedServer, seed: int) -> list[ProbeReply | Refused]:
-    """One token in each place. Raises `Refused` where none came with log-probabilities."""
+    """One next token at each place. Raises `Refused` where a reply has no log-probabilities."""
     common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
     inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
     answers = server.many([inquiry.body(server.asker) for inquiry in inquiries], COMPLETIONS)
@@ -336,8 +357,10 @@ def _top(answer: ProbeReply | Refused) -> dict[str, float]:
 
 
 def _greedy(server: ProbedServer, template_of: Callable[[Asker], RequestTemplate]) -> list[Choice]:
-    """Greedy replies to the prompts of a run's fingerprint, with log-probabilities where they are to be had. Raises
-    `Refused` where one fails."""
+    """Greedy replies to the prompts of a run's fingerprint, with log-probabilities if the server gives them.
+
+    Raises `Refused` where a request fails.
+    """
     template = template_of(server.asker)
     bodies: list[dict[str, Any]] = [codec.decode(content) for content in fingerprint.bodies(template)]
     answers = server.many([{**body, **logprob_fields(template.path)} for body in bodies], template.path)
@@ -351,12 +374,12 @@ def _greedy(server: ProbedServer, template_of: Callable[[Asker], RequestTemplate
     return choices
 
 
-WHY = "A quantised copy, another checkpoint or a broken kernel under the same name scores otherwise."
+WHY = "A quantised copy, another checkpoint or a broken kernel under the same name gives other scores."
 MEND = "Compare quantisation, checkpoint and engine of both; where a copy is quantised, say so beside the score."
 
 
 def against(reference: ProbeReference) -> tuple[Check, ...]:
-    """Of what the server says of its tokens, of the tokens that it draws, and of its greedy replies."""
+    """The three checks of weights: next-token distributions, the server's own draws, and its greedy replies."""
     looked: list[list[TokenComparison]] = []
 
     def seen(subject: Subject) -> list[TokenComparison]:
@@ -364,9 +387,10 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
             looked.append(places(subject, reference))
         return looked[0]
 
-    sent = f"{len(PASSAGES)} passages, the next token in {PLACES} places of each, of both"
+    sent = f"{len(PASSAGES)} passages, the next token at {PLACES} places of each, by both models"
 
     def weights(subject: Subject) -> Seen:
+        """Compare the next-token distributions of both at all places."""
         try:
             comparisons = seen(subject)
         except Refused as refused:
@@ -383,13 +407,14 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         return Seen(outcome=outcome, sent=sent, came=came)
 
     def draws(subject: Subject) -> Seen:
+        """Test whether the server's own draws could come from the reference's distribution."""
         try:
             comparisons = seen(subject)
         except Refused as refused:
             return untested(sent, quoted(refused.sentence))
         deviation = math.sqrt(sum(token.variance for token in comparisons))
         if deviation == 0:
-            return untested(sent, "the reference leaves nothing to chance")
+            return untested(sent, "the reference is certain of every token, so the draws test nothing")
         z = sum(token.surprise - token.expected for token in comparisons) / deviation
         return Seen(
             outcome="spoils",
@@ -406,12 +431,15 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
 
 
 def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
-    """The check that replies, so template and weights together, begin as the reference's do. as_run: how its own were
-    asked for, where they are a run's."""
+    """The check that greedy replies, which depend on template and weights, begin as the reference's do.
+
+    as_run: how the requests behind the reference were written, if the reference is a run.
+    """
     kind = "chat" if as_run is None or as_run.api == "chat" else "raw"
     template_of = _plain if as_run is None else as_run.template
     sent = (
-        f"{len(fingerprint.PROMPTS)} {kind} prompts, the first {fingerprint.TOKENS} tokens of the greedy reply, of both"
+        f"{len(fingerprint.PROMPTS)} {kind} prompts, the first {fingerprint.TOKENS} tokens of the greedy reply, from "
+        f"both"
     )
 
     def look(subject: Subject) -> Seen:
@@ -421,20 +449,22 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
             return untested(sent, quoted(refused.sentence))
         n_same = fingerprint.same(theirs, [choice.whole[: fingerprint.MAX_CHARS] for choice in ours])
         agreed, n = (sum(counts) for counts in zip(*map(_agreeing, ours, theirs), strict=True))
-        share = f", {agreed} of {n} tokens up to where they part" if n else ""
-        came = f"{n_same} of {len(theirs)} begin as those of {reference.named}{share}"
+        share = f", {agreed} of {n} tokens before the first difference" if n else ""
+        came = f"{n_same} of {len(theirs)} replies begin as those of {reference.named}{share}"
         if n_same <= MAX_ODD_SAME:
             return spoils(sent, came)
         return warns(sent, came) if n_same < fingerprint.MIN_SAME else sound(sent, came)
 
     return Check(
         name="greedy replies", group="reference", look=look, quick=False, why=WHY,
-        mend="Compare the chat template first, by its check; then quantisation, checkpoint and engine.",
+        mend="Compare the chat template first (its check is in this report); then quantisation, checkpoint and engine.",
     )  # fmt: skip
 
 
 def _agreeing(ours: Choice, theirs: str) -> tuple[int, int]:
-    """(tokens of ours with which theirs begins, all of ours), as far as log-probabilities name them; (0, 0) without."""
+    """(number of our tokens that both replies begin with, number of our tokens), by the tokens that log-probabilities
+    name; (0, 0) without them.
+    """
     text, agreed = "", 0
     for token in ours.tokens:
         text += token.token

@@ -1,7 +1,8 @@
-"""Is sampling what was asked for: temperature, cuts of the distribution, penalties, seeds, no reply from a cache.
+"""Checks that sampling does what the request says: temperature, cuts of the distribution, penalties, seeds, no cached
+replies.
 
-Draws of one token are held against the server's own log-probabilities at temperature 1, so that nothing has to be known
-of the model. Source of the statistics: `exact`.
+Draws of one token are tested against the server's own log-probabilities at temperature 1, so no knowledge of the model
+is needed. The statistics are in `exact`.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from harness.verbs.probe.subject import Subject, shares
 from server_launchers.engines import table as engines
 
 DRAWS = 100
-"""Draws of a test of a temperature: 0.3 in the place of 1 is found nearly always, 0.9 seldom (docs/probe.md)."""
+"""Draws in a test of a temperature: temperature 0.3 instead of 1 is found nearly always, 0.9 seldom (docs/probe.md)."""
 
 CUT_DRAWS = 40
-"""Draws of a test of a cut: one token outside is enough."""
+"""Draws in a test of a cut; a single token outside the cut decides."""
 
 NEAR = 1.25
-"""Probabilities within this factor of a border may change places in a batch: they are allowed on both sides."""
+"""A batch may move probabilities across a border: tokens within this factor of the border are allowed on both sides."""
 
 SURE = 0.99
-"""Least chance with which a cut that is ignored would have shown; with less, the check says nothing."""
+"""Least chance that an ignored cut would have shown; below it, the check proves nothing and is untested."""
 
-CLOSED = "no log-probabilities, or no prompt of which the first token is open"
+CLOSED = "no log-probabilities, or no prompt with several likely first tokens"
 
 
 def _greedy(subject: Subject) -> Seen:
+    """Ask for the greedy reply three times: each token must be the likeliest one."""
     sent = "the story prompt at temperature 0, three times"
     choice = subject.greedy
     odd = [t for t in choice.tokens if t.top and t.logprob is not None and max(t.top.values()) - t.logprob > 0.2]
@@ -48,12 +50,16 @@ def _greedy(subject: Subject) -> Seen:
         )
     if not choice.tokens and len({text[:12] for text in texts}) > 1:
         return spoils(
-            sent, f"replies that differ from their beginning: {', '.join(repr(quoted(t[:40])) for t in texts)}"
+            sent, f"replies that differ from the first token on: {', '.join(repr(quoted(t[:40])) for t in texts)}"
         )
-    return warns(sent, f"{len(texts)} different replies: greedy text depends on the batch, or is sampled")
+    return warns(
+        sent, f"{len(texts)} different replies: either greedy text depends on the batch, or the server samples"
+    )
 
 
 def _temperature(value: float) -> Callable[[Subject], Seen]:
+    """A check that draws at this temperature follow the distribution of this temperature."""
+
     def look(subject: Subject) -> Seen:
         sent = f"one token at temperature {value:g}, {DRAWS} seeds"
         opened = subject.open
@@ -67,7 +73,8 @@ def _temperature(value: float) -> Callable[[Subject], Seen]:
     return look
 
 
-def _whole(subject: Subject) -> Seen:
+def _nothing_cut(subject: Subject) -> Seen:
+    """Draw at temperature 1 without cuts: tokens beyond the listed likeliest ones must come as often as expected."""
     sent = f"one token at temperature 1, {DRAWS} seeds, nothing cut"
     opened = subject.open
     if opened is None:
@@ -82,7 +89,10 @@ def _whole(subject: Subject) -> Seen:
 
 
 def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> Callable[[Subject], Seen]:
-    """kept: from the probabilities, falling, the least that stays."""
+    """A check that `name` (top_k, top_p …) cuts the distribution.
+
+    smallest: the least probability that survives the cut, from all of them in falling order.
+    """
 
     def look(subject: Subject) -> Seen:
         sent = f"one token at temperature 1 with {name} {value:g}, {CUT_DRAWS} seeds"
@@ -93,7 +103,7 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
         least = smallest(sorted(ps.values(), reverse=True)) / NEAR
         allowed = {token for token, p in ps.items() if p >= least}
         if 1 - sum(ps[token] for token in allowed) ** CUT_DRAWS < SURE:
-            return untested(sent, "it hardly cuts this distribution")
+            return untested(sent, "the cut hardly changes this distribution")
         try:
             counts = subject.draws(CUT_DRAWS, **{name: value})
         except Refused as refused:
@@ -101,14 +111,17 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
         outside = {token: n for token, n in counts.items() if token not in allowed}
         if outside:
             n = sum(outside.values())
-            return spoils(sent, f"{n} of {counts.total()} tokens lie outside of it: {quoted(shares(outside))}")
-        return sound(sent, f"all {counts.total()} tokens among the {len(allowed)} that it leaves")
+            return spoils(sent, f"{n} of {counts.total()} tokens lie outside the cut: {quoted(shares(outside))}")
+        return sound(sent, f"all {counts.total()} tokens are among the {len(allowed)} that the cut leaves")
 
     return look
 
 
 def _nucleus(mass: float) -> Callable[[list[float]], float]:
-    """mass: a little more than is asked for, since a batch may move the border by a token."""
+    """Least probability inside the nucleus.
+
+    mass: a little more than asked for, since a batch may move the border by a token.
+    """
 
     def least(ps: list[float]) -> float:
         total = 0.0
@@ -122,6 +135,7 @@ def _nucleus(mass: float) -> Callable[[list[float]], float]:
 
 
 def _penalties(subject: Subject) -> Seen:
+    """Compare a repetitive reply with and without penalties: the penalties must change it."""
     text = "Write the word apple again and again, at least thirty times, and nothing else."
     sent = "a reply that repeats a word, with frequency_penalty 2, presence_penalty 2 and a repetition penalty of 1.5"
     plain = subject.chat(text, max_tokens=40).first.whole
@@ -137,9 +151,9 @@ def _penalties(subject: Subject) -> Seen:
                 ignored.append(name)
         except Refused:
             refused.append(name)
-    kinds = (("leaves the reply as it was", ignored), ("refused", refused))
+    kinds = (("does not change the reply", ignored), ("refused", refused))
     came = "; ".join(f"{', '.join(names)}: {what}" for what, names in kinds if names)
-    # A model that is sure enough repeats itself under a presence penalty: only the frequency's grows without bound.
+    # A confident model repeats itself under a presence penalty; only the frequency penalty grows without bound.
     if "frequency_penalty" in ignored:
         return warns(sent, came)
     return sound(sent, f"frequency_penalty changes the reply{came and f'; {came}'}" if not refused else came)
@@ -150,19 +164,21 @@ def _hot(subject: Subject, **fields: Any) -> str:
 
 
 def _same_seed(subject: Subject) -> Seen:
+    """Ask twice with the same seed, for three seeds: both replies must be equal."""
     sent = "three seeds at temperature 1, each twice"
     subject.seed += 3
     pairs = [(_hot(subject, seed=seed), _hot(subject, seed=seed)) for seed in range(subject.seed - 3, subject.seed)]
     same = sum(first == second for first, second in pairs)
     if same == 3:
-        return sound(sent, "the same text for the same seed, three times of three")
+        return sound(sent, "the same text for the same seed, in three of three cases")
     first = sum(once[:12] == again[:12] for once, again in pairs)
     if same or first == 3:
-        return warns(sent, f"the same text {same} times of three: replies repeat but for the batch")
-    return warns(sent, "other text each time: the seed is ignored")
+        return warns(sent, f"the same text in {same} of three cases: seeds work, but batches change some texts")
+    return warns(sent, "a different text each time: the server ignores the seed")
 
 
 def _other_seed(subject: Subject) -> Seen:
+    """Ask with four different seeds: the replies must not all be equal."""
     sent = "four seeds at temperature 1"
     subject.seed += 4
     texts = {_hot(subject, seed=seed) for seed in range(subject.seed - 4, subject.seed)}
@@ -179,12 +195,12 @@ def _cache(subject: Subject) -> Seen:
     return sound(sent, f"{len(texts)} different texts")
 
 
-_REWRITTEN = "Look for a proxy that rewrites it, or a server started with sampling defaults that override requests."
+_REWRITTEN = "Look for a proxy that rewrites the field, or a server whose sampling defaults override requests."
 
 CHECKS = (
     Check(
         name="temperature 0", group="sampling", look=_greedy,
-        why="Greedy scores are those of the likeliest tokens; sampled ones are another setting.",
+        why="A greedy score comes from the likeliest tokens; sampled replies are another setting.",
         mend=_REWRITTEN,
     ),
     Check(
@@ -198,35 +214,35 @@ CHECKS = (
         mend=_REWRITTEN,
     ),
     Check(
-        name="whole distribution", group="sampling", look=_whole, quick=False,
-        why="A cut that nobody asked for (top_k, top_p, min_p filled in) makes another setting of a run.",
+        name="whole distribution", group="sampling", look=_nothing_cut, quick=False,
+        why="A cut that nobody asked for (default top_k, top_p or min_p) changes the setting of a run.",
         mend="Start the engine with neutral sampling defaults, or send the fields: top_p 1, top_k -1 (llama.cpp: 0), "
         "min_p 0.",
     ),
     Check(
         name="top_k", group="sampling", look=_cut("top_k", 2, lambda ps: ps[1]), quick=False,
-        why="Model cards recommend it (20 for Qwen3); without it the tail is sampled too.",
+        why="Model cards recommend top_k (20 for Qwen3); without it, unlikely tokens are sampled too.",
         mend="Use a server that obeys it, or leave it out and say so beside the score.",
     ),
     Check(
         name="top_p", group="sampling", look=_cut("top_p", 0.3, _nucleus(0.33)), quick=False,
-        why="Nearly every published score is with top_p 0.95; without it the tail is sampled too.",
+        why="Nearly every published score uses top_p 0.95; without it, unlikely tokens are sampled too.",
         mend="Use a server that obeys it, or leave it out and say so beside the score.",
     ),
     Check(
         name="min_p", group="sampling", look=_cut("min_p", 0.5, lambda ps: ps[0] / 2), quick=False,
-        why="Some model cards recommend it.",
+        why="Some model cards recommend min_p.",
         mend="Use a server that obeys it, or leave it out and say so beside the score.",
     ),
     Check(
         name="penalties", group="sampling", look=_penalties, quick=False,
-        why="A penalty that is ignored leaves a run at another setting than it states.",
+        why="If penalties are ignored, a run has another setting than it states.",
         mend="Leave penalties out, or use a server that obeys them.",
     ),
     Check(
         name="same seed", group="sampling", look=_same_seed,
-        why="With it a sample can be asked for again; a score does not depend on it.",
-        mend="Nothing is to be done for a score; use an engine that obeys seeds where samples are to be repeated.",
+        why="A seed makes a sample repeatable; a score does not depend on seeds.",
+        mend="Nothing to do for a score; to repeat samples, use an engine that obeys seeds.",
     ),
     Check(
         name="other seed", group="sampling", look=_other_seed,

@@ -1,4 +1,4 @@
-"""A server under examination, with what several checks look at asked once."""
+"""A server under examination. What several checks need is asked once and kept."""
 
 from __future__ import annotations
 
@@ -27,34 +27,37 @@ OPEN_PROMPTS: tuple[tuple[str, str], ...] = (
     (COMPLETIONS, "My favourite animal is the"),
     (COMPLETIONS, "He opened the box. Inside it there was"),
 )
-"""Prompts whose first token is open: the one of the highest entropy is drawn from. (path, text)."""
+"""(path, text) of prompts with several likely first tokens; checks use the prompt with the highest entropy."""
 
 MIN_ENTROPY = 0.5
-"""In nats: with less, hardly anything can be told from draws."""
+"""Least entropy of a prompt's first token, in nats; with less, draws show hardly anything."""
 
 
 @dataclass(frozen=True)
 class Open:
-    """A prompt with its first token's distribution at temperature 1. logprobs: natural logarithms, of the likeliest."""
+    """A prompt with its first token's distribution at temperature 1.
+
+    logprobs: natural logarithms, likeliest tokens only.
+    """
 
     path: str
     text: str
     logprobs: dict[str, float]
 
     def inquiry(self, **more: Any) -> Inquiry:
-        """A request for one token after it, with the likeliest ones."""
+        """A request for one token after this prompt, with the likeliest tokens."""
         fields = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(self.path), **more}
         return Inquiry(self.text, fields, self.path)
 
 
 def logprob_fields(path: str) -> dict[str, Any]:
-    """Fields of the body that ask for the likeliest tokens."""
+    """Request fields that ask for the likeliest tokens."""
     return {"logprobs": True, "top_logprobs": TOP} if path == CHAT else {"logprobs": TOP}
 
 
 @dataclass
 class Subject:
-    """The server, and the seed from which the probe's own seeds come."""
+    """The server under examination, and the seed that the probe's own seeds come from."""
 
     server: ProbedServer
     seed: int
@@ -73,7 +76,7 @@ class Subject:
 
     @cached_property
     def greedy(self) -> Choice:
-        """The greedy reply to the story prompt, with log-probabilities where they are to be had. Raises `Refused`."""
+        """The greedy reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
         try:
             return self.chat(**logprob_fields(CHAT)).first
         except Refused:
@@ -81,7 +84,9 @@ class Subject:
 
     @cached_property
     def open(self) -> Open | None:
-        """The open prompt of the highest entropy; None where no log-probabilities come, or no prompt is open."""
+        """The prompt with the highest entropy of its first token; None without log-probabilities, or if every entropy
+        is low.
+        """
         candidates: list[Open] = []
         for path, text in OPEN_PROMPTS:
             try:
@@ -89,19 +94,21 @@ class Subject:
             except Refused:
                 continue
             if tokens and len(tokens[0].top) >= 5:
-                # Halves of characters share one name: they count among what is not listed.
+                # Parts of one character share a name, so they count as tokens that are not listed.
                 top = {token: value for token, value in tokens[0].top.items() if "\ufffd" not in token}
                 candidates.append(Open(path, text, top))
         best = max(candidates, key=lambda candidate: exact.entropy(candidate.logprobs), default=None)
         return best if best is not None and exact.entropy(best.logprobs) >= MIN_ENTROPY else None
 
     def draws(self, n: int, **fields: Any) -> Counter[str]:
-        """How often each first token of `open` comes in n requests of seeds of their own. Raises `Refused` where more
-        than a tenth fail."""
+        """How often each first token of `open` comes in n requests with different seeds.
+
+        Raises `Refused` where more than a tenth of the requests fail.
+        """
         opened = self.open
         assert opened is not None
         self.seed += 1
-        # Far apart: generators that are seeded with neighbours may begin alike.
+        # Seeds far apart, because generators with neighbouring seeds may begin alike.
         seeds = random.Random(self.seed).sample(range(2**31), n)  # noqa: S311 - no secret
         bodies = [opened.inquiry(**{"seed": seed, **fields}).body(self.server.asker) for seed in seeds]
         answers = self.server.many(bodies, opened.path)
@@ -112,11 +119,11 @@ class Subject:
 
 
 def drawn(choice: Choice) -> str:
-    """The token of a reply of one token, as log-probabilities name it."""
+    """The token of a one-token reply, as log-probabilities name it."""
     return choice.tokens[0].token if choice.tokens else choice.whole
 
 
 def shares(counts: Mapping[str, int]) -> str:
-    """The most frequent tokens and how often they came, in a line."""
+    """The most frequent tokens and how often they came, in one line."""
     top = sorted(counts.items(), key=lambda item: -item[1])[:4]
     return ", ".join(f"{token!r} ×{n}" for token, n in top) + (" …" if len(counts) > 4 else "")

@@ -1,7 +1,7 @@
-"""Is the prompt that reaches the model the one that its own chat template makes?
+"""Checks that the prompt that reaches the model is what the model's own chat template makes.
 
-The server's prompt comes from the server (llama.cpp: /apply-template; vLLM, SGLang: /tokenize with messages); the other
-from the template of the model's own files, rendered here in a sandbox.
+The server shows its prompt (llama.cpp: /apply-template; vLLM, SGLang: /tokenize with messages). The expected prompt
+comes from the template in the model's own files, rendered here in a sandbox.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ MAX_BYTES = 32 * 1024 * 1024
 """Largest file that may hold a template, in bytes."""
 
 SHOWN = 6
-"""Places in which two prompts differ that are shown."""
+"""Most differences between two prompts that a report shows."""
 
 SHOWN_TOKENS = 24
-"""Tokens that are shown on each side of a difference."""
+"""Most tokens that a report shows on each side of a difference."""
 
 _PIECES = re.compile(r"<[^<>\s]{1,40}>|\w+|\s|.", re.DOTALL)
-"""Pieces of text that stand for tokens if a server does not tell them: marks, words, single characters."""
+"""Pieces of text that stand for tokens if a server does not show its tokens: marks, words, single characters."""
 
 SYSTEM, QUESTION, ANSWER = "You answer in verse.", "How many sides has a cube?", "Six."
 
@@ -50,14 +50,14 @@ CONVERSATIONS: dict[str, tuple[Message, ...]] = {
 
 @dataclass(frozen=True)
 class ServerTemplate:
-    """A model's own chat template. names: texts of special tokens, as templates call them."""
+    """A model's own chat template. names: the texts of special tokens, under the names that templates use."""
 
     text: str
     names: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, path: Path) -> ServerTemplate:
-        """From a folder of a model, its tokenizer_config.json, or a Jinja file. Raises `UsageError`."""
+        """The template of a model's folder, its tokenizer_config.json, or a Jinja file. Raises `UsageError`."""
         names: dict[str, str] = {}
         text: Any = None
         try:
@@ -65,7 +65,7 @@ class ServerTemplate:
             if config.suffix == ".json" and config.exists():
                 config_fields = codec.decode(read_bounded(config), dict[str, Any])
                 text = config_fields.get("chat_template")
-                if isinstance(text, list):  # several by name
+                if isinstance(text, list):  # The file may hold several templates by name.
                     named = {entry.get("name"): entry.get("template") for entry in text}
                     text = named.get("default")
                 for name in ("bos_token", "eos_token", "pad_token", "unk_token"):
@@ -77,7 +77,7 @@ class ServerTemplate:
             if beside.suffix != ".json" and beside.exists():
                 text = read_bounded(beside).decode()
         except (OSError, UnicodeDecodeError, codec.DecodeError, AttributeError) as error:
-            raise UsageError(f"no chat template can be read there: {error}", field="reference", value=path) from error
+            raise UsageError(f"the chat template cannot be read: {error}", field="reference", value=path) from error
         if not isinstance(text, str) or not text:
             raise UsageError(
                 "it holds no chat template: expected a model's folder, its tokenizer_config.json or a Jinja file",
@@ -87,7 +87,10 @@ class ServerTemplate:
         return cls(text, names)
 
     def render(self, conversations: Sequence[Sequence[Message]]) -> list[str | None]:
-        """The prompts; None where the template refuses the conversation. Raises `UsageError` where it does not end."""
+        """The prompts; None for a conversation that the template refuses.
+
+        Raises `UsageError` where rendering does not end.
+        """
         request = {
             "template": self.text,
             "names": self.names,
@@ -110,14 +113,15 @@ class ServerTemplate:
 
 
 def read_bounded(path: Path, most: int = MAX_BYTES) -> bytes:
-    """The file's content. Raises `OSError`, also where it is larger."""
+    """The file's content. Raises `OSError`, also for a file larger than `most` bytes."""
     content = read_named(path, most)
     if len(content) > most:
         raise OSError(f"{path} is larger than {most} bytes")
     return content
 
 
-def _prompt(subject: Subject) -> Seen:
+def _prompt_check(subject: Subject) -> Seen:
+    """Render two conversations: beginning, question and system prompt must be there once, and nothing added."""
     sent = "a question with a system prompt and one without, rendered by the server"
     try:
         plain = subject.server.rendered(CONVERSATIONS["a question"], {})
@@ -130,11 +134,11 @@ def _prompt(subject: Subject) -> Seen:
     if len(ids) > 1 and ids[0] == ids[1]:
         return spoils(sent, f"the prompt begins with the same token twice ({ids[0]}): a doubled BOS")
     if QUESTION not in text:
-        return spoils(sent, f"the question is not in it: {quoted(text)!r}")
+        return spoils(sent, f"the prompt lacks the question: {quoted(text)!r}")
     if withheld is not None and SYSTEM not in withheld[0]:
-        return spoils(sent, f"the system prompt is lost: {quoted(withheld[0])!r}")
+        return spoils(sent, f"the prompt lacks the system prompt: {quoted(withheld[0])!r}")
     if text.count(THINK) > 1:
-        return spoils(sent, f"{THINK} stands in it {text.count(THINK)} times: {quoted(text[-80:])!r}")
+        return spoils(sent, f"the prompt contains {THINK} {text.count(THINK)} times: {quoted(text[-80:])!r}")
     before = text[: text.index(QUESTION)]
     if "system" in before.lower():
         return warns(sent, f"a system prompt that nobody asked for: {quoted(before)!r}")
@@ -142,7 +146,7 @@ def _prompt(subject: Subject) -> Seen:
 
 
 def against(template: ServerTemplate) -> Check:
-    """The check that the server's prompts are those of `template`."""
+    """The check that the server's prompts equal those of `template`."""
 
     def look(subject: Subject) -> Seen:
         sent = f"{len(CONVERSATIONS)} conversations, rendered by the server and by the model's own template"
@@ -163,44 +167,45 @@ def against(template: ServerTemplate) -> Check:
             bos = template.names.get("bos_token", "")
             odd += [f"{name}: {difference}" for difference in _differences(subject.server, ours, text, ids, bos)]
         if n == 0:
-            return untested(sent, "the template refuses all of them")
+            return untested(sent, "the template refuses all conversations")
         if odd:
             return spoils(sent, "\n".join(odd))
-        return sound(sent, f"{n} prompts, to the last character the same")
+        return sound(sent, f"{n} prompts, equal to the last character")
 
     return Check(
         name="chat template", group="template", look=look,
-        why="The same weights under another template are another model: scores of one model differ by 20 points by it.",
-        mend="Start the engine with the model's own template, and without one of the launcher's.",
+        why="The same weights under another template act as another model: scores differ by up to 20 points.",
+        mend="Start the engine with the model's own template, not with one from the launcher.",
     )  # fmt: skip
 
 
 def _differences(server: ProbedServer, ours: str, theirs: str, ids: list[int], bos: str) -> list[str]:
-    """What is wrong with the server's prompt, in words, and where. llama.cpp shows a prompt without its BOS."""
+    """What is wrong with the server's prompt, in words, and where. llama.cpp shows a prompt without its BOS token."""
     differences = []
     if len(ids) > 1 and ids[0] == ids[1]:
-        differences.append(f"the first token stands twice ({ids[0]}): a doubled BOS")
+        differences.append(f"the first token comes twice ({ids[0]}): a doubled BOS")
     ours, theirs = (text.removeprefix(bos) if bos else text for text in (ours, theirs))
     if ours == theirs:
         return differences
     if SYSTEM in ours and SYSTEM not in theirs:
         differences.append("the system prompt is lost")
     if SYSTEM not in ours and "system" in theirs.lower() and "system" not in ours.lower():
-        differences.append("a default system prompt is put in")
+        differences.append("the server adds a default system prompt")
     if (a := ours.count(THINK)) != (b := theirs.count(THINK)):
-        differences.append(f"{THINK} stands in it {b} times instead of {a}")
+        differences.append(f"the prompt contains {THINK} {b} times instead of {a}")
     return [*differences, *_by_token(server, ours, theirs)]
 
 
 def _by_token(server: ProbedServer, ours: str, theirs: str) -> list[str]:
-    """Where two prompts differ, in tokens as the server's tokenizer makes them; without one, in words and marks."""
+    """Where two prompts differ, in tokens of the server's tokenizer; without a tokenizer, in words and marks."""
     a: Sequence[int | str]
     b: Sequence[int | str]
     try:
         a, b, unit = server.tokens(ours) or [], server.tokens(theirs) or [], "token"
     except ServerError:
         a, b = [], []
-    if not a or not b or a == b:  # other texts of the same tokens: a tokenizer that changes what it reads
+    if (
+        not a or not b or a == b
         a, b, unit = _PIECES.findall(ours), _PIECES.findall(theirs), "word"
     differences = []
     for kind, i, k, j, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -216,7 +221,7 @@ def _by_token(server: ProbedServer, ours: str, theirs: str) -> list[str]:
 
 
 def _spelt(server: ProbedServer, side: Sequence[int | str]) -> str:
-    """Tokens one by one, as JSON writes texts: line ends and spaces show."""
+    """Tokens one by one, written as JSON strings so that line ends and spaces show."""
     texts = [token if isinstance(token, str) else server.spelt([token]) for token in side[:SHOWN_TOKENS]]
     shown = [quoted(json.dumps(shown_token, ensure_ascii=False)) for shown_token in texts]
     return " ".join(shown) + (" …" if len(side) > SHOWN_TOKENS else "")
@@ -224,8 +229,9 @@ def _spelt(server: ProbedServer, side: Sequence[int | str]) -> str:
 
 CHECKS = (
     Check(
-        name="prompt", group="template", look=_prompt,
-        why="A doubled BOS, a lost or an added system prompt, a doubled <think>: another model of the same weights.",
-        mend="Start the engine with the model's own template; send a system prompt of your own where one is added.",
+        name="prompt", group="template", look=_prompt_check,
+        why="A doubled BOS, a lost or added system prompt or a doubled <think> makes the same weights act as another "
+            "model.",
+        mend="Start the engine with the model's own template; if the server adds a system prompt, send your own.",
     ),
 )  # fmt: skip

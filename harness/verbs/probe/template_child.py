@@ -1,7 +1,7 @@
-"""A chat template rendered as a process: JSON in, JSON out. Nothing of the model runs but its template, in Jinja's
-sandbox, within bounds on time, memory and output. Imports nothing of the harness.
+"""Renders a chat template as a child process: JSON in, JSON out. Imports nothing of the harness.
 
-In: {"template", "conversations": [messages], "names": {"bos_token": …}}; out: a list of {"text"} or {"error"}.
+Only the model's template runs, in Jinja's sandbox, within bounds on time, memory and output. In: {"template",
+"conversations": [messages], "names": {"bos_token": …}}; out: a list of {"text"} or {"error"}.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> None:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     for kind, bound in ((resource.RLIMIT_CPU, CPU_S), (resource.RLIMIT_AS, MEMORY_BYTES)):
-        with contextlib.suppress(ValueError, OSError):  # macOS bounds no address space
+        with contextlib.suppress(ValueError, OSError):  # macOS cannot bound the address space.
             resource.setrlimit(kind, (bound, bound))
 
     def refuse(message: str) -> NoReturn:
@@ -34,7 +34,7 @@ def main() -> None:
     def tojson(value: Any, indent: int | None = None, **_: Any) -> str:
         return json.dumps(value, ensure_ascii=False, indent=indent)
 
-    # As transformers makes it (utils/chat_template_utils.py, `_compile_jinja_template`).
+    # The same environment as in transformers (utils/chat_template_utils.py, `_compile_jinja_template`).
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
@@ -54,11 +54,12 @@ def main() -> None:
 
 
 def _bounded(pieces: Any) -> Any:
+    """The pieces of text, until their length passes the bound; then raises."""
     n = 0
     for piece in pieces:
         n += len(piece)
         if n > MAX_CHARS:
-            raise ValueError(f"it writes more than {MAX_CHARS:,} characters")
+            raise ValueError(f"the template writes more than {MAX_CHARS:,} characters")
         yield piece
 
 

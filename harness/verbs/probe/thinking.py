@@ -1,4 +1,4 @@
-"""Where the reasoning of a thinking model goes: a field of its own, cut ones included, and whether its switch works."""
+"""Checks where the reasoning of a thinking model goes, also when it is cut, and whether its thinking switch works."""
 
 from __future__ import annotations
 
@@ -28,34 +28,38 @@ def _ends_open(subject: Subject) -> bool:
 
 
 def _reasoning(subject: Subject) -> Seen:
+    """Cut a reply within its reasoning: the reasoning must not come as the answer."""
     sent = f"a sum at temperature 0, cut after {SHORT} tokens"
     choice = subject.chat(QUESTION, max_tokens=SHORT).first
     opened = _ends_open(subject)
     if not _thinks(choice) and not opened:
         return untested(sent, "the model does not think, or does not show it")
     if choice.thought and not choice.content:
-        return sound(sent, "the reasoning has a field of its own, and a cut one leaves the answer empty")
+        return sound(sent, "the reasoning has a field of its own; when it is cut, the answer stays empty")
     if choice.finish_reason == "stop":
         return untested(sent, "the reply ended by itself")
     if THINK in choice.content:
         return sound(sent, f"the reasoning stands in the text, after {THINK}")
     shown = quoted(choice.content[:60])
-    return spoils(sent, f"the template opened {THINK}, and an unclosed reasoning comes as the answer: {shown!r}")
+    return spoils(sent, f"the template opened {THINK}, and cut reasoning comes as the answer: {shown!r}")
 
 
 def _switch(subject: Subject) -> Seen:
-    sent = "the same with enable_thinking true and false in chat_template_kwargs"
+    """Compare the prompts, or else the replies, with thinking switched on and off."""
+    sent = "the same request with enable_thinking true and false in chat_template_kwargs"
     messages = [Message(role="user", content=QUESTION)]
     try:
         on, off = (subject.server.rendered(messages, {"enable_thinking": value}) for value in (True, False))
         if on is not None and off is not None:
             if on != off:
                 return sound(
-                    sent, f"other prompts: the one ends {quoted(on[0][-30:])!r}, the other {quoted(off[0][-30:])!r}"
+                    sent,
+                    f"different prompts: with thinking it ends {quoted(on[0][-30:])!r}, without "
+                    f"{quoted(off[0][-30:])!r}",
                 )
             if not on[0].rstrip().endswith(THINK):
                 return untested(sent, "the template has no such switch")
-            return warns(sent, f"the same prompt, which opens {THINK} both times")
+            return warns(sent, f"the same prompt both times; it opens {THINK}")
     except ServerError:
         pass
     try:
@@ -66,24 +70,25 @@ def _switch(subject: Subject) -> Seen:
     except Refused as refused:
         return untested(sent, f"refused: {quoted(refused.sentence)}")
     if _thinks(first) and not _thinks(second):
-        return sound(sent, "reasoning with it, none without it")
+        return sound(sent, "reasoning with thinking on, none with thinking off")
     if _thinks(second):
         return warns(sent, "reasoning in both: the switch changes nothing")
-    return untested(sent, "no reasoning in either")
+    return untested(sent, "no reasoning in either reply")
 
 
 EFFORTS = ("low", "high")
 
 
 def _effort(subject: Subject) -> Seen:
-    sent = f"the same with reasoning_effort {' and '.join(EFFORTS)}"
+    """Compare the prompts, or else the replies, at different reasoning efforts."""
+    sent = f"the same request with reasoning_effort {' and '.join(EFFORTS)}"
     messages = [Message(role="user", content=QUESTION)]
     try:
         prompts = [subject.server.rendered(messages, {"reasoning_effort": effort}) for effort in EFFORTS]
     except ServerError:
         prompts = [None]
     if None not in prompts and prompts[0] != prompts[1]:
-        return sound(sent, "the template makes other prompts of them, by chat_template_kwargs")
+        return sound(sent, "the template turns different efforts into different prompts, by chat_template_kwargs")
     try:
         low, high = (subject.chat(QUESTION, max_tokens=LONG, reasoning_effort=effort).first for effort in EFFORTS)
         again = subject.chat(QUESTION, max_tokens=LONG, reasoning_effort=EFFORTS[0]).first
@@ -92,7 +97,7 @@ def _effort(subject: Subject) -> Seen:
     if not any(map(_thinks, (low, high))):
         return untested(sent, "the model does not think, or does not show it")
     if low.whole != again.whole:
-        return untested(sent, "the same effort brings other replies from time to time")
+        return untested(sent, "the same effort brings different replies, so nothing can be compared")
     if low.whole == high.whole:
         return warns(sent, "the same reply, word by word: the effort changes nothing")
     return sound(sent, "other replies")
@@ -101,17 +106,20 @@ def _effort(subject: Subject) -> Seen:
 CHECKS = (
     Check(
         name="reasoning", group="protocol", look=_reasoning,
-        why="An answer is looked for after the reasoning; where an unclosed one comes as text, a guess counts.",
-        mend="Start the engine with the model's reasoning parser, or with none and a template that shows <think>.",
+        why="The grader looks for the answer after the reasoning; if unclosed reasoning comes as text, a guess inside "
+            "it counts.",
+        mend="Start the engine with the model's reasoning parser; or without one, and with a template that shows "
+            "<think>.",
     ),
     Check(
         name="thinking switch", group="protocol", look=_switch,
-        why="A score with thinking and one without are two scores.",
+        why="Scores with and without thinking are two different scores.",
         mend="Use the switch that the model's template knows (see its chat template).",
     ),
     Check(
         name="effort", group="protocol", look=_effort,
-        why="A score at low effort and one at high effort are two scores; an ignored one makes them the same.",
+        why="Scores at low and at high effort are two different scores; a server that ignores the effort makes them "
+            "equal.",
         mend="Use the field that the model's template or provider knows; state the score without an effort.",
     ),
 )  # fmt: skip

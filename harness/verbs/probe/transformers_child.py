@@ -1,10 +1,9 @@
-"""What a model on this machine says, as a process: JSON in, JSON out. Imports nothing of the harness.
+"""Computes what a model on this machine says, as a child process: JSON in, JSON out. Imports nothing of the harness.
 
-In: {"path", "texts", "prompts", "tokens", "top"}; out: {"likely": [{token: log-probability}], "rounded": the same,
-"beginnings": [text]}, or {"failure"}. Weights are read from safetensors alone, and no code of the model runs.
-
-likely and beginnings are the model's in 32 bits, rounded is its in 16: the same weights, so what rounding does. A model
-that has no room in 32 bits, or is quantised, is computed as it is, and rounded stays empty.
+In: {"path", "texts", "prompts", "tokens", "top"}; out: {"likely": [{token: log-probability}], "rounded": the same in 16
+bits, "beginnings": [text]}, or {"failure"}. Weights are read from safetensors only, and no code of the model runs.
+`likely` and `beginnings` are computed in 32 bits and `rounded` in the model's 16, so their difference shows what
+rounding does. A model too large for 32 bits, or quantised, is computed as it is, and `rounded` stays empty.
 """
 
 from __future__ import annotations
@@ -15,23 +14,24 @@ from collections.abc import Callable
 from typing import Any
 
 WORD_START = "\u2581"
-"""How SentencePiece writes the space before a word."""
+"""The character by which SentencePiece writes the space before a word."""
 
 
 def main() -> None:
-    """Answer what is asked on standard input."""
+    """Answer the request on standard input."""
     request = json.load(sys.stdin)
     try:
         output = _computed(request)
     except ImportError as error:
-        needed = f"its weights are compared where torch and transformers are installed ({error.name} is not)"
+        needed = f"comparing weights needs torch and transformers ({error.name} is not)"
         output = {"failure": needed}
     except Exception as error:  # noqa: BLE001  whatever is wrong with the model is told
-        output = {"failure": f"transformers does not load it: {type(error).__name__}: {error}"[:300]}
+        output = {"failure": f"transformers cannot load the model: {type(error).__name__}: {error}"[:300]}
     json.dump(output, sys.stdout)
 
 
 def _computed(request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to the request: distributions, rounded distributions and beginnings."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(request["path"], trust_remote_code=False)
@@ -47,9 +47,9 @@ def _computed(request: dict[str, Any]) -> dict[str, Any]:
             _cast(model, lambda weight: weight.float() if narrow else weight.bfloat16())
             second = _likely(model, tokenizer, request)
             likely, rounded = (second, first) if narrow else (first, second)
-        except RuntimeError:  # no memory for it, or a model that fixes its own types
+        except RuntimeError:  # Too little memory, or a model that fixes its own number types.
             pass
-        if not (narrow and rounded):  # replies are of the 32 bits, or of the model as it is
+        if not (narrow and rounded):  # The replies come from the model in 32 bits, or as it is.
             _cast(model, lambda weight: weight.to(own))
     beginnings = []
     for prompt in request["prompts"]:
@@ -63,8 +63,8 @@ def _computed(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_room(model: Any) -> bool:
-    """Whether the whole model is where it computes, as plain numbers, with room for 32 bits of each in plain memory."""
-    import psutil  # what places the model on devices needs it
+    """Whether the whole model is on one device as plain numbers, and memory has room for 32 bits of each."""
+    import psutil  # The library that places models on devices needs this package.
 
     devices = {parameter.device.type for parameter in model.parameters()}
     if getattr(model.config, "quantization_config", None) or "meta" in devices:
@@ -74,7 +74,7 @@ def _has_room(model: Any) -> bool:
 
 
 def _cast(model: Any, changed: Callable[[Any], Any]) -> None:
-    """The weights alone: tables of positions stay in 32 bits, as in a model that is loaded in 16."""
+    """Convert only the weights: position tables stay in 32 bits, as in a model that is loaded in 16."""
     for weight in model.parameters():
         weight.data = changed(weight.data)
 
@@ -90,7 +90,7 @@ def _likely(model: Any, tokenizer: Any, request: dict[str, Any]) -> list[dict[st
     likely: list[dict[str, float]] = []
     ids: list[int] = []
     logits: Any = None
-    # The longest first: a text that another begins with, token by token, is gone through with it.
+    # Longest texts first: a text that is a beginning of another one is computed together with it.
     for text in reversed(request["texts"]):
         inputs = tokenizer(text, return_tensors="pt").to(model.device)
         own = inputs["input_ids"][0].tolist()

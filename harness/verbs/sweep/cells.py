@@ -173,6 +173,7 @@ def only_run(sweep: Sweep) -> RunOptions:
 
 
 def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, Any] | None) -> list[Entry]:
+    """The entries of one axis, from the file or from the options that override it. Raises `UsageError`."""
     content = file.content
     if axis == "models":
         if (model := over.pop("model", None)) is not None:
@@ -226,6 +227,7 @@ def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Ent
 
 
 def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
+    """One entry of an axis from its fields, checked. Raises `UsageError` with its file and line."""
     slug = _slug(name)
     if axis == "servers":
         engine, options = fields.pop("engine", None), fields.pop("run", {})
@@ -297,6 +299,7 @@ def _group(
     over: Mapping[str, Any],
     out: Path,
 ) -> ServerGroup:
+    """The cells of one model on one server. Raises `UsageError`."""
     shared = {**common, **(model.options if model else {}), **(server.options if server else {})}
     spec = None
     if server is not None and server.engine is not None:
@@ -330,6 +333,7 @@ def _cell(
     spec: Mapping[str, Any] | None,
     file: SweepFile,
 ) -> Cell:
+    """One cell: the options of the common part, of its entries and of the command line, later ones winning."""
     name = JOIN.join(point.values())
     if len(name) > MAX_NAME_CHARS:
         raise UsageError(
@@ -417,6 +421,7 @@ def _check_placeholders(fields: Any, values: Mapping[str, Any], where: str) -> N
 
 
 def _texts(value: Any) -> Iterator[str]:
+    """All texts inside a value of lists and mappings."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

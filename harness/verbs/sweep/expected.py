@@ -51,6 +51,7 @@ def expected(sweep: Sweep) -> list[ExpectedCell]:
 
 
 def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
+    """The estimate of one cell from its card, its stored samples and an earlier run."""
     options = cell.options
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None

@@ -128,6 +128,7 @@ def results(sweep: Sweep) -> Results:
 
 
 def _read(sweep: Sweep, cell: Cell) -> CellResult:
+    """The cell's result from its record, its run folder and the published scores of its model."""
     record = records.read(sweep, cell)
     reason = "not run" if record is None else record.reason
     folder = RunFolder(sweep.folder(cell))
@@ -160,6 +161,7 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
 
 
 def _beside(read: Sequence[CellResult], result: CellResult, base: tuple[str, str] | None) -> PairedComparison | None:
+    """The cell compared with its base cell, on the questions that both share; None where nothing is shared."""
     if base is None or result.benchmark is None or result.cell.point.get(base[0]) == base[1]:
         return None
     point = {**result.cell.point, base[0]: base[1]}
@@ -181,6 +183,7 @@ def _aggregates(cell_results: Sequence[CellResult]) -> list[Aggregate]:
 
 
 def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggregate:
+    """The mean of one point's benchmarks, with its intervals; the benchmarks' errors add up as independent ones."""
     missing = [
         result.cell.benchmark
         for result in listed

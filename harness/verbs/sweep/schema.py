@@ -141,6 +141,7 @@ def _server_fields() -> dict[str, Any]:
 
 
 def _type_of(option: ServerOption) -> Any:
+    """The type that the file's schema gives to a field of a server's spec."""
     if option.choices:
         return Literal[option.choices]
     if option.kind is tuple:

@@ -68,6 +68,7 @@ def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None
 
 
 def _scored(task: ScoringTask) -> CellScore:
+    """Grade and score as the task says; every failure becomes a code and a reason."""
     try:
         options = ScoreOptions.of(**task.options)
         judge = None if task.judge is None else JudgeOptions.of(**task.judge)

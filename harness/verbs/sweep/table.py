@@ -129,6 +129,7 @@ def mean_records(results: Results) -> list[MeanRow]:
 
 
 def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
+    """The records as CSV, a column for each field."""
     rows = [msgspec.to_builtins(record) for record in records]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -148,6 +149,7 @@ def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
 
 
 def _row(results: Results, result: CellResult) -> CellRow:
+    """The cell's numbers as one row of `table.csv`."""
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
     reported = result.nearest("pass@1")
     return CellRow(
@@ -175,6 +177,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
 
 
 def _grids(results: Results) -> list[Table]:
+    """A table per benchmark and further point: rows and columns are entries of two axes, cells are accuracies in %."""
     sweep = results.sweep
     axis = columns_axis(sweep)
     grids = []
@@ -208,6 +211,7 @@ def _grids(results: Results) -> list[Table]:
 
 
 def _cell(result: CellResult | None, notes: _Notes) -> str:
+    """The accuracy of a cell in %, with the mark of a difference, and a footnote where it is incomplete."""
     if result is None:
         return ABSENT
     if result.score is None:
@@ -245,6 +249,7 @@ def _beside_base(results: Results) -> str:
 
 
 def _models(results: Results) -> list[Table]:
+    """A table per benchmark: a row per model, with pass@1, pass@k, the reported number and the mean length."""
     sweep = results.sweep
     model_tables = []
     others = [name for name in AXES[:-1] if name in sweep.axes]
@@ -270,6 +275,7 @@ def _models(results: Results) -> list[Table]:
 
 
 def _numbers(result: CellResult | None, k: int, notes: _Notes) -> tuple[str, str, str, str]:
+    """pass@1, pass@k, reported number and mean length of one cell as texts."""
     if result is None or result.score is None:
         return ABSENT, ABSENT, ABSENT, ABSENT
     at_k = _pass_at(result, k)
@@ -305,6 +311,7 @@ def _pass_at(result: CellResult, k: int) -> float | None:
 
 
 def _means(results: Results) -> Table:
+    """The table of a suite's means, a row per point of the other axes."""
     sweep, notes = results.sweep, _Notes()
     others = [name for name in AXES[:-1] if name in sweep.axes]
     rows = []
@@ -331,6 +338,7 @@ def _means(results: Results) -> Table:
 
 
 def _mean_cells(aggregate: Aggregate, notes: _Notes) -> tuple[str, str]:
+    """The mean with its interval, and the interval for new questions, as texts."""
     if aggregate.mean is None:
         return f"missing{notes.mark('no mean without ' + ', '.join(aggregate.missing))}", ABSENT
     differs = MARK if aggregate.p is not None and aggregate.p < 0.05 else ""
