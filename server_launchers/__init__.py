@@ -1,6 +1,8 @@
-"""Engines as servers: a typed spec becomes the engine's own command line, and one supervisor keeps what it starts.
+"""Starts engines as servers: a typed spec becomes the engine's own command line, and one supervisor keeps the
+processes.
 
-Enter through `spec.ServerSpec` and `keeping.supervisor.launch`, or `python -m server_launchers`. Knows no harness.
+Enter through `spec.ServerSpec` and `keeping.supervisor.launch`, or `python -m server_launchers`. This package imports
+nothing of `harness`.
 """
 
 import sys

@@ -1,9 +1,9 @@
-"""One engine in the foreground until Ctrl-C.
+"""Starts one engine in the foreground and keeps it until Ctrl-C.
 
-    python -m server_launchers ENGINE MODEL [options] [-- engine flags]
-    python -m server_launchers vllm Qwen/QwQ-32B --tp 8 --max-model-len 40960
+python -m server_launchers ENGINE MODEL [options] [-- engine flags]
+python -m server_launchers vllm Qwen/QwQ-32B --tp 8 --max-model-len 40960
 
-`harness serve` takes the same options, and also keeps servers in the background, lists and stops them.
+`harness serve` takes the same options; it also keeps servers in the background, lists them and stops them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from server_launchers.spec import ENGINES
 
 _HELP = f"""Start an engine, wait until it works, and keep it until Ctrl-C.
 
-ENGINE is one of {", ".join(ENGINES)}. What follows ` -- ` goes to the engine as it stands.
+ENGINE is one of {", ".join(ENGINES)}. The words after ` -- ` go to the engine unchanged.
 """
 
 

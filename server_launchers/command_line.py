@@ -17,13 +17,13 @@ from server_launchers.errors import LaunchError, SpecError, near_name
 from server_launchers.spec import ENGINES, OPTIONS, ServerOption, ServerSpec
 
 FLAG_PREFIX = "server_"
-"""Begins the parameters of flags that describe a server."""
+"""Prefix of the parameters that hold a server's flags."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class EngineCommand(click.Command):
-    """A command whose words after ` -- ` are its parameter `extra_flags`: they go to the engine as they stand."""
+    """A command that collects the words after ` -- ` in its parameter `extra_flags`; the engine gets them unchanged."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -32,7 +32,10 @@ class EngineCommand(click.Command):
 
 
 def server_options(*, shown: Collection[str] = OPTIONS) -> Callable[[F], F]:
-    """Give a command the flags of a server. Those of fields that are not shown work, but are left out of its help."""
+    """A decorator that gives a command the flags of a server.
+
+    Flags of fields outside `shown` work, but its help hides them.
+    """
 
     def decorate(function: F) -> F:
         for option in reversed(OPTIONS.values()):
@@ -45,7 +48,10 @@ def server_options(*, shown: Collection[str] = OPTIONS) -> Callable[[F], F]:
 def spec_from(
     engine: str, model: str, params: Mapping[str, Any], extra_flags: tuple[str, ...] = (), name: str | None = None
 ) -> ServerSpec:
-    """The spec that a command's parameters describe; raises LaunchError that names the flag, or the engine meant."""
+    """The spec that a command's parameters describe.
+
+    Raises LaunchError that names the wrong flag or the nearest engine.
+    """
     if engine not in ENGINES:
         near = near_name(engine, ENGINES)
         hint = f" Did you mean {near}?" if near else ""
@@ -68,7 +74,7 @@ def spec_from(
 def words_of(
     engine: str, model: str, params: Mapping[str, Any], extra_flags: tuple[str, ...] = (), name: str | None = None
 ) -> list[str]:
-    """The words after `serve` that give these parameters again."""
+    """The words after `serve` that start this server again."""
     words = [engine, *([model] if model else []), *(["--name", name] if name else [])]
     for option in OPTIONS.values():
         value = params.get(FLAG_PREFIX + option.field)
@@ -85,7 +91,7 @@ def words_of(
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        # The text is not repeated: it may be a key without its name.
+        # The message leaves out the text, which may be a key without its name.
         raise LaunchError(f"{OPTIONS['environment'].flag}: expected NAME=VALUE")
     return name, value
 

@@ -1,4 +1,4 @@
-"""What a launcher hands to the supervisor: processes to start, and where clients then send their requests."""
+"""What a launcher gives to the supervisor: the processes to start, and the addresses for clients."""
 
 from __future__ import annotations
 
@@ -15,30 +15,34 @@ from server_launchers.errors import LaunchError
 
 
 class ProcessCommand(msgspec.Struct, frozen=True):
-    """A program's arguments and the variables that it needs beside the inherited ones."""
+    """A program's arguments, and the variables that it needs in addition to the inherited ones."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = {}
     secrets: Mapping[str, str] = {}
-    """Variable of the program → variable of ours whose value it gets; never shown, never stored."""
+    """Variable of the program → our variable that holds its value; the value is never shown or stored."""
     container: str | None = None
-    """Name of the container that the program is the client of: it is removed once the client was stopped."""
+    """Name of the container that this program starts as a client; the container is removed once the client is stopped.
+    """
 
     def adding(self, environment: Mapping[str, str]) -> ProcessCommand:
-        """This command with more variables; its own win."""
+        """This command with more variables; where both set a variable, the command's own value wins."""
         return replace(self, environment={**environment, **self.environment})
 
     def line(self) -> str:
-        """One line for a POSIX shell. Secrets of variables stand in it as references; in arguments they are hidden."""
+        """The command as one line for a POSIX shell.
+
+        Secret variables appear as references; secrets in arguments are hidden.
+        """
         words = shown.assignments(self.environment)
         words += [f'{name}="${source}"' for name, source in sorted(self.secrets.items()) if name != source]
         return " ".join([*words, shlex.join(shown.words(self.argv))])
 
     def resolved(self) -> dict[str, str]:
-        """All variables with the secrets' values; raises LaunchError where one is not set."""
+        """All variables, with the values of the secrets. Raises LaunchError where a secret's variable is not set."""
         missing = [source for source in self.secrets.values() if not os.environ.get(source)]
         if missing:
-            raise LaunchError(f"the environment variable {missing[0]}, which is to hold the API key, is not set")
+            raise LaunchError(f"the environment variable {missing[0]} should hold the API key, but is not set")
         return {**self.environment, **{name: os.environ[source] for name, source in self.secrets.items()}}
 
 
@@ -54,7 +58,7 @@ class PlannedProcess(msgspec.Struct, frozen=True):
 
 
 class Readiness(msgspec.Struct, frozen=True):
-    """What tells that an engine of this kind can work."""
+    """The signs that a server of this engine can work."""
 
     health_path: str | None = "/health"
     lists_models: bool = True

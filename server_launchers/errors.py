@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterable
 
 NEAR_SHARE = 0.7
-"""Two names are near when difflib calls at least this share of their characters equal."""
+"""Two names count as near when difflib finds at least this fraction of their characters equal."""
 
 
 class LaunchError(Exception):
@@ -28,9 +28,9 @@ class SpecError(LaunchError):
 
 
 class DownloadError(LaunchError):
-    """Model weights could not be had: no index reachable, checksum differs, no room on the disk."""
+    """Model weights cannot be fetched: no index reachable, checksum differs, or the disk is full."""
 
 
 def near_name(name: str, names: Iterable[str]) -> str | None:
-    """The known name that a misspelt one is nearest to; None where none is near."""
+    """The known name nearest to a misspelt one; None where none is near."""
     return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=NEAR_SHARE)), None)

@@ -1,4 +1,4 @@
-"""Where launchers keep things between calls: caches, and the state of running servers."""
+"""The folders that launchers keep between calls: caches, and the state of running servers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """`$HARNESS_CACHE`, else `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`. Not created here."""
+    """The cache folder: `$HARNESS_CACHE`, else `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.
+
+    Does not create it.
+    """
     return _folder("HARNESS_CACHE", "XDG_CACHE_HOME", ".cache")
 
 
 def state_folder() -> Path:
-    """`$HARNESS_STATE`, else `reasoning-harness` in `$XDG_STATE_HOME` or `~/.local/state`. Not created here."""
+    """The state folder: `$HARNESS_STATE`, else `reasoning-harness` in `$XDG_STATE_HOME` or `~/.local/state`.
+
+    Does not create it.
+    """
     return _folder("HARNESS_STATE", "XDG_STATE_HOME", ".local/state")
 
 
@@ -20,6 +26,6 @@ def _folder(own: str, xdg: str, fallback: str) -> Path:
     if value := os.environ.get(own):
         return Path(value).expanduser().absolute()
     base = os.environ.get(xdg, "")
-    # The XDG rule: a relative path there is to be ignored.
+    # The XDG specification says to ignore a relative path in the variable.
     root = Path(base) if Path(base).is_absolute() else Path.home() / fallback
     return root / "reasoning-harness"

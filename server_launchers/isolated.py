@@ -26,7 +26,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 PYTHON = sys.executable
-"""The interpreter that runs us."""
+"""The Python interpreter that runs this process."""
 
 _FILE = Path(__file__).absolute()
 _ROOT = str(_FILE.parent.parent)
@@ -38,10 +38,10 @@ SYSTEM = (
     *("LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"),
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
     *("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONUSERBASE"),
-    # Through these a child of a measured test is measured, too.
+    # These variables let coverage measure the child of a measured test.
     *("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"),
 )
-"""Variables that every child may see. None of them holds a key."""
+"""Environment variables that every child may see. None of them holds a key."""
 
 MODELS = (
     *("HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "TORCH_HOME", "TRITON_CACHE_DIR"),
@@ -49,30 +49,30 @@ MODELS = (
     *("ROCM_PATH", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     *("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_RT_VISIBLE_DEVICES"),
 )
-"""Variables that a child that loads a model sees as well: caches and devices, no token of the hub."""
+"""Variables for a child that loads a model: caches and devices, but no token of the hub."""
 
 
 def command(program: str, *words: str, python: str = PYTHON, seeded: bool = False) -> list[str]:
-    """The argv that runs `program`, a module or the path of a file, with `words`, isolated.
+    """The argv that runs `program` (a module, or the path of a file) with `words`, isolated.
 
-    python: the interpreter. seeded: Python obeys PYTHONHASHSEED and its other variables, which is safe only where the
-    child gets an `environment` made here.
+    python: the interpreter. seeded: Python obeys PYTHONHASHSEED and its other variables, which is safe only if the
+    child gets an `environment` from this module.
     """
-    # -I ignores every variable of Python; -P and -s are the rest of what it does, and need Python 3.11.
+    # -I ignores all variables of Python; -P and -s do the rest of what -I does, without that, and need Python 3.11.
     flags = ("-P", "-s") if seeded else ("-I",)
     return [python, *flags, str(_FILE), program, *words]
 
 
 def code(text: str, *, python: str = PYTHON) -> list[str]:
-    """The argv that runs a line of code which needs the standard library alone."""
+    """The argv that runs a line of code which needs only the standard library."""
     return [python, "-I", "-c", text]
 
 
 def leave_no_core() -> None:
-    """From here on this process, and all that it starts, writes no dump of its memory, in which its keys would stand.
+    """Forbid memory dumps of this process and of all that it starts: a dump would contain the keys.
 
-    A limit of 1 byte, not 0: Linux then also keeps a dump from the program that core_pattern may pipe dumps to. Where
-    the hard limit is 0, that program is trusted to obey it, as systemd-coredump and apport do.
+    The limit is 1 byte, not 0: on Linux this also keeps dumps from a program that core_pattern pipes them to. If the
+    hard limit is 0, that program is trusted to obey it, as systemd-coredump and apport do.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     soft = 1 if sys.platform == "linux" and hard != 0 else 0
@@ -80,7 +80,7 @@ def leave_no_core() -> None:
 
 
 def environment(*further: str, **own: str) -> dict[str, str]:
-    """The variables of a child that may see no key: those of `SYSTEM` and `further` that are set, and `own`."""
+    """The variables of a child that must not see keys: those in `SYSTEM` and `further` that are set, and `own`."""
     passed = {name: os.environ[name] for name in (*SYSTEM, *further) if name in os.environ}
     if "PYTHONPATH" in passed:
         passed["PYTHONPATH"] = os.pathsep.join(_absolute(passed["PYTHONPATH"]))
@@ -92,22 +92,23 @@ def _absolute(path: str) -> list[str]:
 
 
 class _Packages:
-    """Finds our own packages beside this file."""
+    """An import finder for our own packages, which lie beside this file."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, _target: object = None) -> ModuleSpec | None:
-        """As a finder of `sys.meta_path`."""
+        """The spec of one of our packages, as `sys.meta_path` needs it; None for any other module."""
         return PathFinder.find_spec(name, [_ROOT]) if path is None and name in _PACKAGES else None
 
 
 def _run(program: str, words: list[str]) -> None:
-    """Become `program`."""
+    """Run `program` in this process, as if Python had started it."""
     import runpy
 
     leave_no_core()
     given = _absolute(os.environ.get("PYTHONPATH", ""))
     sys.path[:0] = [entry for entry in given if entry not in sys.path]
-    # Isolation leaves out what `pip install --user` installed. It comes last, and its usercustomize is not run.
+    # Isolation drops the packages of `pip install --user`. They are added last here, and their usercustomize does not
+    # run.
     if sys.prefix == sys.base_prefix and not os.environ.get("PYTHONNOUSERSITE"):
         sys.path.append(site.getusersitepackages())
     sys.meta_path.insert(0, _Packages)

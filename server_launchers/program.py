@@ -1,4 +1,4 @@
-"""How a command line is written: an engine's program, its options with their values, the order of versions. Pure."""
+"""How a command line is written: a program, its options with values, and the order of versions. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class Program(msgspec.Struct, frozen=True):
-    """How one program is called: as a script of an environment, or as a module of its interpreter."""
+    """How a program is called: as a script of an environment, or as a module of its interpreter."""
 
     script: str | None
     """Console script; None where the program is only a module."""
     module: tuple[str, ...]
-    """`-m` arguments that do the same."""
+    """The arguments `-m …` that call the same program as a module."""
     package: str
-    """Distribution whose version decides on the flags."""
+    """The distribution whose version decides which flags exist."""
     install: str
-    """The sentence that tells how it is installed."""
+    """The sentence that says how to install it."""
     subcommand: tuple[str, ...] = ()
     """First words of the script's own arguments."""
 
@@ -39,20 +39,20 @@ def keyed(module: str) -> tuple[str, ...]:
 
 
 def install_hint(requirement: str, *others: str) -> str:
-    """The sentence that tells how an engine comes into an environment of its own, and other ways to have it."""
+    """The sentence that says how to install an engine into its own environment, and other ways to get it."""
     environment = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
     ways = "".join(f", or {way}" for way in others)
     return f"install it into an environment of its own: {environment}, then --python ENV/bin/python{ways}"
 
 
 def local_model(spec: ServerSpec) -> str:
-    """The model as the engine is told it: a folder by its absolute path, since engines start elsewhere."""
+    """The model's name for the engine: a folder gets its absolute path, since engines start elsewhere."""
     path = Path(spec.model).expanduser()
     return str(path.absolute()) if path.exists() else spec.model
 
 
 def flag_pairs(pairs: Sequence[tuple[str, object]]) -> list[str]:
-    """Options with their values, without those that are None or False; True gives the option alone."""
+    """Options with their values as words; None and False are left out, True gives the option alone."""
     words: list[str] = []
     for flag, value in pairs:
         if value is True:

@@ -1,6 +1,6 @@
-"""How one spec becomes processes: replicas with their ports and devices, a router before them, or one engine.
+"""Turns a spec into processes: replicas with their ports and devices, a router before them, or one engine.
 
-A pure function of the spec and the machine's facts, so that a dry run prints exactly what a start would run.
+A pure function of the spec and the machine's facts, so a dry run prints exactly what a start would run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from server_launchers.spec import ServerSpec
 
 
 def ports_needed(spec: ServerSpec) -> int:
-    """How many ports `deploy` wants for `spec`: one a replica, and for a router its own and its metrics'."""
+    """How many ports `deploy` needs for `spec`: one per replica, and for a router its own port and one for metrics."""
     launcher = table.launcher_of(spec)
     if launcher.command is None:
         return 0
@@ -29,7 +29,7 @@ def ports_needed(spec: ServerSpec) -> int:
 
 
 def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
-    """The processes of `spec` on `ports` (as many as `ports_needed`); raises LaunchError for what cannot work."""
+    """The processes of `spec` on `ports` (as many as `ports_needed`). Raises LaunchError for an impossible spec."""
     table.check(spec)
     launcher = table.launcher_of(spec)
     if launcher.command is None:
@@ -45,7 +45,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     shares = _devices(spec, launcher, count, facts)
     kind = launcher.runs_on(spec)
     processes = []
-    # A router listens where the user said; its replicas come after it.
+    # The router gets the port that the user named; its replicas get the ports after it.
     own = ports[1:] if routed else ports
     for port, share in zip(own[:count], shares, strict=True):
         command = launcher.written(spec, facts.flags, port, ",".join(share or ())).adding(facts.environment)
@@ -62,13 +62,13 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
         readiness = router.readiness
     if spec.node_rank > 0:
         urls = ()
-    # An engine may be told by a variable, which stands in no argv.
+    # Engines may get secrets by a variable, which no argv contains.
     versions = {**facts.versions, "deterministic": "on"} if spec.deterministic else facts.versions
     return Deployment(tuple(processes), urls, readiness, versions)
 
 
 def lines(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> list[str]:
-    """The dry run: one line a process that a shell can run; for several nodes those of every node, in order."""
+    """The dry run: one line per process, ready for a shell; for several nodes, the lines of every node in order."""
     nodes = [spec] if spec.nodes == 1 else [dataclasses.replace(spec, node_rank=rank) for rank in range(spec.nodes)]
     return [process.command.line() for node in nodes for process in deploy(node, ports, facts).processes]
 
@@ -78,7 +78,7 @@ def _count(spec: ServerSpec) -> int:
 
 
 def _devices(spec: ServerSpec, launcher: Launcher, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
-    """Devices of each replica; None leaves the choice to the engine (one replica on all that is visible)."""
+    """Devices of each replica; None leaves the choice to the engine (one replica on all visible devices)."""
     sliced = launcher.devices == "sliced" or (launcher.devices == "named" and spec.devices is not None)
     if not sliced or spec.device == "cpu":
         return [None] * count
@@ -86,14 +86,14 @@ def _devices(spec: ServerSpec, launcher: Launcher, count: int, facts: Facts) -> 
     inside = spec.dp if count == 1 else 1
     each = max(1, spec.tp * spec.pp * inside // spec.nodes)
     shares = accelerators.slices(kind, count, each, spec.devices, facts.device_ids)
-    # A container on Ascend sees only the devices that are handed to it by name.
+    # A container on Ascend sees only devices that are passed by name.
     if count == 1 and spec.devices is None and not (spec.docker and kind == "ascend"):
         return [None]
     return list(shares)
 
 
 def _reached(host: str) -> str:
-    """The address at which a server listening on `host` is reached from here."""
+    """The address for clients on this machine of a server that listens on `host`."""
     if host in ("0.0.0.0", ""):  # noqa: S104 (compared, not bound)
         return "127.0.0.1"
     if host == "::":

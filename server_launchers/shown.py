@@ -1,7 +1,7 @@
-"""What of a command line and its variables may be shown or stored: all but keys and passwords. Standard library only.
+"""The parts of a command line and its variables that may be shown or stored: all but keys and passwords.
 
-Known by name: the value of an option or a variable that is called as keys are, and such fields of JSON in a word. Known
-by look: a variable's value of 20 or more characters that holds letters and digits. Names and passwords in addresses go.
+A secret is known by name (options, variables and JSON fields called like keys) or by look (a variable's value of 20 or
+more characters with letters and digits). User names and passwords in addresses are hidden too. Standard library only.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _KEY_SHAPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{20,}\Z")
 
 
 def is_secret(variable: str, value: str) -> bool:
-    """Whether no log and no terminal may show the value of an environment variable (no path, no flag)."""
+    """Whether the value of an environment variable must not be shown or logged (it is no path and no flag)."""
     shaped = bool(_KEY_SHAPED.match(value)) and not value.startswith((".", "/"))
     return shaped or bool(_SECRET_VARIABLE.search(variable))
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:
-    """The values of variables that no log may hold."""
+    """The values of variables that no log may contain."""
     return [value for name, value in environment.items() if len(value) >= MIN_SECRET_CHARS and is_secret(name, value)]
 
 
 def assignments(environment: Mapping[str, str]) -> list[str]:
-    """NAME=VALUE for a shell, in order of the names; a secret stands there as a reference to a variable of its name."""
+    """NAME=VALUE words for a shell, sorted by name; a secret is written as a reference to the variable of its name."""
     return [
         f'{name}="${name}"' if is_secret(name, value) else f"{name}={shlex.quote(value)}"
         for name, value in sorted(environment.items())
@@ -43,11 +43,11 @@ def assignments(environment: Mapping[str, str]) -> list[str]:
 
 
 def words(argv: Iterable[str]) -> Iterator[str]:
-    """The words of a command line; what an option or a variable that is called as keys are holds is hidden."""
+    """The words of a command line; values of options and variables called like keys are hidden."""
     hide = first = False
     for word in argv:
         name, equals, _ = word.partition("=")
-        # An option that takes several values takes them up to the next option.
+        # An option with several values extends to the next option.
         if hide and (first or not word.startswith("-")):
             first = False
             yield HIDDEN

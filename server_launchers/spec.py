@@ -1,7 +1,7 @@
-"""What is to be served and how, in one vocabulary for all engines; each engine's file writes it as its own flags.
+"""What to serve and how, in one vocabulary for all engines; each engine's file translates it into its own flags.
 
-A field that a command line may set carries its flag, its help and its bounds: `command_line` makes the options of
-both commands (`python -m server_launchers`, `harness serve`) from them, and nothing else lists them.
+A field that the command line may set carries its flag, its help and its bounds. `command_line` makes the options of
+both commands (`python -m server_launchers`, `harness serve`) from these, and nothing else lists them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EngineName = Literal[
 """Every engine; each has its file in `engines/`."""
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-"""The engines in the order in which people are shown them."""
+"""The engines, in the order that people are shown."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -37,16 +37,16 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 @dataclass(frozen=True)
 class Flag:
-    """How a command line writes a field, and which values it takes."""
+    """The flag of a field, and the values that the field accepts."""
 
     help: str
     _: KW_ONLY
     flag: str | None = None
-    """None: the field's name with dashes."""
+    """The flag; None: the field's name with dashes."""
     minimum: int | None = None
     maximum: int | None = None
     above: int | None = None
-    """The value is more than this."""
+    """The value must be greater than this."""
     metavar: str | None = None
 
 
@@ -54,9 +54,9 @@ class Flag:
 class ServerSpec:
     """One server: an engine, a model, and how the model is spread and limited. None = the engine's own default.
 
-    Wide: it has a field for each option that engines share. Raises SpecError for the first field that is wrong; what an
-    engine needs or does not take, `engines.table.check` refuses.
-    Paths may be given as text, sequences as lists.
+    The class is wide: it has a field for each option that engines share. Raises SpecError for the first wrong field;
+    `engines.table.check` refuses fields that the engine needs or does not support. Paths may be given as text,
+    sequences as lists.
     """
 
     engine: EngineName
@@ -65,12 +65,12 @@ class ServerSpec:
     name: str | None = None
     """Name of this server in `status` and `stop`; None derives one from the model."""
     extra_flags: tuple[str, ...] = ()
-    """Handed to the engine as they stand; for `command`, the whole command line."""
+    """Flags passed to the engine unchanged; for the engine `command`, the whole command line."""
 
     served_name: Annotated[str | None, Flag("Name that clients ask for. Default: the model as given.")] = None
     host: Annotated[str, Flag("Address to listen on. Default: 127.0.0.1.")] = "127.0.0.1"
     port: Annotated[int, Flag("Port; 0 (the default) picks a free one.", minimum=0, maximum=65535)] = 0
-    """Replica i of several listens on port + i."""
+    """The port of replica 0; replica i listens on port + i."""
     api_key_env: Annotated[
         str | None, Flag("Variable with the key that clients must send.", flag="--server-key-env", metavar="VARIABLE")
     ] = None
@@ -81,24 +81,24 @@ class ServerSpec:
     dp: Annotated[int, Flag("Replicas.", minimum=1)] = 1
     dp_mode: Annotated[
         Literal["client", "engine", "router"],
-        Flag("Who spreads requests over replicas: this client over N servers (default), the engine, or a router."),
+        Flag("What spreads requests over replicas: this client over N servers (default), the engine, or a router."),
     ] = "client"
     devices: Annotated[
         tuple[str, ...] | None, Flag("Accelerators to use, e.g. 0,1,2,3. Default: all.", metavar="LIST")
     ] = None
-    """As the engine's visible-devices variable names them; None asks the system."""
+    """Devices as the engine's visible-devices variable names them; None asks the system."""
     device: Annotated[Literal["cuda", "npu", "cpu"] | None, Flag("Kind of device. Default: the engine's own.")] = None
     nodes: Annotated[
         int, Flag("Machines that share one model; `serve` with --on or --slurm starts all of them.", minimum=1)
     ] = 1
-    node_rank: Annotated[int, Flag("Which of them this one is, from 0.", minimum=0)] = 0
+    node_rank: Annotated[int, Flag("Number of this machine among them, from 0.", minimum=0)] = 0
     head_address: Annotated[str | None, Flag("Address of node 0 that the others can reach.")] = None
     head_port: Annotated[int, Flag("Port on node 0 for the nodes' own traffic.", minimum=1, maximum=65535)] = 29500
     node_address: Annotated[
         str | None, Flag("This node's address, where it has several (HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP).")
     ] = None
-    interface: Annotated[str | None, Flag("Network interface that nodes speak over, e.g. eth0.", metavar="NAME")] = None
-    """Becomes `*_SOCKET_IFNAME` of NCCL, GLOO and HCCL."""
+    interface: Annotated[str | None, Flag("Network interface between nodes, e.g. eth0.", metavar="NAME")] = None
+    """The interface; it becomes `*_SOCKET_IFNAME` of NCCL, GLOO and HCCL."""
 
     context: Annotated[
         int | None, Flag("Tokens of one request, prompt and answer.", flag="--max-model-len", minimum=1)
@@ -107,33 +107,33 @@ class ServerSpec:
         None
     )
     max_sequences: Annotated[int | None, Flag("Requests worked on at once (llama_cpp: slots).", minimum=1)] = None
-    max_batched_tokens: Annotated[int | None, Flag("Tokens of one step (chunked prefill).", minimum=1)] = None
+    max_batched_tokens: Annotated[int | None, Flag("Tokens computed in one step (chunked prefill).", minimum=1)] = None
     attention_backend: Annotated[str | None, Flag("Attention backend, by the engine's own name.")] = None
     dtype: Annotated[str | None, Flag("Number format of the weights.")] = None
     quantization: Annotated[str | None, Flag("Quantisation, by the engine's own name.")] = None
     reasoning_parser: Annotated[str | None, Flag("Parser of the thinking, e.g. deepseek_r1, qwen3.")] = None
-    """In either spelling; each launcher writes its engine's (deepseek_r1, deepseek-r1)."""
+    """The parser in either spelling; each launcher writes its engine's (deepseek_r1, deepseek-r1)."""
     sampling_defaults: Annotated[
         Literal["neutral", "model"],
         Flag(
-            "What fills a sampling field that a request leaves open: the engine's neutral value (default), or the "
+            "Source of sampling values that a request leaves out: the engine's neutral values (default), or the "
             "model's generation_config.json (vllm, sglang)."
         ),
     ] = "neutral"
     deterministic: Annotated[
-        bool, Flag("The same text for a request whatever runs beside it (vllm, sglang); slower.")
+        bool, Flag("The same text for a request regardless of other requests (vllm, sglang); slower.")
     ] = False
     seed: Annotated[int | None, Flag("The engine's own seed.", flag="--server-seed")] = None
     eager: Annotated[bool, Flag("No CUDA or NPU graphs.")] = False
-    prefix_caching: Annotated[bool | None, Flag("Reuse of equal prompt beginnings.")] = None
+    prefix_caching: Annotated[bool | None, Flag("Reuse the computation for equal beginnings of prompts.")] = None
     chat_template: Annotated[Path | None, Flag("Chat template in place of the model's own.")] = None
-    trust_remote_code: Annotated[bool, Flag("Let the engine run code of the model's.")] = False
+    trust_remote_code: Annotated[bool, Flag("Let the engine run code that comes with the model.")] = False
     threads: Annotated[int | None, Flag("CPU threads (llama_cpp).", minimum=1)] = None
 
     environment: Annotated[
         Mapping[str, str], Flag("Variable set for the engine.", flag="--env", metavar="NAME=VALUE")
     ] = field(default_factory=dict)
-    """The values reach no file."""
+    """Variables for the engine; no file stores their values."""
     engine_version: Annotated[
         str | None, Flag("Write flags for this version instead of asking the installed engine.")
     ] = None
@@ -149,12 +149,12 @@ class ServerSpec:
     health_path: Annotated[str | None, Flag("Page that answers 200 once a `command` or `external` server works.")] = (
         None
     )
-    start_timeout: Annotated[float, Flag("Seconds without progress in the log until a start has failed.", above=0)] = (
-        600.0
-    )
+    start_timeout: Annotated[
+        float, Flag("A start fails after this many seconds without progress in the log.", above=0)
+    ] = 600.0
     stop_grace: Annotated[float, Flag("Seconds between TERM and KILL.", minimum=0)] = 20.0
     restarts: Annotated[int, Flag("How often a process that dies is started again.", minimum=0)] = 0
-    """Only one that dies after the server was ready."""
+    """Restarts of a process; only one that dies after the server was ready is restarted."""
 
     def __post_init__(self) -> None:
         """Bring values to their types; raise SpecError for what is out of bounds or does not go together."""
@@ -169,17 +169,17 @@ class ServerSpec:
             raise SpecError("api_key_env", "give the name of an environment variable that holds the key, not the key")
         for variable, value in self.environment.items():
             if not _VARIABLE.match(variable) or "\0" in value:
-                # Neither is repeated: a key may stand in either place.
+                # The message repeats neither name nor value: either may be a key.
                 raise SpecError("environment", "expected NAME=VALUE; a name is made of letters, digits and underscores")
         ways = [way for way in ("python", "uvx", "docker") if getattr(self, way) is not None]
         if len(ways) > 1:
             raise SpecError(ways[1], "python, uvx and docker are three ways to find the engine: give one")
         if self.node_rank >= self.nodes:
-            raise SpecError("node_rank", f"it counts from 0: with {self.nodes} nodes it is at most {self.nodes - 1}")
+            raise SpecError("node_rank", f"nodes count from 0: with {self.nodes} nodes, at most {self.nodes - 1}")
         if self.nodes > 1 and self.head_address is None:
             raise SpecError("head_address", "several nodes need the address of node 0 that the others can reach")
         if self.nodes == 1 and self.head_address is not None:
-            raise SpecError("head_address", "one node has no others to reach it: say how many there are (--nodes)")
+            raise SpecError("head_address", "a single node has no other nodes: give the number of nodes (--nodes)")
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class ServerOption:
     """int, float, bool, str, Path, tuple (of texts) or dict (of texts)."""
     default: Any
     choices: tuple[str, ...]
-    """The texts that are allowed; empty: any."""
+    """The allowed texts; empty: any text."""
     optional: bool
     """Whether None is allowed."""
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 MAX_LINE_CHARS = 4000
-"""This many characters of a line are kept; the rest becomes an ellipsis."""
+"""Characters of a line that are kept; an ellipsis replaces the rest."""
 _SUSPECT = re.compile(r"[^\x20-\x7e]")
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 

@@ -1,4 +1,4 @@
-"""Environment variables that what we start is given. Standard library only: the guard imports it."""
+"""Environment variables for the processes that we start. Standard library only: the guard imports it."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ MARK = "REASONING_HARNESS_SERVER"
 """Every process and container of a server inherits this variable; its value is unique to one start of one member."""
 
 STATE_FILE = "REASONING_HARNESS_STATE_FILE"
-"""The guard and every process of its server inherit this variable: the path of the server's state file."""
+"""The guard and every process of its server inherit this variable. Its value is the path of the server's state file."""

@@ -1,4 +1,4 @@
-"""Scores as tables and pages. Reads run folders, writes nothing; foreign text comes out as text in every format.
+"""Scores as tables and pages. Reads run folders and writes nothing; foreign text stays inert text in every format.
 
 Enter by `report` for pages, by `tables` and `formats` for one table.
 """

@@ -1,4 +1,4 @@
-"""Tables of differences: runs beside each other, and beside published scores."""
+"""Tables of differences: between runs, and between runs and published scores."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from harness.scoring.intervals import Interval
 
 
 def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedComparison]]) -> Table:
-    """Every other run minus the baseline, question by question; p values corrected by Holm over the whole table."""
+    """Every other run minus the baseline, question by question; p values are corrected by Holm over the whole table."""
     both = [p for _, comparison in comparisons for p in (comparison.p_sampling, comparison.p_question)]
     adjusted = holm([p for p in both if p is not None])
     p_values = iter(adjusted)
     notes = []
     if any(comparison.at_most for _, comparison in comparisons):
-        notes.append("at most: one sample of every question does not show the sampling error")
+        notes.append("at most: with one sample of each question the sampling error is only bounded")
     rows = []
     for label, comparison in comparisons:
         mark = ""
         if comparison.n_missing:
             notes.append(
-                f"{short(label)}, {short(comparison.benchmark)}: {comparison.n_missing} samples of one of the runs are "
-                "missing; intervals and p hold whatever they would be"
+                f"{short(label)}, {short(comparison.benchmark)}: {comparison.n_missing} samples of one run are "
+                f"missing; intervals and p hold whatever the missing samples would be"
             )
             mark = f" [{len(notes)}]"
         same = comparison.n_questions - comparison.better - comparison.worse
@@ -51,8 +51,10 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
 
 
 def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> Table:
-    """Runs beside published scores of the same model and benchmark, with the settings that differ, those that move a
-    score most first."""
+    """Runs beside published scores of the same model and benchmark, with the settings that differ.
+
+    Differences that move a score most come first.
+    """
     notes: list[str] = []
     rows = []
     for label, comparison in comparisons:

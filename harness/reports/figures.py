@@ -15,7 +15,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.scoring.moves import pairs
 
 MAX_PAIRS = 24
-"""A page with more pairs of run and benchmark draws no plots for each pair, which would take half a second apiece."""
+"""Most pairs of run and benchmark with plots of their own on a page; each pair takes half a second to draw."""
 
 
 class RunBenchmark(NamedTuple):
@@ -36,7 +36,7 @@ def names(runs: Sequence[ScoredRun]) -> list[str]:
 
 
 def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
-    """The accuracy of everything, where there are at least two scores."""
+    """The accuracy of all scores in one plot, if there are at least two."""
     every = [part for name in names(runs) for part in parts(runs, name)]
     scored = [
         Labelled(part.benchmark.name if len(runs) == 1 else f"{part.run.label} · {part.benchmark.name}", score)
@@ -58,7 +58,10 @@ def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
 
 
 def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
-    """The plots of one benchmark in one run. alone: no other run has the benchmark, so its budgets are drawn here."""
+    """The plots of one benchmark in one run.
+
+    alone: no other run has the benchmark, so the plot of budgets is drawn here.
+    """
     score, questions = part.benchmark.score, part.benchmark.questions
     if score is None:
         return []

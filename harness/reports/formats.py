@@ -20,7 +20,7 @@ from harness.scoring import Score
 from harness.scoring.columns import PLAIN, column_order, numbers
 
 _MIN_NAME = 8
-"""Narrowest column of names in a terminal; where it does not fit, numbers are folded too."""
+"""Least width of the column of names in a terminal; in a narrower terminal, numbers are folded too."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -45,7 +45,7 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
 
 
 class _Fitted:
-    """A table that fits itself to its console: names are folded first, numbers only if that is not enough."""
+    """A table that fits itself to its console: it folds names first, and numbers only if that is not enough."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -97,10 +97,10 @@ def to_latex(tables: Sequence[Table]) -> str:
 
 
 def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
-    """One line for each (run label, model, score) with every number of the score, in fractions; empty where unknown.
+    """One line per (run label, model, score) with every number of the score as a fraction; empty cells are unknown.
 
-    Text cells never start a formula. pass@k, pass^k and maj@k become columns for each k that occurs, the accuracy
-    within a budget columns for each budget; 95 % intervals stand in columns that end in _low and _high.
+    Text cells never start a formula. pass@k, pass^k and maj@k become a column for each k that occurs, the accuracy
+    within a budget a column for each budget; 95 % intervals have columns that end in _low and _high.
     """
     rows = [numbers(score) for _, _, score in scores]
     columns = sorted({*PLAIN, *(name for row in rows for name in row)}, key=column_order)

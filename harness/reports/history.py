@@ -18,7 +18,7 @@ MAX_LINE_BYTES = 64 * 1024
 """Longer lines of a log are skipped; the harness writes none."""
 
 MAX_CAUSES = 200
-"""Causes of failure beyond this many are not listed."""
+"""Most causes of failure that a report lists."""
 
 MAX_MESSAGE_CHARS = 200
 
@@ -36,9 +36,10 @@ class Failures:
 
 @dataclass(slots=True)
 class History:
-    """What a log says of its run. sessions: starts of it. unfinished: sessions without an end (killed, or still going).
+    """What a run's log records.
 
-    retries: requests made again. failures: the most frequent cause first. stopped: why the last session ended early.
+    sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
+    requests. failures: the most frequent cause first. stopped: why the last session ended early.
     """
 
     sessions: int = 0

@@ -1,4 +1,6 @@
-"""The outcome of a sample in one word: its verdict, or `cut` if `max_tokens` ended a reply that is not right."""
+"""The outcome of a sample in one word: its verdict, or `cut` for a reply that is not right and was ended by
+`max_tokens`.
+"""
 
 from __future__ import annotations
 

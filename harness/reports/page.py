@@ -1,8 +1,8 @@
 """The self-contained HTML page: its sections as values; `page.html` is its template, `page.css` its style.
 
 Guarantees: no script and no request (the content policy forbids both, and allows only the page's own style sheet, by
-its digest); Jinja makes every text inert and escapes it, even if its maker did not; long texts are clipped. Not
-covered: what a browser extension does.
+digest); Jinja escapes every text and makes it inert, even if the text was made unsafe earlier; long texts are clipped.
+Not covered: what a browser extension does.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Headline:
 
 @dataclass(frozen=True, slots=True)
 class _QuestionRow:
-    """One question. bars: (outcome, start, width), in hundredths of the bar's length."""
+    """One question. bars: (outcome, start, width); start and width in percent of the bar's length."""
 
     question: str
     prompt: str
@@ -103,7 +103,7 @@ class _RunPart:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """One benchmark. withheld: its questions are not to be published."""
+    """One benchmark. withheld: its card asks to keep its questions unpublished."""
 
     anchor: str
     name: str
@@ -155,7 +155,7 @@ def tables_page(title: str, subtitle: str, tables: Sequence[Table], plots: Seque
 
 
 def _policy(templates: jinja2.Environment) -> str:
-    """The content policy: nothing may be fetched or run; the style sheet is allowed by its digest."""
+    """The content policy: nothing may be fetched or run; only the style sheet is allowed, by its digest."""
     style = templates.get_template("page.css").render()
     allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
@@ -178,7 +178,7 @@ def _inert(value: Any) -> Any:
 
 
 def _alone(table: Table, runs: Sequence[ScoredRun]) -> Table:
-    """The table without the column that names the run, where there is one run only."""
+    """The table without the column of run names, if there is only one run."""
     if len(runs) != 1 or table.columns[0] != "run":
         return table
     return dataclasses.replace(

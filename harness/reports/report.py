@@ -1,4 +1,4 @@
-"""Run folders → one report, in every format."""
+"""Makes one report from run folders, in every format."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ Repeat: TypeAlias = Callable[[Manifest], Sequence[str]]
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """Scored runs side by side; the first is the baseline of the paired tables. repeat, ks: see `report`."""
+    """Scored runs side by side; the first is the baseline of the paired tables.
+
+    For repeat and ks, see the function `report`.
+    """
 
     runs: tuple[ScoredRun, ...]
     published: tuple[PublishedScore, ...] = ()
@@ -63,8 +66,9 @@ class Report:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """All tables: summary; scores, over k, samples, tokens, budgets, speed; paired differences, published
-        scores."""
+        """All tables: summary; scores; over k; samples; tokens; budgets; speed; paired differences; published
+        scores.
+        """
         return (summary_table(self.runs), *self._numbers, *self._comparisons)
 
     @cached_property
@@ -90,7 +94,7 @@ class Report:
         return (*self._paired(), *self._beside_published())
 
     def terminal(self) -> RenderableType:
-        """For a rich console: the summary and the comparisons; the other formats also hold the details."""
+        """The summary and the comparisons, for a rich console; the other formats also contain the details."""
         return to_terminal((summary_table(self.runs), *self._over_k(), *self._comparisons))
 
     def _over_k(self) -> tuple[Table, ...]:
@@ -98,38 +102,38 @@ class Report:
         return (over_k_table(labelled, self.ks),) if self.ks and labelled else ()
 
     def markdown(self) -> str:
-        """For an issue, a README or a model card."""
+        """The report in Markdown, for an issue, a README or a model card."""
         return to_markdown(self.tables)
 
     def latex(self) -> str:
-        """For a paper."""
+        """The tables in LaTeX, for a paper."""
         return to_latex(self.tables)
 
     def csv(self) -> str:
-        """For a spreadsheet: every number, one line a run and benchmark."""
+        """Every number as CSV, one line per run and benchmark, for a spreadsheet."""
         return to_csv([(run.label, run.manifest.model, score) for run, _, score in self.scores])
 
     def html(self) -> str:
-        """One self-contained page: no script, no request, everything foreign escaped and clipped."""
-        from harness.reports.page import Tables, page  # Jinja, which no other format needs
+        """The report as one self-contained page: no script, no request, all foreign text escaped and clipped."""
+        from harness.reports.page import Tables, page  # Imported late: it needs Jinja, and no other format does.
 
         tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
         commands = [(run.label, line) for run in self.runs for line in (self.repeat or _no_lines)(run.manifest)]
         return page(self.runs, tables, commands)
 
     def plots(self) -> Iterator[Plot]:
-        """Every plot, each under a name of its own; `plots.draw.write_plots` makes files of them."""
+        """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""
         return every_plot(self.runs)
 
     def write(self, folder: Path) -> Path:
-        """Write report.html, .md, .csv and .tex into `folder`; returns the page's path. Raises `StoreError`."""
+        """Write report.html, .md, .csv and .tex to `folder`; returns the page's path. Raises `StoreError`."""
         texts = {"md": self.markdown(), "csv": self.csv(), "tex": self.latex(), "html": self.html()}
         for suffix, text in texts.items():
             write_atomically(folder / f"report.{suffix}", text.encode("utf-8", "backslashreplace"))
         return folder / "report.html"
 
     def __repr__(self) -> str:
-        """The runs by name: their grades would fill pages."""
+        """The names of the runs; their grades would fill pages."""
         return f"<Report of {', '.join(visible(run.label, 80) for run in self.runs)}>"
 
     def _repr_markdown_(self) -> str:
@@ -144,7 +148,7 @@ class Report:
             first = baseline.benchmarks.get(benchmark.name)
             if run is baseline or first is None:
                 continue
-            with contextlib.suppress(UsageError):  # no shared question: nothing to pair
+            with contextlib.suppress(UsageError):  # The two runs share no question, so nothing can be paired.
                 rows.append((run.label, compare_runs(benchmark.questions, first.questions)))
         return [paired_table(baseline.label, rows)] if rows else []
 
@@ -180,10 +184,9 @@ def report(
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
-    repeat: returns the command that repeats a run. show_withheld: show also the questions that their card asks to keep
-    out of what is published. ks: further k of pass@k, pass^k and maj@k, beside those of the scores.
-
-    Raises `StoreError` when a folder is no run or one of its files is damaged, `UsageError` for a k beyond the samples.
+    repeat: returns the command that repeats a run. show_withheld: show questions even if their card asks to keep them
+    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. Raises `StoreError` when a folder
+    is no run or a file is damaged, `UsageError` for a k larger than the number of samples.
     """
     runs = read_runs(run_folders, show_withheld=show_withheld, ks=ks)
     return Report(tuple(runs), tuple(published), repeat, tuple(ks))

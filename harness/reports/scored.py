@@ -1,4 +1,4 @@
-"""The scores, questions and grades of run folders, for a report; nothing is written."""
+"""Reads the scores, questions and grades of run folders for a report; nothing is written."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from harness.scoring.score import counted_copies, with_ks
 from harness.scoring.tally import slim, tally
 
 MAX_QUESTION_ROWS = 500
-"""A report lists at most this many questions of each run and benchmark."""
+"""Most questions of each run and benchmark that a report lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredBenchmark:
-    """One benchmark of one run. score: None before `harness score`. questions: its grades by question; the first
-    `MAX_QUESTION_ROWS` have their texts and are listed.
+    """One benchmark of one run.
 
-    withheld: its card asks to keep questions, answers and samples out of what is published.
+    score: None before `harness score`. questions: its grades by question; the first `MAX_QUESTION_ROWS` have their
+    texts and are listed. withheld: its card asks to keep questions, answers and samples unpublished.
     """
 
     name: str
@@ -39,9 +39,10 @@ class ScoredBenchmark:
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """One run. label: its folder's name, with as much of the path as tells it from the other runs of the report.
+    """One run.
 
-    history: what its log says.
+    label: its folder's name, with as much of the path as needed to tell it from the other runs. history: what its log
+    records.
     """
 
     label: str
@@ -51,7 +52,7 @@ class ScoredRun:
 
 
 def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False, ks: Sequence[int] = ()) -> list[ScoredRun]:
-    """The runs in the order given. show_withheld, ks: see `report`.
+    """The runs in the given order. For show_withheld and ks, see `report`.
 
     Raises `StoreError` for a damaged manifest, scores, questions or grades file.
     """
@@ -73,9 +74,9 @@ def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False, ks: 
 
 
 def _named_alike(benchmarks: dict[str, ScoredBenchmark], before: Sequence[ScoredRun]) -> dict[str, ScoredBenchmark]:
-    """Benchmarks by name; an imported set takes the name that an earlier run has for the same questions.
+    """Benchmarks by name; an imported set gets the name under which an earlier run has the same questions.
 
-    Another tool's outputs are named after their file, so one set has several names.
+    Another tool's outputs are named after their file, so one set of questions can have several names.
     """
     earlier = {name: benchmark for run in reversed(before) for name, benchmark in run.benchmarks.items()}
     renamed = {}
@@ -112,12 +113,15 @@ def _renamed(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
 def _benchmark(
     folder: BenchmarkFolder, record: BenchmarkRecord, *, withheld: bool, ks: Sequence[int], alone: bool
 ) -> ScoredBenchmark:
-    """One benchmark of one run. alone: no other run is in the report, so digests of rows, which pair questions, are not
-    kept."""
+    """One benchmark of one run.
+
+    alone: no other run is in the report, so the digests that pair questions of two runs are not kept.
+    """
     score = score_file.read(folder)
     if score is None:
         return ScoredBenchmark(folder.name, record, score, (), withheld)
-    planned = question_file.read_planned(folder, record)  # a score of other questions is none of this run
+    # The score belongs to other questions, so this run counts as not scored.
+    planned = question_file.read_planned(folder, record)
     if not folder.grades.is_file():
         return ScoredBenchmark(folder.name, record, score, (), withheld)
     questions = [

@@ -17,8 +17,11 @@ from harness.scoring import Score
 
 
 class Step(NamedTuple):
-    """One model of a series. series: the line of the plot, such as a benchmark or a run; step: the position along it,
-    such as the number of training steps."""
+    """One model of a series.
+
+    series: the line of the plot, such as a benchmark or a run. step: the position along the line, such as the number of
+    training steps.
+    """
 
     series: str
     step: float
@@ -26,11 +29,11 @@ class Step(NamedTuple):
 
 
 def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot | None:
-    """Accuracy against the step, one line a series, with 95 % sampling intervals as bands.
+    """Accuracy against the step, one line per series, with 95 % sampling intervals as bands.
 
-    across: what a step counts; the title of the axis. Steps may come in any order; scores without a sample are left
-    out. None where no series has two steps. Vary `name` and `subject` by `dataclasses.replace` where several are
-    written into one folder.
+    across: the title of the axis, i.e. what a step counts. Steps may come in any order; scores without a sample are
+    left out. Returns None if no series has two steps. To write several plots into one folder, vary `name` and `subject`
+    by `dataclasses.replace`.
     """
     present = _ordered(steps)
     rows: list[tuple[Cell, ...]] = [
@@ -58,9 +61,9 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
 
 
 def series_table(steps: Sequence[Step], across: str = "step") -> Table:
-    """One row a step: accuracy with its sampling error and both 95 % intervals, and the change since the step before.
+    """One row per step: accuracy with its sampling error and both 95 % intervals, and the change since the step before.
 
-    across: the heading of the steps' column.
+    across: the heading of the column of steps.
     """
     rows = []
     reached: dict[str, float] = {}
@@ -89,7 +92,7 @@ def series_table(steps: Sequence[Step], across: str = "step") -> Table:
 
 
 def _ordered(steps: Sequence[Step]) -> list[Step]:
-    """The steps that have samples; series in the order of their first occurrence, steps rising."""
+    """The steps that have samples: series in the order of their first occurrence, steps rising."""
     names = {step.series: number for number, step in reversed(list(enumerate(steps)))}
     present = [step for step in steps if step.score.accuracy is not None]
     return sorted(present, key=lambda step: (names[step.series], step.step))

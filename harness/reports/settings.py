@@ -1,4 +1,4 @@
-"""The settings of runs in words, side by side: questions, sampling, server, and the effort of each run."""
+"""The settings of runs in words, side by side: questions, sampling, server; and the time and tokens of each run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAX_SETTING_CHARS = 400
 """A longer setting, such as a system prompt, is clipped in a table."""
 
 MAX_SETTING_DEPTH = 6
-"""Levels of nested settings that get a row each; deeper ones stand in one cell."""
+"""Levels of nested settings that get a row each; deeper levels share one cell."""
 
 MAX_LISTED = 12
-"""A cell shows at most this many items of a list; the rest are counted."""
+"""Most items of a list in a cell; the others are counted."""
 
 _BY_WEIGHT = (
     "max_tokens",
@@ -36,8 +36,9 @@ _BY_WEIGHT = (
     "precision",
     "dtype",
 )
-"""Settings in the order in which they tend to move a score: a budget that cuts replies costs the most points, then
-thinking, prompt, and the shape of the sampling. A setting that is not named here comes last."""
+"""Settings, ordered by how much they tend to move a score: a budget that cuts replies costs the most points; then
+thinking, prompt, and the kind of sampling. A setting that is not listed here comes last.
+"""
 
 _NAMES = {
     "fitted_max_tokens": "max_tokens, lowered to fit the context",
@@ -58,16 +59,16 @@ _NAMES = {
     "server_model": "model, as the server names it",
     "commands": "commands of the server",
 }
-"""Names for people, of fields whose own name does not explain them."""
+"""Names for people, for fields whose own name does not explain them."""
 
 _DIGEST_CHARS = 64
-"""Length of a SHA-256 in hexadecimal; of such a value a table shows the first 12 characters."""
+"""Length of a SHA-256 in hexadecimal; a table shows only the first 12 characters of a value of this length."""
 
 
 def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
-    """The settings of one benchmark, a column a run; a field in which they differ ends in an asterisk.
+    """The settings of one benchmark, one column per run; a field in which runs differ ends in an asterisk.
 
-    What no run has set is left out.
+    Settings that no run has are left out.
     """
     present = [run for run in runs if benchmark in run.benchmarks]
     return _side_by_side(
@@ -76,12 +77,12 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
 
 
 def run_table(runs: Sequence[ScoredRun]) -> Table:
-    """Time, requests, tokens and machine of each run, a column a run."""
+    """Time, requests, tokens and machine, one column per run."""
     return _side_by_side("The run" if len(runs) == 1 else "The runs", "", runs, [dict(_facts(run)) for run in runs])
 
 
 def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
-    """Failed requests by run, endpoint and kind; None where nothing failed."""
+    """Failed requests by run, endpoint and kind; None if no request failed."""
     rows = [
         (
             short(run.label),
@@ -98,9 +99,9 @@ def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
 
 
 def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
-    """Identity and settings of one benchmark's samples by name: `max_tokens` for `sampling.max_tokens`.
+    """Identity and settings of one benchmark's samples by short name: `max_tokens` for `sampling.max_tokens`.
 
-    Where two fields share a last name, the one of the identity has it, and the other stands under its whole path.
+    If two fields share a short name, the identity's field gets it and the other keeps its whole path.
     """
     record = run.benchmarks[benchmark].record
     question_ids = record.plan.question_ids
@@ -129,12 +130,12 @@ def by_weight(setting: tuple[str, object]) -> tuple[int, str]:
 
 
 def in_words(value: object) -> str:
-    """A value of a setting as a person says it, inert and bounded: `yes`, `32,768`, `not set`, `a; b`."""
+    """The value of a setting as a person says it, inert and bounded: `yes`, `32,768`, `not set`, `a; b`."""
     return visible(_text(value), MAX_SETTING_CHARS)
 
 
 def duration(seconds: float) -> str:
-    """`42 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
+    """A time in words: `42 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -198,7 +199,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
 
 
 def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
-    """The facts that the run's servers stated: each with all its values, in the order of the sessions."""
+    """The facts that the run's servers stated, each with all its values in the order of the sessions."""
     for kind, whose in (("model", "model of the server"), ("host", "server")):
         facts = [getattr(server, kind) for server in provenance.servers.values()]
         for name in dict.fromkeys(name for fact in facts for name in fact):
@@ -228,7 +229,7 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
 
 
 def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
-    """The cost by the prices that the run's settings record, in USD a million tokens; None without prices."""
+    """The cost in USD at the prices in the run's settings (USD per million tokens); None without prices."""
     for benchmark in run.benchmarks.values():
         prices = benchmark.record.settings.get("prices")
         if isinstance(prices, Mapping):

@@ -1,4 +1,4 @@
-"""The tables of a report as plain values, before any format: cells as text, and footnotes."""
+"""The tables of a report as plain values, before any format: text cells and footnotes."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from harness.reports.scored import ScoredRun
 
 MAX_CELL_CHARS = 80
-"""A longer name of a run, model or benchmark is clipped in a table."""
+"""Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""
 
 MAX_MOVED = 15
-"""A table of two runs lists at most this many questions that fell, and as many that rose."""
+"""Most questions that a table of two runs lists as fallen, and as many as risen."""
 
 MAX_DIGITS = 4
 """Largest number of decimals of an interval's end."""
 
 ABSENT = "–"
-"""Cell of an unknown value."""
+"""The cell of an unknown value."""
 
 MEANINGS = "sampling: same questions, asked again; question: other questions of this kind"
-"""The everyday meaning of both intervals, for titles of tables."""
+"""The everyday meaning of both intervals, for the titles of tables."""
 
-NO_SCORE = "there is no score of it; `harness score` makes one"
+NO_SCORE = "it is not scored yet; `harness score` does that"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. notes: cells refer to them by [number], from 1; numeric: the columns that are aligned right.
+    """A table. notes: cells refer to them by [number], from 1; numeric: the columns that are right-aligned.
 
-    Cells may hold foreign text; each format escapes for itself.
+    Cells may hold foreign text; each format does its own escaping.
     """
 
     title: str
@@ -53,8 +53,10 @@ def percent(value: float | None) -> str:
 
 
 def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
-    """`55.4–58.8`, in percent. at_most: it is the widest that it can be. Ends that would be equal with one decimal get
-    more decimals, for no interval is a point."""
+    """An interval in percent, such as `55.4–58.8`. at_most: it is the widest possible one.
+
+    Ends that would look equal with one decimal get more decimals, so that no interval looks like a point.
+    """
     if interval is None:
         return ABSENT
     digits = 1
@@ -74,13 +76,13 @@ def accuracy_cell(score: Score) -> str:
     beyond = interval is None or bounds.low < interval.low or bounds.high > interval.high
     if score.accuracy is None or (score.partial and beyond):
         return f"{value} (bounds {interval_cell(bounds)})"
-    if interval is None:  # scored by an earlier version
+    if interval is None:  # An earlier version scored this run and stored no intervals.
         return value
     return f"{value} ({interval_cell(interval, at_most=score.sampling_error is None)})"
 
 
 def summary_table(runs: Sequence[ScoredRun]) -> Table:
-    """One row a run, benchmarks as columns; the notes hold the warnings."""
+    """One row per run, benchmarks as columns; the notes hold the warnings."""
     names = list(dict.fromkeys(name for run in runs for name in run.benchmarks))
     notes: list[str] = []
     rows = []
@@ -108,9 +110,9 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
-    """One row a (run label, score), with both 95 % intervals, each by its name; the notes hold the warnings.
+    """One row per (run label, score), with both 95 % intervals under their names; the notes hold the warnings.
 
-    size: questions × samples of each. Answers taken from the reasoning have a column where they were asked for.
+    size: questions × samples of each. If answers were also taken from the reasoning, these have a column of their own.
     """
     notes: list[str] = []
     rows = []
@@ -148,7 +150,7 @@ def _with_interval(accuracy: float | None, intervals: Intervals | None) -> str:
 
 
 def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
-    """One row a (run label, score): what became of its samples."""
+    """One row per (run label, score): the length of its samples, and how many were cut, unanswered, undecided or missing."""
     rows = []
     for label, score in scores:
         samples = score.n_samples or 1
@@ -175,7 +177,7 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
 
 
 def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row a (run label, score) whose replies were streamed; None when none were."""
+    """One row per (run label, score) with streamed replies; None if no reply was streamed."""
     rows = []
     notes: tuple[str, ...] = ()
     for label, score in scores:
@@ -184,7 +186,7 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             continue
         withheld = speed.gap_p50 is None and speed.tokens_per_s is not None
         if withheld:
-            notes = ("* not shown: shorter than four times the lag of the client, or that was not measured",)
+            notes = ("* not shown: shorter than four times the lag of the client, or the lag was not measured",)
         rows.append(
             (
                 short(label),
@@ -204,7 +206,10 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row an endpoint of each score that has several; None when none has. An outlier ends in an asterisk."""
+    """One row per endpoint of each score that has several; None if no score has several.
+
+    An outlier ends in an asterisk.
+    """
     rows = [
         (
             short(label),
@@ -225,7 +230,11 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     ]
     if not rows:
         return None
-    notes = ("* stands out among the endpoints",) if any(row[2].endswith(" *") for row in rows) else ()
+    notes = (
+        ("* differs from the other endpoints by more than chance",)
+        if any(row[2].endswith(" *") for row in rows)
+        else ()
+    )
     columns = ("run", "benchmark", "endpoint", "samples", "accuracy", "interval", "expected", "z", "cut %")
     return Table(
         "By endpoint, in %; interval: 95 %, same questions, asked again; expected: of the same questions at all "
@@ -238,7 +247,7 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) -> Table:
-    """One row a (run label, score, k): pass@k, pass^k and maj@k, each with its 95 % intervals. ks: only these."""
+    """One row per (run label, score, k): pass@k, pass^k and maj@k, each with its 95 % intervals. ks: only these k."""
     rows = []
     for label, score in scores:
         kinds = (
@@ -266,8 +275,9 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
 
 
 def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Completion and reasoning tokens of all samples, of right ones and of the others; None where no server stated
-    any."""
+    """Completion and reasoning tokens of all samples, of right ones, and of the others; None if no server stated
+    any.
+    """
     rows = []
     for label, score in scores:
         if score.tokens is None:
@@ -295,7 +305,7 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Accuracy by budget in tokens, longer replies counted as wrong; None where tokens are unknown."""
+    """Accuracy by token budget, with longer replies counted as wrong; None if the tokens are unknown."""
     with_cut = any(budget.accuracy_of_cut_text is not None for _, score in scores for budget in score.budgets)
     rows = [
         (
@@ -329,7 +339,7 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def first_right_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Tokens up to where the right answer first stands; None where no score has them."""
+    """Tokens before the right answer first stands in a reply; None if no score knows them."""
     rows = [
         (
             short(label),
@@ -343,8 +353,8 @@ def first_right_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         if (first := score.first_right) is not None
     ]
     columns = ("run", "benchmark", "right samples", "mean tokens", "p10", "p50", "p90")
-    shares = ("mean % of reply", "p10", "p50", "p90", "in replies not right %")
-    title = "Completion tokens up to where the right answer first stands in a right reply"
+    shares = ("mean % of reply", "p10", "p50", "p90", "in other replies %")
+    title = "Completion tokens before the right answer first stands in a right reply"
     return Table(title, (*columns, *shares), tuple(rows), (), frozenset(range(2, 12))) if rows else None
 
 
@@ -368,7 +378,7 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
 def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
     """The questions that fell from the baseline to the second run, largest fall first, then those that rose.
 
-    p: Fisher's exact test, by Holm over all questions of both runs.
+    p: by Fisher's exact test, corrected by Holm over all questions of both runs.
     """
     fallen = [move for move in moves if move.change < 0][:MAX_MOVED]
     risen = [move for move in reversed(moves) if move.change > 0][:MAX_MOVED]
@@ -401,7 +411,7 @@ def _note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str])
 
 
 def short(text: str) -> str:
-    """A name, inert and bounded."""
+    """A name made inert and cut to `MAX_CELL_CHARS`."""
     return visible(text, MAX_CELL_CHARS)
 
 

@@ -1,4 +1,4 @@
-"""The embedded llama.cpp server with what it needs: its program, weights fetched by name, an OpenMP runtime.
+"""The embedded llama.cpp server with its program, its weights (fetched by name) and an OpenMP runtime.
 
-Entered by `engines.llama_cpp` and by commands that fetch weights; the program itself imports nothing of ours.
+`engines.llama_cpp` and the commands that fetch weights enter here; the program itself imports nothing of this package.
 """

@@ -1,11 +1,11 @@
 """The embedded server: llama.cpp's own OpenAI-compatible server in one Python process, from prebuilt wheels.
 
-    python -m server_launchers.embedded.llama_cpp_server MODEL.gguf --port 8080 --slots 4 --context 4096
+python -m server_launchers.embedded.llama_cpp_server MODEL.gguf --port 8080 --slots 4 --context 4096
 
-Needs only `xllamacpp` beside the standard library, so that it also runs in an environment without the harness.
-The API key comes from an environment variable, never from argv, where every user of the machine could read it.
-On SIGTERM or SIGINT requests under way may finish for `--grace` seconds; then the process leaves, because
-llama.cpp's server would otherwise wait for as long as a client stays.
+Besides the standard library it needs only `xllamacpp`, so it also runs in an environment without the harness. The API
+key comes from an environment variable, never from argv, which every user of the machine could read. On SIGTERM or
+SIGINT, running requests may finish for `--grace` seconds; then the process ends itself, because llama.cpp's server
+would wait as long as a client stays connected.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ DEFAULT_SLOTS = 4
 DEFAULT_CONTEXT = 4096
 """Tokens that one request may use, prompt and answer together."""
 DEFAULT_GRACE_SECONDS = 5.0
-"""Requests under way get this many seconds after TERM."""
+"""Seconds that running requests get to finish after SIGTERM."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options; `--context` is what one request may use, prompt and answer together."""
+    """The parser of the command line; `--context` is the length of one request, prompt and answer together."""
     options = argparse.ArgumentParser(
         prog="python -m server_launchers.embedded.llama_cpp_server", description=__doc__.split("\n")[0]
     )
@@ -52,11 +52,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 class CannotServe(Exception):
-    """The start cannot work; the text says why and what to do."""
+    """The server cannot start; the text says why and what to do."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Serve until a signal; exit status 2 with one sentence where the start cannot work."""
+    """Serve until a signal. Returns exit status 2, after one sentence, if the server cannot start."""
     options = parser().parse_args(argv)
     try:
         library = _library()
@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.flush()
         sys.stdout.flush()
         _say(f"llama.cpp could not start: {error}")
-        # The half-made server's threads would keep an orderly exit from ending.
+        # Threads of the half-started server would block an orderly exit.
         os._exit(1)
     _say(f"listening on {server.listening_address} as {options.served_name or options.model.stem}")
     stopping.wait()
@@ -94,7 +94,7 @@ def _library() -> Any:
 
 
 def _check_model(model: Path) -> None:
-    """Raise CannotServe where `model` is no GGUF file."""
+    """Raise CannotServe unless `model` is a GGUF file."""
     if not model.is_file():
         raise CannotServe(f"no model file at {model}; give the path of a GGUF file")
     with model.open("rb") as file:
@@ -141,7 +141,7 @@ def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
 
 
 def _signalled() -> threading.Event:
-    """Set by SIGTERM and SIGINT; a second one ends the process at once."""
+    """An event that SIGTERM and SIGINT set; a second signal ends the process at once."""
     stopping = threading.Event()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -155,7 +155,7 @@ def _signalled() -> threading.Event:
 
 
 def _drain(address: str, key: str | None, grace: float) -> None:
-    """Return when no slot is at work, at the latest after `grace` seconds."""
+    """Wait until no slot is working, for at most `grace` seconds."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     request = urllib.request.Request(  # noqa: S310 (our own server's address)
         f"{address}/slots", headers={"Authorization": f"Bearer {key}"} if key else {}

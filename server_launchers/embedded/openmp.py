@@ -1,7 +1,7 @@
-"""The OpenMP runtime that llama.cpp's wheel expects of the system, for systems that lack it (bare Debian does).
+"""Finds the OpenMP runtime that llama.cpp's wheel needs, for systems without one (bare Debian).
 
-The wheel of `pykdtree`, a dependency of the extra `llama-cpp` for this reason only, carries GNU's runtime under a
-name of its own. The loader finds it through a folder with the expected name in it.
+The wheel of `pykdtree` carries GNU's runtime under another name, and is a dependency of the extra `llama-cpp` only for
+this. The loader finds the runtime through a folder that holds it under the expected name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CARRIER = "pykdtree"
 
 
 def environment() -> dict[str, str]:
-    """Variables for a program that needs the runtime; empty where the system has it, or nothing carries it."""
+    """Environment variables for a program that needs the runtime; empty if the system has it or no wheel carries it."""
     if sys.platform != "linux" or _system_has_it():
         return {}
     carried = _carried()
@@ -46,7 +46,7 @@ def _system_has_it() -> bool:
 
 
 def _carried() -> Path | None:
-    """The runtime in the carrier's wheel."""
+    """Path of the runtime inside the wheel of `pykdtree`; None without it."""
     spec = importlib.util.find_spec(CARRIER)
     if spec is None or spec.origin is None:
         return None

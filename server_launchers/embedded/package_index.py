@@ -1,12 +1,11 @@
-"""One file from the user's package index, by pip's configuration but without pip.
+"""Fetches one file from the user's package index, with pip's configuration but without pip.
 
-For environments without pip, of which there are two kinds: a bare Debian's Python has neither pip nor ensurepip
-(`tools/bootstrap.py` fetches pip itself through here), and those that uv makes have none (weights are fetched).
-
-Reads what pip reads (its configuration files and `PIP_*` variables: index-url, extra-index-url, find-links,
-no-index, cert, trusted-host, proxy) and speaks the simple repository API (PEP 503, HTML) over urllib, since the
-first of the two has nothing but the standard library. Not covered: keyring and netrc passwords, client certificates;
-where pip is importable the caller can fall back to it.
+Two kinds of environments have no pip: the Python of a bare Debian, which lacks ensurepip too (`tools/bootstrap.py`
+fetches pip itself through this module), and environments that uv makes (weights are fetched there). The module reads
+what pip reads (its configuration files and `PIP_*` variables: index-url, extra-index-url, find-links, no-index, cert,
+trusted-host, proxy) and speaks the simple repository API (PEP 503, HTML) over urllib, because a bare Debian has only
+the standard library. Not covered: keyring and netrc passwords, client certificates; where pip can be imported, the
+caller may fall back to pip.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ CHUNK_BYTES = 1 << 18
 _ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.1"
 
 OnBytes = Callable[[int, int | None], None]
-"""Called with the bytes that have come and the total, None where the index does not state it."""
+"""A callback with the bytes received so far and the total, None if the index does not state it."""
 
 
 @dataclass(frozen=True)
 class IndexConfig:
-    """Where packages come from; `indexes` in the order in which they are asked."""
+    """Where packages come from. `indexes`: in the order in which they are asked."""
 
     indexes: tuple[str, ...] = (DEFAULT_INDEX,)
     find_links: tuple[str, ...] = ()
@@ -104,10 +103,10 @@ def config_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def download(project: str, filename: str, target: IO[bytes], config: IndexConfig, progress: OnBytes) -> None:
-    """Write the file `filename` of `project` to `target`; `progress(bytes so far, total or None)` as it comes.
+    """Write the file `filename` of `project` to `target`; `progress` receives (bytes so far, total or None).
 
-    Every index is asked in turn until one has the file and hands it over whole: a checksum in the index's link
-    must fit. Raises DownloadError with what each place answered; passwords in addresses are not shown.
+    The indexes are asked in turn until one returns the whole file; a checksum in the index's link must match. Raises
+    DownloadError with the answer of each index; passwords in addresses are hidden.
     """
     session = _Session(config)
     answers: list[str] = []
@@ -130,7 +129,7 @@ def download(project: str, filename: str, target: IO[bytes], config: IndexConfig
 
 
 class _Session:
-    """urllib with pip's proxy, certificate, trusted hosts and the password that stands in an address."""
+    """Opens addresses by urllib with pip's proxy, certificate, trusted hosts, and the password in an address."""
 
     def __init__(self, config: IndexConfig) -> None:
         self._passwords = urllib.request.HTTPPasswordMgrWithPriorAuth()
@@ -204,7 +203,7 @@ class _Session:
 
 
 class _Https(urllib.request.HTTPSHandler):
-    """Checks certificates by pip's `cert`, and not at all for the hosts that the user calls trusted."""
+    """Checks certificates against pip's `cert`, except for hosts that the user declared trusted."""
 
     def __init__(self, config: IndexConfig) -> None:
         try:

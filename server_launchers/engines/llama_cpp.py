@@ -1,6 +1,6 @@
-"""llama.cpp through `xllamacpp`: GGUF files on CPU, or on a GPU where the build has one.
+"""llama.cpp through `xllamacpp`: GGUF files on CPU, or on a GPU where the build supports one.
 
-Sources on its servers: llama.cpp's tools/server/README.md; xllamacpp 2026.10.11549, on which they were seen.
+Facts about its servers come from llama.cpp's tools/server/README.md and from running xllamacpp 2026.10.11549.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ README = "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.
 
 
 def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
-    """The command that serves `spec.model`, a GGUF file, on `port`; raises LaunchError for what cannot be done."""
+    """The command that serves `spec.model`, a GGUF file, on `port`. Raises LaunchError for unsupported settings."""
     from server_launchers.embedded import llama_cpp_server
     from server_launchers.machine.known_flags import Flags
 
@@ -67,7 +67,7 @@ def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
 
 
 def look(spec: ServerSpec, facts: Facts) -> Facts:
-    """With the build and the processor that serve; raises LaunchError where the file or xllamacpp is not there."""
+    """The facts with the build and the processor added. Raises LaunchError where the file or xllamacpp is missing."""
     from server_launchers.embedded import llama_cpp_server, openmp
     from server_launchers.machine import accelerators
 
@@ -132,7 +132,7 @@ DIALECT = Dialect(
         *stated_at("/props", "host", version="build_info", slots="total_slots",
                    context="default_generation_settings/n_ctx"),
     ),
-    # A slot's share of the context is what one request may use.
+    # One request may use the share of the context that belongs to its slot.
     context=Reading("/props", ("default_generation_settings", "n_ctx")),
     at_once=(Reading("/props", ("total_slots",)),),
     neutral=Neutral(

@@ -21,14 +21,19 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 POLICY = "round_robin"
-"""Requests of a benchmark are alike; a cache-aware policy would pile equal prompts on one replica."""
+"""Requests of a benchmark are alike, and a cache-aware policy would send equal prompts to one replica; so replicas take
+turns.
+"""
 STARTUP_SECONDS = 86_400
-"""The router waits for its workers this many seconds, a day, since the supervisor has a limit of its own."""
+"""Seconds that the router waits for its workers: a day, since the supervisor has its own limit."""
 
 
 class Router(msgspec.Struct, frozen=True):
-    """One router. module: its Python module; version: the one that its recorded options are of. lists_models: whether
-    its model list names what its workers serve."""
+    """One router.
+
+    module: its Python module. version: the version of its recorded options. lists_models: whether its model list names
+    the models of its workers.
+    """
 
     module: str
     version: str
@@ -36,12 +41,12 @@ class Router(msgspec.Struct, frozen=True):
 
     @property
     def readiness(self) -> Readiness:
-        """What tells that its workers can work."""
+        """The signs that its workers can work."""
         return Readiness("/readiness", lists_models=self.lists_models)
 
     @property
     def install(self) -> str:
-        """The line that installs it."""
+        """The line that installs the router."""
         return (
             "install the router into an environment of its own: uv venv ENV && "
             f"uv pip install --python ENV/bin/python {self.module.replace('_', '-')}=={self.version}, "
@@ -50,28 +55,28 @@ class Router(msgspec.Struct, frozen=True):
 
     @property
     def program(self) -> Program:
-        """The router as a module."""
+        """How the router is called: as a Python module."""
         return Program(None, ("-m", f"{self.module}.launch_router"), self.module.replace("_", "-"), self.install)
 
     def interpreter(self, spec: ServerSpec) -> str:
-        """The Python that is to hold the router: the given one, else the engine's, else that on PATH."""
+        """The Python that has the router installed: the given one, else the engine's, else the one on PATH."""
         given = spec.router_python or spec.python
         return "python3" if given is None else str(given.expanduser())
 
     def here_or(self, spec: ServerSpec) -> str:
-        """As `interpreter`, but ours before the engine's where ours has the router."""
+        """Like `interpreter`, but prefers our own Python to the engine's if the router is installed there."""
         ours = spec.router_python is None and importlib.util.find_spec(self.module) is not None
         return isolated.PYTHON if ours else self.interpreter(spec)
 
     def command(
         self, spec: ServerSpec, workers: Sequence[str], *, python: str, port: int, metrics_port: int
     ) -> ProcessCommand:
-        """The command of the router in the environment of `python`, on `port` before `workers` (URLs without `/v1`)."""
+        """The command of the router in the environment of `python`, on `port`, before `workers` (URLs without `/v1`)"""
         from server_launchers.machine import known_flags
 
         words = ["--host", spec.host, "--port", str(port), "--worker-urls", *workers, "--policy", POLICY]
         words += ["--worker-startup-timeout-secs", str(STARTUP_SECONDS)]
-        # Every router on a machine would else take the same port for its metrics.
+        # By default, every router on a machine uses the same port for its metrics.
         words += ["--prometheus-host", spec.host, "--prometheus-port", str(metrics_port)]
         known_flags.recorded(self.module, self.version).check(words)
         module = self.program.module

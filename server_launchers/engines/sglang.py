@@ -1,7 +1,7 @@
 """SGLang on CUDA, ROCm, CPU or (`--device npu`) Ascend NPUs: `python -m sglang.launch_server`.
 
-SGLang takes a key on its command line only, where every user of the machine could read it: it is then started
-through a line of Python that adds the key from an environment variable.
+SGLang takes its key only on the command line, which every user of the machine could read. So with a key, SGLang is
+started by a line of Python that adds the key from an environment variable.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ UNDERSCORED = frozenset({
     "kimi_k2", "kimi_k3", "k2_horizon", "poolside_v1", "nemotron_3", "granite_thinking_parser", "iquest_q1",
     "cohere_command4", "response_template",
 })  # fmt: skip
-"""Parsers of thinking that SGLang spells so, as its help of `TESTED_VERSION` has them; the others have hyphens."""
+"""Reasoning parsers that SGLang spells with underscores, by its help in `TESTED_VERSION`; the others have hyphens."""
 
 
 # ---- how it is started
 
 
 def _parser(name: str) -> str:
-    """The parser's name as SGLang spells it, from either spelling."""
+    """The parser's name in SGLang's spelling, from either spelling."""
     under = name.replace("-", "_")
     return under if under in UNDERSCORED else name.replace("_", "-")
 
@@ -57,7 +57,7 @@ def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
 
 
 def _shared_options(spec: ServerSpec, port: int) -> list[str]:
-    """The model, and the options that every version has."""
+    """The model and the options that all versions share."""
     npu = LAUNCHER.runs_on(spec) == "ascend"
     model = local_model(spec)
     return flag_pairs(
@@ -82,7 +82,7 @@ def _shared_options(spec: ServerSpec, port: int) -> list[str]:
             ("--disable-radix-cache", spec.prefix_caching is False),
             ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
             ("--trust-remote-code", spec.trust_remote_code),
-            # The client learns cache hits and queue lengths from these.
+            # With these options, the client sees cache hits and queue lengths.
             ("--enable-metrics", True),
             ("--enable-cache-report", True),
         )
@@ -90,7 +90,7 @@ def _shared_options(spec: ServerSpec, port: int) -> list[str]:
 
 
 def _options_by_version(spec: ServerSpec, flags: Flags) -> list[str]:
-    """Options that versions know under several names, or not at all; and several nodes."""
+    """Options that differ between versions or are missing in some; and the options for several nodes."""
     words: list[str] = []
     if spec.eager:
         if "--cuda-graph-backend-decode" in flags:

@@ -1,7 +1,7 @@
-"""SGLang replicas behind SGLang's router, whatever the number of replicas.
+"""SGLang replicas behind SGLang's router, also for a single replica.
 
 The router lists its workers' models as "unknown" unless they are SGLang servers (see `routers`), and has a page that
-names its workers. It was seen on sglang_router 0.3.2 and vllm-router 0.1.17.
+names its workers. Seen on sglang_router 0.3.2 and vllm-router 0.1.17.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The engines by name. A name of `spec.EngineName` is a module of this room, imported when its engine is first needed.
+"""The engines by name. Each name in `spec.EngineName` is a module of this package, imported when first needed.
 
-Outside this room no code names an engine: it asks the values here, or takes a role (`EMBEDDED`, `ANY_PROGRAM`).
+Outside this package no code names an engine: it uses the values here, or a role (`EMBEDDED`, `ANY_PROGRAM`).
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ if TYPE_CHECKING:
     from server_launchers.machine.inspection import Facts
 
 EMBEDDED: EngineName = "llama_cpp"
-"""The engine that the harness brings along: any GGUF file, on any machine."""
+"""The engine that comes with the harness: it serves any GGUF file, on any machine."""
 ANY_PROGRAM: EngineName = "command"
-"""The engine that starts a program of the user's or of a plug-in."""
+"""The engine that starts a program of the user or of a plug-in."""
 LIBRARY: EngineName = "transformers"
 """The engine whose package is the models' reference implementation."""
 
 UNKNOWN = Dialect(name="")
-"""The dialect of a server that does not tell which engine it is."""
+"""The dialect of a server that does not reveal its engine."""
 
 
 @cache
 def named(name: EngineName) -> Engine:
-    """What the engine's file says."""
+    """The `ENGINE` of the engine with that name."""
     module = importlib.import_module(f"server_launchers.engines.{name}")
     assert isinstance(module.ENGINE, Engine)
     return module.ENGINE
 
 
 def find(name: str | None) -> Engine | None:
-    """What the file of that engine says; None where the name is no engine's."""
+    """The `ENGINE` of that name; None where no engine has the name."""
     return next((named(engine) for engine in ENGINES if engine == name), None)
 
 
 def every() -> dict[EngineName, Engine]:
-    """All engines by name, in the order in which people are shown them."""
+    """All engines by name, in the order that people are shown."""
     return {name: named(name) for name in ENGINES}
 
 
 def launcher_of(spec: ServerSpec) -> Launcher:
-    """How the spec's engine is started."""
+    """The launcher of the spec's engine."""
     return named(spec.engine).launcher
 
 
 def client_name(spec: ServerSpec) -> str:
-    """The model name that a client asks for; empty where only the running server can tell."""
+    """The model name for requests; empty if only the running server knows it."""
     return launcher_of(spec).client_name(spec)
 
 
@@ -69,7 +69,7 @@ def accelerator(spec: ServerSpec) -> Accelerator:
 
 @cache
 def dialects() -> tuple[Dialect, ...]:
-    """The dialects that are known, each once."""
+    """All known dialects, each once."""
     return tuple(
         {engine.dialect.name: engine.dialect for engine in every().values() if engine.dialect is not None}.values()
     )
@@ -81,14 +81,14 @@ def dialect(name: str | None) -> Dialect:
 
 
 def dialect_of_entry(entry: Mapping[str, Any]) -> Dialect:
-    """The dialect that the entry of a model list tells; older servers name no owner, and are known by a key."""
+    """The dialect that an entry of a model list reveals; older servers name no owner and are recognised by a key."""
     owner = next((candidate for candidate in dialects() if candidate.owns(entry)), None)
     return owner or next((candidate for candidate in dialects() if candidate.marked(entry)), UNKNOWN)
 
 
 @cache
 def anonymous() -> Dialect:
-    """The dialect of routers, which hide the names of their workers' models: such servers are read as its workers."""
+    """The dialect of routers that hide their workers' model names: such a server is read as its workers would be."""
     return next(candidate for candidate in dialects() if candidate.hides_behind)
 
 
@@ -98,7 +98,9 @@ def batch_words(requests: Path, results: Path) -> tuple[str, ...]:
 
 
 def check(spec: ServerSpec) -> None:
-    """Raise SpecError for the first field that the engine lacks or does not take: no wish is dropped."""
+    """Raise SpecError for the first field that the engine needs but lacks, or does not support: no setting is dropped
+    silently.
+    """
     launcher = launcher_of(spec)
     if not getattr(spec, launcher.needs):
         what = "a model" if launcher.needs == "model" else "the command line after `--`"
@@ -108,13 +110,13 @@ def check(spec: ServerSpec) -> None:
             continue
         able = [engine_name for engine_name, engine in every().items() if name in engine.launcher.takes]
         others = f"; {', '.join(able)} {'do' if len(able) > 1 else 'does'}" if able else ""
-        raise SpecError(name, f"{spec.engine} does not take it{others}{launcher.instead}")
+        raise SpecError(name, f"{spec.engine} does not support it{others}{launcher.instead}")
     if launcher.command is None and spec.extra_flags:
-        raise SpecError("extra_flags", "nothing is started that could take them; leave out what follows `--`")
+        raise SpecError("extra_flags", "nothing is started that could use them; leave out the words after `--`")
     if spec.dp_mode == "engine" and not launcher.spreads:
-        raise SpecError("dp_mode", f"{spec.engine} runs one replica a process: choose client or router")
+        raise SpecError("dp_mode", f"{spec.engine} runs one replica per process: choose client or router")
     if spec.router_python is not None and not launcher.always_routed and spec.dp_mode != "router":
-        raise SpecError("router_python", "no router is asked for: it goes with --dp-mode router")
+        raise SpecError("router_python", "no router is started: it needs --dp-mode router")
 
 
 def recorded_facts(spec: ServerSpec) -> Facts:
@@ -134,7 +136,7 @@ def inspect(spec: ServerSpec) -> Facts:
     from server_launchers.machine import environments
 
     version = None
-    # Whether it is there is checked before the start; a dry run needs no router.
+    # A start checks later that the router is installed; a dry run does not need the router.
     with contextlib.suppress(LaunchError):
         version = environments.installed_version((facts.router_python,), router.program)
     return replace(facts, versions={**facts.versions, router.module: version}) if version else facts

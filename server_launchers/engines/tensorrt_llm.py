@@ -1,6 +1,6 @@
-"""TensorRT-LLM on NVIDIA GPUs: `trtllm-serve MODEL`. Its options are read from its sources; it was not run here.
+"""TensorRT-LLM on NVIDIA GPUs: `trtllm-serve MODEL`. Its options come from its sources; the harness never ran it.
 
-It calls a model that is a folder by the folder's name, and takes no key.
+The server calls a model in a folder by the folder's name, and supports no key.
 """
 
 from __future__ import annotations

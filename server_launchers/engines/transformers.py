@@ -1,4 +1,4 @@
-"""The server of Hugging Face transformers: `transformers serve MODEL`; for models that no faster engine knows."""
+"""The server of Hugging Face transformers: `transformers serve MODEL`, for models that no faster engine supports."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LAUNCHER = Launcher(
     },
     program=lambda _spec: PROGRAM,
     command=command,
-    # Its list of models is that of the hub's cache, and an error without a network.
+    # Its model list shows the hub's cache, and fails without a network.
     lists_models=False,
 )
 

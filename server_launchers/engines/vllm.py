@@ -1,7 +1,7 @@
 """vLLM on CUDA, ROCm or CPU: `vllm serve`.
 
-vLLM 0.7 is started as a module, as its users do; newer ones by their command. A key goes in by the variable that
-vLLM reads for it, so that it stands in no argv.
+vLLM 0.7 is started as a module, newer versions by their command. The key goes in by the variable that vLLM reads, so
+that no argv contains it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", 
 MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
 FIRST_WITH_SERVE = (0, 8)
 BATCH_INVARIANT_SINCE = (0, 11, 1)
-"""Before, the variable has another name or none, and is ignored."""
+"""The first version that obeys the variable for deterministic kernels under this name; older ones ignore it."""
 NEUTRAL_WORDS = ("--generation-config", "vllm")
 TAKES = (
     PACKAGED
@@ -46,7 +46,7 @@ TAKES = (
 
 
 def program(spec: ServerSpec) -> Program:
-    """The command of this version."""
+    """How vLLM of this version is called."""
     old = spec.engine_version is not None and version_key(spec.engine_version) < FIRST_WITH_SERVE
     return MODULE_PROGRAM if old else PROGRAM
 
@@ -59,7 +59,10 @@ def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
 
 
 def command_on_any(spec: ServerSpec, flags: Flags, port: int, libraries: Sequence[str] = ()) -> ProcessCommand:
-    """As `command`, whatever the kind of accelerator. libraries: those that are told which network interface to use."""
+    """Like `command`, for any kind of accelerator.
+
+    libraries: communication libraries that must be told the network interface.
+    """
     environment = _environment(spec, flags)
     if spec.interface is not None:
         environment |= {f"{library}_SOCKET_IFNAME": spec.interface for library in libraries}
@@ -75,7 +78,7 @@ def command_on_any(spec: ServerSpec, flags: Flags, port: int, libraries: Sequenc
 
 
 def _shared_options(spec: ServerSpec, port: int) -> list[str]:
-    """The model, and the options that every version has."""
+    """The model and the options that all versions share."""
     model = local_model(spec)
     subcommand = program(spec).subcommand
     pairs = (
@@ -100,7 +103,7 @@ def _shared_options(spec: ServerSpec, port: int) -> list[str]:
 
 
 def _options_by_version(spec: ServerSpec, flags: Flags) -> list[str]:
-    """Options that versions know under several names, or not at all."""
+    """Options that differ between versions or are missing in some."""
     words: list[str] = []
     if spec.prefix_caching is not None:
         words += _switch(flags, "--enable-prefix-caching", spec.prefix_caching)
@@ -114,7 +117,9 @@ def _options_by_version(spec: ServerSpec, flags: Flags) -> list[str]:
 
 
 def _sampling_defaults(spec: ServerSpec, flags: Flags) -> list[str]:
-    """vLLM's own values in place of the model's `generation_config.json`, unless the user says otherwise."""
+    """Make vLLM use its own sampling values instead of the model's `generation_config.json`, unless the user says
+    otherwise.
+    """
     flag = NEUTRAL_WORDS[0]
     given = any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags)
     if given or spec.sampling_defaults == "model" or flag not in flags:
@@ -123,17 +128,18 @@ def _sampling_defaults(spec: ServerSpec, flags: Flags) -> list[str]:
 
 
 def _environment(spec: ServerSpec, flags: Flags) -> dict[str, str]:
-    """The variables of one replica; raises LaunchError where this version is not deterministic as asked."""
+    """The variables of one replica. Raises LaunchError where this version cannot be deterministic as requested."""
     environment = dict(spec.environment)
     if spec.attention_backend is not None and "--attention-backend" not in flags:
         environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend
     if spec.deterministic:
         if spec.device == "cpu":
-            # vLLM 0.32 starts, says that it is healthy, and ends over the first request.
+            # vLLM 0.32 starts, reports itself healthy, and dies at the first request.
             raise LaunchError("vLLM's deterministic kernels need a GPU: leave out --deterministic on a CPU")
         if version_key(flags.version) < BATCH_INVARIANT_SINCE:
             raise LaunchError(
-                f"vLLM {flags.version} has no batch-invariant kernels, and would ignore the switch: use 0.11.1 or a "
+                f"vLLM {flags.version} has no batch-invariant kernels and would ignore --deterministic: use 0.11.1 or "
+                f"a "
                 "newer one, or leave out --deterministic"
             )
         environment["VLLM_BATCH_INVARIANT"] = "1"
@@ -143,12 +149,12 @@ def _environment(spec: ServerSpec, flags: Flags) -> dict[str, str]:
 
 
 def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
-    """Data parallelism inside the engine, and several nodes."""
+    """The options for data parallelism inside the engine, and for several nodes."""
     words: list[str] = []
     engine_dp = spec.dp > 1 and spec.dp_mode == "engine"
     if engine_dp:
         if "--data-parallel-size" not in flags:
-            raise LaunchError(f"vLLM {flags.version} has no data parallelism of its own: leave out --dp-mode engine")
+            raise LaunchError(f"vLLM {flags.version} has no data parallelism: leave out --dp-mode engine")
         words += ["--data-parallel-size", str(spec.dp)]
     if spec.nodes == 1:
         return words
@@ -209,7 +215,7 @@ LOG = LogWords(
         ),
         (
             r"Available memory on node \d+ \(([\d.]+)/\S+ GiB\).* less than requested memory for kv \(([\d.]+) GiB\)",
-            "the machine has {} GiB of memory left for the cache and {} are asked for: lower VLLM_CPU_KVCACHE_SPACE "
+            "the machine has {} GiB of memory left for the cache, but {} are needed: lower VLLM_CPU_KVCACHE_SPACE "
             "(with --env)",
         ),
         (

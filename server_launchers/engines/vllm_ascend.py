@@ -1,7 +1,7 @@
-"""vLLM on Ascend NPUs: the same command as vLLM's, which loads the plug-in `vllm-ascend` by itself.
+"""vLLM on Ascend NPUs: the same command as for vLLM, which loads the plug-in `vllm-ascend` by itself.
 
-Versions belong together: a vllm-ascend release works with one vLLM release, one torch-npu and one CANN
-(`PAIRS`, from the project's release compatibility matrix).
+Versions belong together: a vllm-ascend release works with one vLLM release, one torch-npu and one CANN (`PAIRS`, from
+the project's release compatibility matrix).
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ def program(spec: ServerSpec) -> Program:
 
 
 def look(spec: ServerSpec, facts: Facts) -> Facts:
-    """With the plug-in's version; raises LaunchError where it is missing or for another vLLM, or an NPU is ill."""
+    """The facts with the plug-in's version added.
+
+    Raises LaunchError where it is missing or fits another vLLM, or an NPU is ill.
+    """
     installed = facts.versions.get(vllm.PROGRAM.package)
     if installed is None or spec.docker is not None or spec.uvx is not None:
         return facts
@@ -89,7 +92,10 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
 
 
 def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
-    """As vLLM's, with what several NPU nodes need to find each other; raises LaunchError as vLLM's does."""
+    """The command of vLLM with the options that several NPU nodes need to find each other.
+
+    Raises LaunchError like vLLM's.
+    """
     environment: dict[str, str] = {}
     if spec.interface is not None:
         environment |= {f"{part}_SOCKET_IFNAME": spec.interface for part in ("HCCL", "GLOO", "TP")}

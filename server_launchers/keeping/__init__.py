@@ -1,4 +1,4 @@
-"""Where servers are started, watched and ended: supervisor, guard process, state files, logs.
+"""Starts, watches and ends servers: supervisor, guard process, state files, logs.
 
-Entered by commands through `supervisor` (start) and `servers` (find, show, stop).
+Commands enter through `supervisor` (start) and `servers` (find, show, stop).
 """

@@ -1,8 +1,8 @@
-"""What an engine's log says: how far a start has come, and in plain words why it failed.
+"""Reads an engine's log: how far a start has come, and in plain words why it failed.
 
-Here stands what torch, the hub, the loader and the system say under every engine; an engine's own words stand in its
-file (`engines`, `LogWords`). A log is read by the words of all engines, since it need not say whose it is. Causes are
-tried in the order of what tells most: a refused option, an engine's own words, then what they have in common.
+This module knows what torch, the hub, the loader and the system write under every engine; the lines of one engine are
+in its own file (`engines`, `LogWords`). A log is matched against the patterns of all engines, because it need not name
+its engine. The most specific causes are tried first: a refused option, then an engine's own lines, then common ones.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from server_launchers.keeping import private_files
 from server_launchers.terminal import visible
 
 TAIL_BYTES = 256 << 10
-"""Causes are looked for in this many bytes at the end of a log."""
+"""Bytes at the end of a log that are searched for causes."""
 TAIL_LINES = 15
-"""A message shows this many of the last lines."""
+"""Lines at the end of a log that a message shows."""
 
 _SHARED_PHASES = (
     (r"[Dd]ownload\w*.*?(\d{1,3})%", "downloading weights {} %"),
@@ -34,14 +34,14 @@ _SHARED_PHASES = (
 
 _PORT_IN_USE = r"[Aa]ddress already in use|couldn't bind HTTP server socket|EADDRINUSE"
 _FATAL = re.compile(_PORT_IN_USE)
-"""Lines after which no engine has been seen to recover, though some go on without end."""
+"""Lines that mean a failed start for every engine, though some engines hang instead of ending."""
 
 _MEMORY = "lower --memory-fraction, --max-model-len or --max-sequences, or raise --tp"
 _OPTION_CAUSES = (
     (r"unrecognized arguments?: (.+)", "the engine does not know the option {}"),
     (r"No such option:? (\S+)", "the engine does not know the option {}"),
     (r"error: (argument .+: invalid \S+.*)", "the engine refuses an option: {}"),
-    (r"error: (the following arguments are required: .+)", "the engine misses an option: {}"),
+    (r"error: (the following arguments are required: .+)", "the engine needs an option: {}"),
 )
 
 _SHARED_CAUSES = (
@@ -51,7 +51,7 @@ _SHARED_CAUSES = (
     ),
     (
         r"RepositoryNotFoundError|Repository Not Found|is not a local folder and is not a valid model identifier",
-        "the model is not found: check its name, or set HF_TOKEN if it is private",
+        "the model was not found: check its name, or set HF_TOKEN if the model is private",
     ),
     (
         r"SafetensorError: (.+)",
@@ -73,7 +73,7 @@ _SHARED_CAUSES = (
     ),
     (
         r"[Ww]orld size \((\d+)\).*?(?:number of available|available GPUs)|invalid device ordinal",
-        "more devices are asked for than there are: lower --tp, --pp or --dp",
+        "the machine has fewer devices than requested: lower --tp, --pp or --dp",
     ),
     (
         r"NVIDIA driver on your system is too old|driver version is insufficient for CUDA runtime",
@@ -120,14 +120,14 @@ def tail(path: Path) -> list[str]:
 
 @cache
 def _phases() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Pattern of a line → the phase that it tells."""
+    """Pattern of a line → the phase that the line shows."""
     own = dict.fromkeys(pair for engine in table.every().values() for pair in engine.log.phases)
     return tuple((re.compile(pattern), text) for pattern, text in (*own, *_SHARED_PHASES))
 
 
 @cache
 def _causes() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Pattern → the sentence that it gives, in the order in which they are tried."""
+    """Pattern → the sentence on the cause, in the order in which patterns are tried."""
     own = dict.fromkeys(pair for engine in table.every().values() for pair in engine.log.causes)
     pairs = (*_OPTION_CAUSES, *own, *_SHARED_CAUSES)
     return tuple((re.compile(pattern, re.MULTILINE), sentence) for pattern, sentence in pairs)
@@ -135,13 +135,13 @@ def _causes() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 @cache
 def _tells_no_phase() -> re.Pattern[str]:
-    """Lines that list all settings, or what is left out."""
+    """Patterns of lines that list settings and so show no progress."""
     settings = dict.fromkeys(pattern for engine in table.every().values() for pattern in engine.log.settings)
     return re.compile("|".join((*settings, "disabl")))
 
 
 def phase(lines: Iterable[str]) -> str | None:
-    """How far the start is by the last line that tells."""
+    """The phase of the start, by the last line that shows one; empty if none does."""
     for line in reversed([line for line in lines if not _tells_no_phase().search(line)]):
         for pattern, text in _phases():
             if match := pattern.search(line):
@@ -150,14 +150,14 @@ def phase(lines: Iterable[str]) -> str | None:
 
 
 def is_fatal(lines: Iterable[str]) -> bool:
-    """Whether one of `lines` says that the start has failed, whether or not the engine ends."""
+    """Whether a line says that the start has failed, even if the engine does not end."""
     return any(_FATAL.search(line) for line in lines)
 
 
 def known_cause(lines: Iterable[str]) -> str | None:
-    """The cause of a failure that is known by its words; None where nothing of the kind stands in `lines`.
+    """A known cause of failure in these lines; None if there is none.
 
-    A cause far above the last line counts too, since engines report "initialization failed, see above" last.
+    Causes far above the last line count too, since engines end with "initialization failed, see above".
     """
     text = "\n".join(lines)
     for pattern, sentence in _causes():
@@ -167,7 +167,7 @@ def known_cause(lines: Iterable[str]) -> str | None:
 
 
 def cause(path: Path, exit_code: int | None) -> str:
-    """Why the engine ended, in one sentence: from its log where a known pattern stands, else from its exit code."""
+    """Why the engine ended, in one sentence: from a known pattern in its log, else from its exit code."""
     lines = tail(path)
     if sentence := known_cause(lines):
         return sentence
@@ -175,7 +175,7 @@ def cause(path: Path, exit_code: int | None) -> str:
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if not errors:
         return _exit_sentence(exit_code)
-    # SGLang ends itself by SIGKILL after an error: no sign that memory ran out.
+    # SGLang kills itself by SIGKILL after any error, so the signal does not show that memory ran out.
     ended = f"it ended with {'signal' if (exit_code or 0) < 0 else 'exit status'} {abs(exit_code or 0)}"
     return f"{ended}; its log says: {visible(errors[-1], 300)}"
 

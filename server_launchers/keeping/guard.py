@@ -49,21 +49,21 @@ from server_launchers.machine import containers
 from server_launchers.variables import MARK
 
 TICK_SECONDS = 0.25
-"""The guard looks at its parent, and at restarts that are due, this often, in seconds."""
+"""Seconds between two looks at the guard's parent and at restarts that are due."""
 SURVEY_SECONDS = 2.0
-"""The guard searches for new descendants this often, in seconds."""
+"""Seconds between two searches for new descendants."""
 SWEEP_SECONDS = 5.0
-"""Killed processes get this many seconds to disappear; those that stay are reported."""
+"""Seconds that killed processes get to disappear; those that stay are reported."""
 READ_BYTES = 1 << 16
-"""Output is read in pieces of at most this many bytes."""
+"""Most bytes of output that are read at once."""
 RESTART_SECONDS = 2.0
-"""A member is started again this many seconds after its death."""
+"""Seconds between a member's death and its restart."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class KeptProcess:
-    """One engine process with its log and what is known of its descendants."""
+    """One engine process with its log and its known descendants."""
 
     def __init__(self, record: dict[str, Any], secrets: list[str], mark: str) -> None:
         self.record = record
@@ -89,7 +89,7 @@ class KeptProcess:
             process_group=0,
             preexec_fn=partial(_die_with, os.getpid()),
         )
-        # Reaping is done for all descendants at once; Popen must not also wait.
+        # The guard reaps all descendants in one place, so Popen must not wait for this one.
         child.returncode = 0
         assert child.stdout is not None
         os.set_blocking(child.stdout.fileno(), False)
@@ -100,9 +100,9 @@ class KeptProcess:
         self.record |= {"pid": child.pid, "started": self.main.started, "exit_code": None}
 
     def survey(self) -> bool:
-        """Note the descendants while their parents still tell whose they are; whether anything is new.
+        """Record new descendants while their parents are alive and show the descent; return whether any is new.
 
-        Engines overwrite their environment with a title, so that the mark alone does not find their workers.
+        Engines overwrite their environment with a title, so the mark alone does not find their workers.
         """
         if self.main is None:
             return False
@@ -113,12 +113,12 @@ class KeptProcess:
         return changed
 
     def end_container(self) -> None:
-        """End the container that outlives its client, where there is one."""
+        """Remove the container, which would outlive its client; does nothing without a container."""
         if self.record.get("container"):
             containers.end(self.record["container"], self.mark)
 
     def everyone(self) -> list[processes.Process]:
-        """All that belongs to this member and lives."""
+        """All living processes of this member."""
         if self.main is None:
             return []
         numbers = {*processes.group(self.main.pid), *processes.marked(self.mark)}
@@ -210,7 +210,7 @@ class Guard:
         self.selector.register(member.pipe, selectors.EVENT_READ, lambda: self._drain(member))
 
     def _turn(self, seconds: float) -> None:
-        """Serve what is pending, at the latest after `seconds`; reap and react to deaths."""
+        """Handle what is pending, for at most `seconds`; then reap ended children and react to deaths."""
         for key, _ in self.selector.select(seconds):
             with contextlib.suppress(BlockingIOError):
                 key.data()
@@ -238,7 +238,7 @@ class Guard:
             member.pipe = None
 
     def _reap(self) -> dict[int, int]:
-        """Exit codes (negative: the signal) of all children that ended; orphans come to us too."""
+        """Exit codes (negative: the signal) of all ended children, including orphans that the guard inherited."""
         ended: dict[int, int] = {}
         with contextlib.suppress(ChildProcessError):
             while True:
@@ -249,7 +249,7 @@ class Guard:
         return ended
 
     def _died(self, member: KeptProcess, code: int) -> None:
-        """A member's main process is gone: end what it left behind, restart it where that is allowed."""
+        """Handle a member whose main process ended: end its leftover processes, and restart it if allowed."""
         left = processes.end(member.everyone(), SWEEP_SECONDS)
         if member.pipe is not None:
             with contextlib.suppress(BlockingIOError):
@@ -288,7 +288,7 @@ class Guard:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(member.main.pid, signal.SIGKILL)
                 member.end_container()
-        # What left its group for another, or its parent for us, is found by descent and by the mark.
+        # Processes that left their group or lost their parent are found by descent and by the mark.
         numbers = {*processes.descendants(os.getpid())}
         for member in self.members:
             numbers |= {*processes.marked(member.mark)}
@@ -304,7 +304,7 @@ class Guard:
         self._save()
 
     def _save(self) -> None:
-        # A state folder that went away must not keep the guard from ending its engine.
+        # The guard must end its engine even if the state folder has disappeared.
         with contextlib.suppress(OSError):
             private_files.replace(self.state_path, json.dumps(self.state, indent=1).encode())
 
@@ -324,7 +324,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _die_with(guard: int) -> None:
-    """In the child, before it becomes the engine: be killed when process `guard`, its parent, ends."""
+    """In the child, before it becomes the engine: have the kernel kill it when its parent `guard` ends."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # The guard may have died before the call above.
     if os.getppid() != guard:
@@ -332,7 +332,7 @@ def _die_with(guard: int) -> None:
 
 
 def main() -> int:
-    """Read the configuration, one JSON line, from the lifeline and keep the server it describes."""
+    """Read the configuration, one line of JSON, from the lifeline, and keep the server that it describes."""
     lifeline = sys.stdin.buffer.raw if hasattr(sys.stdin.buffer, "raw") else sys.stdin.buffer
     line = b""
     while b"\n" not in line:

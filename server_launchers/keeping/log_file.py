@@ -1,4 +1,4 @@
-"""A member's log as the guard writes it: bounded, terminal-safe, without secrets. Standard library only."""
+"""The log of a member as the guard writes it: bounded, terminal-safe, without secrets. Standard library only."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from server_launchers.keeping import private_files
 from server_launchers.terminal import MAX_LINE_CHARS, visible
 
 LOG_BYTES = 16 << 20
-"""A log of this many bytes is moved to `.1`, in place of the last one: at most twice as many are kept."""
+"""A log of this size in bytes is renamed to `.1`, replacing the older one; so at most twice as much is kept."""
 BAR_SECONDS = 1.0
-"""A progress bar that is drawn over and over on one line is kept this often, in seconds."""
+"""Seconds between two kept states of a progress bar that is redrawn on one line."""
 
 
 class LogFile:
@@ -27,7 +27,7 @@ class LogFile:
         self._last_bar = 0.0
 
     def feed(self, data: bytes) -> None:
-        """Keep `data`; a progress bar drawn over and over on one line is kept once a second."""
+        """Store `data`; of a progress bar that is redrawn on one line, one state a second is kept."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > 4 * MAX_LINE_CHARS:
             lines.append(self._rest)
@@ -41,7 +41,7 @@ class LogFile:
                 self.write(bar.rpartition(b"\r")[2])
 
     def write(self, line: bytes) -> None:
-        """One line; a full disk must not stop the draining, so it is dropped then."""
+        """Write one line. If the disk is full the line is dropped, because reading the engine's output must go on."""
         text = line.decode("utf-8", "replace")
         for secret in self._secrets:
             text = text.replace(secret, "***")
@@ -54,11 +54,11 @@ class LogFile:
                 self._file = os.fdopen(private_files.create(self._path), "ab")
 
     def note(self, text: str) -> None:
-        """A line of our own, set apart from the engine's."""
+        """Write a line of the guard itself, marked so that it differs from the engine's lines."""
         self.write(f"[harness] {text}".encode())
 
     def close(self) -> None:
-        """Write what came without a line's end."""
+        """Write the last line if it lacks a line end, and close the file."""
         if self._rest:
             self.write(self._rest)
             self._rest = b""

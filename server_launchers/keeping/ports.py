@@ -1,4 +1,4 @@
-"""TCP ports for a start: free ones, or those that were asked for, refused while another program holds them."""
+"""TCP ports for a start: free ones, or requested ones, which are refused while another program holds them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from server_launchers.spec import ServerSpec
 
 
 def choose(spec: ServerSpec, count: int) -> list[int]:
-    """`count` ports from the one that the spec names, else free ones; raises LaunchError where the host is not ours."""
+    """`count` ports, from the one in the spec or free ones.
+
+    Raises LaunchError where this machine does not own the host address.
+    """
     if spec.port:
         return list(range(spec.port, spec.port + count))
     held, ports = [], []
-    # All are held at once, so that no two are the same.
+    # All ports are bound at the same time, so that no two are equal.
     for _ in range(count):
         probe = socket.socket(_family(spec.host))
         held.append(probe)
@@ -33,9 +36,9 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def refuse_taken(host: str, port: int) -> None:
-    """Raise LaunchError, with the program that holds it, where `port` cannot be listened on."""
+    """Raise LaunchError if `port` is taken; the message names the program that holds it."""
     with socket.socket(_family(host)) as probe:
-        # What a server does itself: a port that an ended connection still occupies is free.
+        # Servers set this option too: a port that only an ended connection occupies counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))

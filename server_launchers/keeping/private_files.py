@@ -30,16 +30,18 @@ from pathlib import Path
 from server_launchers.errors import LaunchError
 
 MAX_LINKS = 40
-"""Links that the way to a folder may lead over, as in the kernel."""
+"""Most symbolic links on the way to a folder, as in the kernel."""
 
 _CHANGES = stat.S_IWGRP | stat.S_IWOTH
 _ALL_NUMBERS = 2**32 - 1
-"""Users that the initial user namespace maps."""
+"""Number of users that the initial user namespace maps."""
 
 
 def make_folder(folder: Path) -> None:
-    """Create `folder`, and what is missing above it, for ourselves alone; raise LaunchError where others could have put
-    anything there."""
+    """Create `folder` and missing folders above it for this user alone.
+
+    Raises LaunchError where others could have put files there.
+    """
     missing = [folder, *(above for above in folder.parents if not above.exists())]
     try:
         for path in reversed(missing):
@@ -50,16 +52,16 @@ def make_folder(folder: Path) -> None:
             f"cannot keep server state in {folder}: {error.strerror}; HARNESS_STATE names another folder"
         ) from None
     if doubt is not None:
-        raise LaunchError(f"{doubt}, so the state in {folder} is not to be trusted; HARNESS_STATE names another folder")
+        raise LaunchError(f"{doubt}, so the state in {folder} cannot be trusted; HARNESS_STATE names another folder")
 
 
 def read(path: Path, limit: int) -> bytes | None:
-    """The first `limit` bytes of a file of ours; None where there is none: a link, a pipe, somebody else's."""
+    """The first `limit` bytes of a file of ours; None for a missing file, a link, a pipe, or somebody else's file."""
     return _read(path, limit, from_end=False)
 
 
 def read_end(path: Path, limit: int) -> bytes | None:
-    """The last `limit` bytes of a file of ours; None as for `read`."""
+    """The last `limit` bytes of a file of ours; None as in `read`."""
     return _read(path, limit, from_end=True)
 
 
@@ -77,7 +79,10 @@ def _read(path: Path, limit: int, *, from_end: bool) -> bytes | None:
 
 
 def create(path: Path) -> int:
-    """A descriptor of a new, empty file at `path`, for writing at its end. What had that name loses it, unchanged."""
+    """A descriptor of a new, empty file at `path`, for appending.
+
+    An older file of that name stays unchanged but loses the name.
+    """
     path.unlink(missing_ok=True)
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
@@ -91,14 +96,14 @@ def replace(path: Path, data: bytes) -> None:
 
 
 def open_for_lock(path: Path) -> int:
-    """A descriptor to be locked; the file is created where there is none, and its content is left alone."""
+    """A descriptor for locking; a missing file is created, and existing content stays."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise LaunchError(f"cannot open the lock {path}: {error.strerror}; remove it if it is a link") from None
     if not _is_ours(os.fstat(descriptor)):
         os.close(descriptor)
-        raise LaunchError(f"the lock {path} is no plain file of ours: remove it")
+        raise LaunchError(f"the lock {path} is no plain file of this user: remove it")
     return descriptor
 
 
@@ -108,7 +113,7 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _doubt(folder: Path) -> str | None:
-    """The step on the way to `folder` by which others could have changed what stands there, in words."""
+    """The reason why others could have changed what is in `folder`, in words; empty if they could not."""
     status = folder.lstat()
     if stat.S_ISLNK(status.st_mode):
         return f"{folder} is a link"
@@ -127,7 +132,7 @@ def _doubt(folder: Path) -> str | None:
 
 
 def _way(folder: Path) -> Iterator[Path]:
-    """Every folder and link that the system passes on its way to `folder`, without the folder itself."""
+    """Every folder and link that the system passes on its way to `folder`, without `folder` itself."""
     here, left, links = Path("/"), list(folder.absolute().parts[1:-1]), 0
     yield here
     while left:
@@ -149,7 +154,7 @@ def _changed_by_others(status: os.stat_result) -> bool:
 
 @cache
 def _is_private(group: int) -> bool:
-    """Whether only its owner is in a group: root's group, or one of our own name without other members."""
+    """Whether a group has no member but its owner: root's group, or one named after us without other members."""
     if group == 0:
         return True
     with contextlib.suppress(KeyError):
@@ -160,7 +165,7 @@ def _is_private(group: int) -> bool:
 
 @cache
 def _roots() -> frozenset[int]:
-    """The numbers that root is seen by: 0, and in a user namespace that leaves root out also that of nobody."""
+    """The user numbers that stand for root: 0, and in a user namespace without root also the number of nobody."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         rows = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
         if sum(int(row[2]) for row in rows) < _ALL_NUMBERS:

@@ -1,6 +1,6 @@
 """Facts about processes, so that only our own are ever signalled. Standard library only: the guard imports it.
 
-Linux answers from /proc; elsewhere `ps` is asked, and what it cannot tell (who owns a port) stays unknown.
+On Linux, /proc answers. Elsewhere `ps` is asked, and what it cannot tell (who owns a port) stays unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LINUX = sys.platform == "linux"
 
 @dataclass(frozen=True)
 class Process:
-    """One process by number and start: the number alone may since belong to a stranger."""
+    """One process, identified by number and start time: another process may get the same number later."""
 
     pid: int
     started: str
@@ -40,7 +40,7 @@ class Process:
 
 
 def start_of(pid: int) -> str | None:
-    """A text that no other process of that number shares; None where there is no such living process."""
+    """A text that no other process with this number shares; None if no such process lives."""
     if _LINUX:
         fields = _stat(pid)
         return None if fields is None or fields[0] in "ZX" else f"{_boot()}:{fields[19]}"
@@ -55,7 +55,7 @@ def process(pid: int) -> Process | None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Numbers of all living children of `pid`, theirs, and so on."""
+    """Numbers of all living descendants of `pid`: children, their children, and so on."""
     children: dict[int, list[int]] = {}
     for child, parent in _parents():
         children.setdefault(parent, []).append(child)
@@ -68,12 +68,12 @@ def descendants(pid: int) -> list[int]:
 
 
 def marked(mark: str) -> list[int]:
-    """Numbers of the living processes whose environment carries `MARK=mark` (Linux; elsewhere none is found)."""
+    """Numbers of the living processes whose environment contains `MARK=mark`. Linux only; elsewhere none."""
     return carriers(MARK).get(mark, [])
 
 
 def carriers(variable: str) -> dict[str, list[int]]:
-    """Value → numbers of the living processes whose environment has `variable` (Linux; elsewhere none is found)."""
+    """Value → numbers of the living processes whose environment sets `variable` to it. Linux only; elsewhere empty."""
     beginning = f"{variable}=".encode()
     values: dict[str, list[int]] = {}
     for pid in _pids():
@@ -96,7 +96,7 @@ def group(pgid: int) -> list[int]:
 
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """SIGKILL to each until it is gone; those still there after `seconds` (stuck in the kernel) are returned."""
+    """Send SIGKILL to each process until it is gone; return those that live after `seconds` (stuck in the kernel)."""
     left = [process for process in processes if process.alive()]
     deadline = time.monotonic() + seconds
     while left:
@@ -110,7 +110,7 @@ def end(processes: Iterable[Process], seconds: float) -> list[Process]:
 
 
 def listeners(port: int) -> set[int] | None:
-    """Numbers of the processes that listen on TCP `port`; None where the system does not tell."""
+    """Numbers of the processes that listen on TCP `port`; None where the system does not show them."""
     if not _LINUX:
         return None
     sockets = set()

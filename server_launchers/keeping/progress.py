@@ -1,4 +1,4 @@
-"""How a start is going, and how a person is told."""
+"""The progress of a start, and the lines that tell it to a person."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 BEAT_SECONDS = 15.0
-"""A line is said this often, in seconds, while the phase stays the same."""
+"""Seconds between two lines of output while the phase stays the same."""
 
 
 @dataclass(frozen=True)
 class StartProgress:
-    """How a start is going."""
+    """The progress of a start."""
 
     seconds: float
     """Seconds since the start."""
     phase: str
-    """The engine's work by its log, else the thing that is waited for."""
+    """What the engine is doing, by its log; else what the start is waiting for."""
     line: str
     """The last line of the log, safe to print."""
 
@@ -25,7 +25,7 @@ OnProgress = Callable[[StartProgress], None]
 
 
 class Heartbeat:
-    """Says one line when the phase changes, and one every `BEAT_SECONDS` while it stays."""
+    """Prints a line when the phase changes, and one every `BEAT_SECONDS` while it stays."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say

@@ -1,4 +1,4 @@
-"""Whether a server can work: its health page, its list of models, and one token that it generated."""
+"""Checks that a server works: by its health page, its model list, and one token that it generates."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from server_launchers.deployment import Readiness
 from server_launchers.terminal import visible
 
 PAGE_SECONDS = 5.0
-"""The health page and the list of models may take this many seconds each."""
+"""Seconds that the health page and the model list may take, each."""
 TOKEN_SECONDS = 120.0
-"""The first token may take this many seconds: it may wait for kernels to be compiled."""
+"""Seconds that the first token may take; it may wait for kernels to be compiled."""
 
 
 class NotReady(Exception):
-    """The server does not answer yet; the text says what is waited for."""
+    """The server does not answer yet; the text says what is missing."""
 
 
 class Foreign(Exception):
-    """Something answers that cannot be the server that was started."""
+    """Something answers that cannot be the server that we started."""
 
 
 def check(base_url: str, readiness: Readiness, model: str, api_key_env: str | None) -> str:
-    """The name of the model that the server at `base_url` is ready to serve; else raise NotReady or Foreign.
+    """The model name of the server at `base_url` once it is ready; else raises NotReady or Foreign.
 
-    `model` is the name it should have; where that is empty the first one that the server lists is taken.
+    model: the expected name; if empty, the first name that the server lists counts.
     """
     key = os.environ.get(api_key_env, "") if api_key_env else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    # Proxies of the environment are for the world outside, not for a server that we started.
+    # Proxies from the environment are for other hosts, not for a server that we started.
     with httpx.Client(base_url=base_url, headers=headers, timeout=PAGE_SECONDS, trust_env=False) as client:
         try:
             if readiness.health_path is not None:
@@ -65,7 +65,7 @@ def _check_listed(client: httpx.Client, model: str) -> str:
 
 
 def _check_token(client: httpx.Client, model: str) -> None:
-    """One token through chat; through completions where the model has no chat template."""
+    """Generate one token by a chat request; by completions where the model has no chat template."""
     body: dict[str, Any] = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
     answer = client.post("/v1/chat/completions", json=body, timeout=TOKEN_SECONDS)
     if answer.status_code in (400, 404):

@@ -1,4 +1,4 @@
-"""Where a server that is ready tells other machines its address: a file of its own in a folder that all of them see."""
+"""Registers a ready server for other machines: its address goes into a file in a folder that all of them see."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LOOPBACK = ("localhost", "::1")
 
 
 def check(spec: ServerSpec) -> None:
-    """Raises SpecError where no other machine could reach the server."""
+    """Raise SpecError where other machines could not reach the server."""
     if spec.host in _LOOPBACK or spec.host.startswith("127."):
-        raise SpecError("host", "no other machine reaches it there: give 0.0.0.0, or this machine's address")
+        raise SpecError("host", "other machines cannot reach this address: give 0.0.0.0, or this machine's address")
 
 
 def advertised(spec: ServerSpec, base_urls: Sequence[str]) -> list[str]:
-    """The addresses as other machines reach them: this machine's name where the server listens on every network."""
+    """The addresses for other machines: with this machine's name where the server listens on all networks."""
     if spec.host not in _EVERYWHERE:
         return list(base_urls)
     host = spec.node_address or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
@@ -33,8 +33,11 @@ def advertised(spec: ServerSpec, base_urls: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def registered(file: Path, urls: Sequence[str]) -> Iterator[None]:
-    """The addresses stand in `file`, one a line, for the length of the block; nothing of a server that has none, such
-    as a node that only lends its devices to the first. Raises LaunchError."""
+    """Keep the addresses in `file`, one a line, for the length of the block.
+
+    A server without addresses, such as a node that only lends its devices to the first, writes nothing. Raises
+    LaunchError.
+    """
     if not urls:
         yield
         return

@@ -1,7 +1,7 @@
-"""The servers there are: list them, find one, show its logs, end it.
+"""The servers on this machine: list them, find one, show its logs, end it.
 
-A process is signalled only where its number and start time are those that were recorded, or where its environment names
-the state file of the server that is to end: so a server is found whose file is damaged or gone (Linux).
+A process is signalled only if its number and start time are the recorded ones, or if its environment names the state
+file of the server to end. So a server with a damaged or missing state file is still found (Linux).
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from server_launchers.machine import accelerators, containers
 from server_launchers.variables import MARK
 
 SURE_SECONDS = 10.0
-"""A guard may take this many seconds beyond its server's grace to end, and the kernel to end what was killed."""
+"""Seconds beyond its server's grace that a guard may take to end, and the kernel to end what was killed."""
 POLL_SECONDS = 0.02
-"""A guard that is to end is looked at this often, in seconds."""
+"""Seconds between two looks at a guard that should end."""
 MAX_GRACE_SECONDS = 60.0
-"""A guard whose grace is not known, since its state file is damaged, may take this many seconds to end."""
+"""Seconds that a guard may take to end if its grace is unknown because its state file is damaged."""
 
 
 def status() -> list[ServerState]:
-    """All servers that run, and those that ended without being asked to."""
+    """All running servers, and those that ended without being asked to."""
     return state.read_all()
 
 
 def unreadable() -> dict[Path, list[int]]:
-    """State file that is damaged or gone → the living processes of its server; none where nothing is known to run."""
+    """Damaged or missing state file → the living processes of its server; none where no process is known."""
     return {path: [] for path in state.unreadable()} | state.unseen()
 
 
 def find(name: str | None = None) -> ServerState:
-    """The one running server, or the one called `name`; raises LaunchError that names those there are."""
+    """The only running server, or the one called `name`. Raises LaunchError that lists the running servers."""
     ready = {server.name: server for server in status() if server.status == "ready"}
     problem = "cannot tell which server is meant" if name is None else f"no server {name} is ready"
     return ready[_only([*ready], name, f"{problem}; running")]
 
 
 def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:
-    """End the server called `name`, the only one there is, or all: also those whose state file is damaged.
+    """End the server called `name`, the only server, or all; also servers with a damaged state file.
 
-    Returns the names of those that were stopped, and what cannot be ended, as text.
+    Returns the names of the stopped servers, and what cannot be ended, as text.
     """
     remembered = {server.name: server for server in status()}
     damaged = {path.stem: pids for path, pids in unreadable().items()}
@@ -61,25 +61,30 @@ def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list
 
 
 def logs(name: str | None = None) -> list[Path]:
-    """The logs of the server called `name` (or the only one), one a process; also of one that has ended."""
+    """The log files of the server called `name` (or the only one), one per process; also of an ended server."""
     problem = "say whose log to show" if name is None else f"no server is called {name}"
     remembered = {server.name: server for server in status()}
     return remembered[_only([*remembered], name, f"{problem}; known")].logs
 
 
 def end(server: ServerState) -> list[str]:
-    """End what lives of this server and forget it; what cannot be ended is returned and stays remembered."""
+    """End all living processes of this server and forget it; processes that cannot be ended are returned and stay
+    recorded.
+    """
     _end_guard(server.guard, server.grace)
     server = state.read(state.path_of(server.name)) or server
     left = list(server.survivors)
     if server.status != "exited":
-        # The guard was killed before it could end its server.
+        # The guard was killed before it ended its server.
         left = [processes.describe(process.pid) for process in _end_orphans(server)]
     return _forget(server.name, left)
 
 
 def _end_guard(guard: processes.Process, grace: float) -> None:
-    """Let a guard end its server: its last act is to write the state file; until then its ladder may be running."""
+    """Wait for a guard to end its server.
+
+    Its last act is to write the state file; until then its stop ladder may be running.
+    """
     guard.signal(signal.SIGTERM)
     deadline = time.monotonic() + SURE_SECONDS + grace
     while guard.alive():
@@ -89,7 +94,7 @@ def _end_guard(guard: processes.Process, grace: float) -> None:
 
 
 def _forget(name: str, left: list[str]) -> list[str]:
-    """Remove the state file where nothing is left; else say what is, and who holds the devices' memory."""
+    """Remove the state file if nothing is left; else return what is left, and who holds the devices' memory."""
     if left:
         return left + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
     with contextlib.suppress(OSError):
@@ -98,7 +103,7 @@ def _forget(name: str, left: list[str]) -> list[str]:
 
 
 def _end_damaged(name: str, pids: list[int]) -> list[str]:
-    """End the processes that name the damaged state file of server `name`: the guard by its ladder, others by KILL."""
+    """End the processes of server `name` with a damaged state file: the guard by its ladder, others by SIGKILL."""
     below = {child for pid in pids for child in processes.descendants(pid)}
     family = {process for process in map(processes.process, {*pids, *below}) if process is not None}
     members = {pid for carriers in processes.carriers(MARK).values() for pid in carriers}
@@ -110,7 +115,7 @@ def _end_damaged(name: str, pids: list[int]) -> list[str]:
 
 
 def _only(names: list[str], name: str | None, complaint: str) -> str:
-    """The one of `names` that is `name` (None: the only one there is); raises LaunchError that lists them."""
+    """The entry of `names` equal to `name` (None: the only entry). Raises LaunchError that lists the names."""
     fitting = [each for each in names if name in (None, each)]
     if len(fitting) != 1:
         raise LaunchError(f"{complaint}: {', '.join(names) or 'none'}")
@@ -118,7 +123,7 @@ def _only(names: list[str], name: str | None, complaint: str) -> str:
 
 
 def _end_orphans(server: ServerState) -> list[processes.Process]:
-    """End a server whose guard was killed: what is proven ours by number and start time, or carries the mark."""
+    """End a server whose guard was killed: processes that number and start time prove ours, or that carry the mark."""
     numbers: set[int] = set()
     for index, member in enumerate(server.members):
         mark = f"{server.mark}:{index}"

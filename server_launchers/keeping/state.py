@@ -35,7 +35,7 @@ from server_launchers.keeping import private_files, processes
 from server_launchers.variables import STATE_FILE
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
-"""A longer state file is not read."""
+"""Most bytes of a state file; a longer one is not read."""
 
 
 class MemberState(msgspec.Struct, frozen=True):
@@ -43,36 +43,36 @@ class MemberState(msgspec.Struct, frozen=True):
 
     role: Literal["engine", "router"]
     argv: list[str]
-    """Keys and passwords in it are hidden."""
+    """The command; keys and passwords in it are hidden."""
     port: int | None
     devices: list[str] | None = None
     pid: int | None = None
     started: str | None = None
     exit_code: int | None = None
-    """Negative: the signal that ended it. None while it runs."""
+    """Exit code; negative: the signal that ended the process. None while it runs."""
     restarts: int = 0
     family: list[tuple[int, str]] = []
-    """Descendants last seen, by number and start."""
+    """Number and start time of the descendants that were last seen."""
     container: str | None = None
-    """Name of the container that the process is the client of: it outlives its client."""
+    """Name of the container that the process started as a client; the container outlives its client."""
 
 
 class ServerState(msgspec.Struct, frozen=True):
-    """What is known of one server."""
+    """What is recorded about one server."""
 
     name: str
     engine: str
     model: str
     """The name that clients use."""
     source: str
-    """The model as it was given: a hub name, a folder, a file."""
+    """The model as the user gave it: a hub name, a folder, a file."""
     base_urls: list[str]
-    """Addresses for requests, without `/v1`: one a replica, or the router's."""
+    """Addresses for requests, without `/v1`: one per replica, or the router's."""
     api_key_env: str | None
     created: datetime
     mark: str
     grace: float
-    """The stop ladder waits this many seconds between TERM and KILL."""
+    """Seconds that the stop ladder waits between TERM and KILL."""
     guard_pid: int
     guard_started: str
     status: Literal["starting", "ready", "exited"]
@@ -84,45 +84,47 @@ class ServerState(msgspec.Struct, frozen=True):
 
     @property
     def guard(self) -> processes.Process:
-        """The process that keeps this server."""
+        """The guard process of this server."""
         return processes.Process(self.guard_pid, self.guard_started)
 
     @property
     def logs(self) -> list[Path]:
-        """The log of each member."""
+        """The log file of each member."""
         return log_files(self.name, len(self.members))
 
     @property
     def log(self) -> Path:
-        """The log to look at first."""
+        """The log file to look at first."""
         return self.logs[0]
 
     @property
     def ended(self) -> tuple[MemberState, Path] | None:
-        """The first member that has ended, with its log."""
+        """The first member that has ended, with its log; None if all run."""
         pairs = zip(self.members, self.logs, strict=True)
         return next((pair for pair in pairs if pair[0].exit_code is not None), None)
 
     @property
     def commands(self) -> list[str]:
-        """What was started, a line a process, without keys and passwords."""
+        """The commands that were started, one line per process, without keys and passwords."""
         return [shlex.join(shown.words(member.argv)) for member in self.members]
 
     @property
     def running(self) -> bool:
-        """Whether anything of this server lives: its guard, or a main process whose guard was killed."""
+        """Whether the guard lives, or a main process whose guard was killed."""
         return self.guard.alive() or bool(self.leftovers())
 
     def leftovers(self) -> list[processes.Process]:
-        """Living processes of this server; number and start time prove each to be one that was started."""
+        """Living processes of this server, each proven by number and start time to be one that was started."""
         mains = [(m.pid, m.started) for m in self.members if m.pid is not None and m.started]
         pairs = [*mains, *(pair for m in self.members for pair in m.family)]
         return [process for pair in pairs if (process := processes.Process(*pair)).alive()]
 
 
 def servers_folder() -> Path:
-    """The folder of state files and logs, created when it is not there. Raises LaunchError where others could have
-    written there."""
+    """The folder of state files and logs; created if missing.
+
+    Raises LaunchError where others could have written there.
+    """
     folder = state_folder() / "servers"
     private_files.make_folder(folder)
     return folder
@@ -140,12 +142,12 @@ def log_files(name: str, n_processes: int) -> list[Path]:
 
 
 def guard_log(name: str) -> Path:
-    """What the guard of server `name` itself has to say: nothing, unless it is broken."""
+    """Path of the log of the guard itself, which stays empty unless the guard fails."""
     return servers_folder() / f"{name}.guard.log"
 
 
 def read(path: Path) -> ServerState | None:
-    """The state in `path`; None where it is gone or not one of ours: a link, another user's, no state file."""
+    """The state in `path`; None for a missing file and one that is not ours: a link, another user's, no state file."""
     data = private_files.read(path, MAX_STATE_BYTES + 1)
     if data is None:
         return None
@@ -153,17 +155,17 @@ def read(path: Path) -> ServerState | None:
         state = msgspec.json.decode(data, type=ServerState)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    # Another name would lead to other files: a log to print, a state file to remove.
+    # A name other than the file's would lead to foreign files: a log to print, a state file to remove.
     return state if state.name == path.stem and state.members else None
 
 
 def unreadable() -> list[Path]:
-    """Files where a server's state should stand and does not: the server itself may be running."""
+    """State files that are damaged; their servers may still be running."""
     return [path for path in _files() if read(path) is None and path.is_file()]
 
 
 def unseen() -> dict[Path, list[int]]:
-    """State file that cannot be read, or is gone → the living processes that say they belong to its server (Linux)."""
+    """Damaged or missing state file → the living processes that name this file in their environment (Linux)."""
     folder = servers_folder()
     carriers = {Path(path): pids for path, pids in processes.carriers(STATE_FILE).items()}
     return {path: pids for path, pids in carriers.items() if path.parent == folder and read(path) is None}
@@ -179,7 +181,7 @@ def write(state: ServerState) -> None:
 
 
 def read_all() -> list[ServerState]:
-    """All servers that are remembered, oldest first; one whose processes are all gone says `exited`."""
+    """All recorded servers, oldest first; a server whose processes are all gone has the state `exited`."""
     states = [state for path in _files() if (state := read(path)) is not None]
     return sorted(map(_as_it_is, states), key=lambda state: state.created)
 
@@ -191,7 +193,7 @@ def _as_it_is(state: ServerState) -> ServerState:
 
 @contextmanager
 def naming_lock() -> Iterator[None]:
-    """Held while a name is chosen and taken, so that two starts never share one."""
+    """A lock held while a name is chosen and taken, so that two starts never share a name."""
     descriptor = private_files.open_for_lock(servers_folder() / ".lock")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,8 +1,8 @@
-"""Start a server and know when it works.
+"""Starts a server and waits until it works.
 
-`launch` returns when every replica generated a token, or raises LaunchError with one plain cause and the end of
-the log. Used as a context manager the server ends with the block; whatever ends this process ends the server
-too (see `guard`), unless it was launched detached.
+`launch` returns when every replica has generated a token, or raises LaunchError with one plain cause and the end of the
+log. Used as a context manager, the server ends with the block. If this process ends in any way, the server ends too
+(see `guard`), unless it was launched detached.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from server_launchers.spec import ServerSpec
 from server_launchers.variables import STATE_FILE
 
 DRY_PORT = 8000
-"""The first port of a dry run that names none."""
+"""The first port of a dry run whose spec names none."""
 POLL_SECONDS = 0.5
-"""`RunningServer.wait` looks this often, in seconds."""
+"""Seconds between two looks in `RunningServer.wait`."""
 
 
 @dataclass
 class RunningServer:
-    """A server that is ready. `stop` ends it; so does leaving the `with` block, unless it is detached."""
+    """A ready server. `stop` ends it; so does leaving the `with` block, unless the server is detached."""
 
     name: str
     base_urls: tuple[str, ...]
     """Addresses for requests, without `/v1`."""
     model: str
-    """The name that clients ask for."""
+    """The model name for requests."""
     pid: int | None
     """Number of the guard's process; None for a server that somebody else runs."""
     log: Path | None
@@ -56,32 +56,32 @@ class RunningServer:
     _lifeline: IO[bytes] | None = field(repr=False)
     _guard: subprocess.Popen[bytes] | None = field(repr=False)
     swapped: bool = False
-    """Whether its weights are others than those that its state file names (see `swapping`)."""
+    """Whether the server has other weights than its state file names (see `swapping`)."""
 
     @property
     def state(self) -> ServerState | None:
-        """What the state file says now: exit codes, restarts, versions."""
+        """The current content of the state file: exit codes, restarts, versions."""
         return state.read(state.path_of(self.name))
 
     @property
     def ended(self) -> str | None:
-        """Why it has ended for good without being asked to, in a sentence; None while it runs or is started again.
+        """Why the server has ended for good by itself, in a sentence; None while it runs or restarts.
 
-        Of a server that somebody else runs, nothing is known.
+        For a server that somebody else runs, always None.
         """
         now = None
         if self.pid is not None:
-            with contextlib.suppress(LaunchError):  # the state's place is lost, which says nothing of the server
+            with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.
                 now = self.state
         if now is None or now.guard_pid != self.pid:
             return None
         if now.status != "exited":
-            return None if now.guard.alive() else "its guard was killed, and it with it"
+            return None if now.guard.alive() else "its guard was killed, and the server with it"
         member, log = now.ended or (now.members[0], now.log)
         return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"
 
     def stop(self) -> None:
-        """End the server and forget it; nothing happens where it has ended."""
+        """End the server and forget it; does nothing if it has ended."""
         if self._guard is not None:
             _end_guard(self._guard, self._lifeline)
             self._guard = self._lifeline = None
@@ -104,9 +104,8 @@ class RunningServer:
 def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | None = None) -> RunningServer:
     """Start `spec` and wait until it works.
 
-    Raises LaunchError: the engine is missing, a port is taken (by whom), the process ended (why), nothing
-    happened in its log for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt, nothing
-    stays behind.
+    Raises LaunchError if the engine is missing, a port is taken (by whom), the process ended (why), or its log did not
+    grow for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt, no process stays behind.
     """
     facts = table.inspect(spec)
     numbers = ports.choose(spec, replicas.ports_needed(spec))
@@ -130,7 +129,7 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
         waiting.until_known(spec, guard, starting, detach)
         if detach:
             lifeline.close()
-            # The guard outlives us on purpose; Popen would warn about a child that was not waited for.
+            # The guard outlives this process on purpose; without this, Popen would warn about an unfinished child.
             guard.returncode = 0
     except BaseException:
         _end_guard(guard, lifeline)
@@ -149,9 +148,9 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
 
 
 def dry_run(spec: ServerSpec) -> list[str]:
-    """What `launch` would run, one line a process that a shell can run; for several nodes those of every node.
+    """The commands of `launch`, one line per process, ready for a shell; for several nodes, the lines of every node.
 
-    An engine that is not installed is no error: then, and with `engine_version`, the recorded options count.
+    A missing engine is no error: then, and with `engine_version`, the recorded options count.
     """
     facts = table.recorded_facts(spec)
     if spec.engine_version is None:
@@ -162,7 +161,7 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
 
 def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.Popen[bytes], ServerState]:
-    """The guard, which has its orders and starts the server, and the state that is written down."""
+    """Start the guard with its orders, and write the first state. Returns both."""
     neutral = state_folder() / "empty"
     private_files.make_folder(neutral)
     with state.naming_lock():
@@ -189,7 +188,7 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
 
 
 def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid: int) -> ServerState:
-    """The state of a server whose processes are still to be started."""
+    """The state of a server whose processes have not started yet."""
     return ServerState(
         name=name,
         engine=spec.engine,
@@ -218,7 +217,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
 
 
 def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neutral: Path) -> dict[str, Any]:
-    """The guard's orders. Variables may hold secrets: they go through the pipe, and are no part of the state file.
+    """The guard's orders. Variables may hold secrets: they go through the pipe and never into the state file.
 
     neutral: the empty folder in which engines start.
     """
@@ -240,7 +239,7 @@ def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neu
 
 
 def _attach(spec: ServerSpec, deployment: Deployment) -> RunningServer:
-    """A server that somebody else runs: looked at, never stopped."""
+    """A server that somebody else runs: it is checked, and never stopped."""
     url = deployment.base_urls[0]
     try:
         model = readiness.check(url, deployment.readiness, table.client_name(spec), spec.api_key_env)
@@ -259,7 +258,7 @@ def _attach(spec: ServerSpec, deployment: Deployment) -> RunningServer:
 
 
 def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
-    """Find every program before the first one is started; a router is asked whether its environment has it."""
+    """Find every program before the first one starts, and check that the router's environment has the router."""
     for process in deployment.processes:
         if process.role == "router":
             router = table.launcher_of(spec).router
@@ -271,7 +270,7 @@ def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
 
 
 def stem_of(spec: ServerSpec) -> str:
-    """The name that a server has from its model."""
+    """The start of a server's name, from its model."""
     return (
         re.sub(r"[^a-z0-9.]+", "-", Path(table.client_name(spec) or spec.engine).name.lower()).strip("-.")[:60]
         or "server"
@@ -279,7 +278,7 @@ def stem_of(spec: ServerSpec) -> str:
 
 
 def _free_name(spec: ServerSpec) -> str:
-    """The spec's name, refused while it runs; else one from the model, numbered where that runs."""
+    """The spec's name, refused if a server of that name runs; else one from the model, numbered if taken."""
     running = {server.name for server in state.read_all() if server.running} | {path.stem for path in state.unseen()}
     if spec.name is not None:
         if spec.name in running:
@@ -294,9 +293,9 @@ def _free_name(spec: ServerSpec) -> str:
 
 
 def _end_guard(guard: subprocess.Popen[bytes], lifeline: IO[bytes] | None) -> None:
-    """Close the lifeline, upon which the guard ends its server in bounded time, and wait for that.
+    """Close the lifeline, which makes the guard end its server in bounded time, and wait for the guard.
 
-    A second Ctrl-C ends the waiting only: the guard goes on.
+    A second Ctrl-C ends only the waiting: the guard goes on.
     """
     if lifeline is not None:
         with contextlib.suppress(BrokenPipeError):

@@ -1,4 +1,4 @@
-"""Other weights for a server that runs, without a restart, where its engine documents a way (`WeightSwap`)."""
+"""Gives a running server other weights without a restart, if its engine documents a way (`WeightSwap`)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from server_launchers.spec import ServerSpec
 from server_launchers.terminal import visible
 
 SWAP_SECONDS = 1800.0
-"""Reading the weights may take this many seconds."""
+"""Seconds that reading the weights may take."""
 
 
 def possible(running: ServerSpec, target: ServerSpec) -> bool:
-    """Whether a server of the spec `running` becomes one of `wanted` by other weights alone.
+    """Whether a server of the spec `running` can become one of the spec `target` by other weights alone.
 
-    Not with several replicas, nor with a served name of its own, which SGLang loses on the way, nor with a key.
+    It cannot with several replicas, with a key, or with a served name of its own, which SGLang loses in the swap.
     """
     able = table.named(target.engine).weight_swap is not None and target.dp == 1 and target.nodes == 1
     named = target.served_name is not None or target.api_key_env is not None
@@ -29,9 +29,10 @@ def possible(running: ServerSpec, target: ServerSpec) -> bool:
 
 
 def swap(server: RunningServer, target: ServerSpec) -> RunningServer:
-    """The same server with the weights of `wanted`, having generated a token with them.
+    """The same server with the weights of `target`, after it generated a token with them.
 
-    Raises LaunchError in the engine's own words; nobody knows then what it serves, so it is to be stopped.
+    Raises LaunchError with the engine's own message; the server must be stopped then, because nobody knows what it
+    serves.
     """
     (url,) = server.base_urls
     how = table.named(target.engine).weight_swap
@@ -46,7 +47,7 @@ def swap(server: RunningServer, target: ServerSpec) -> RunningServer:
             model_path = client.get(how.told_page).json().get(how.told_field)
             if model_path != target.model:
                 raise LaunchError(
-                    f"{server.name} says that it serves {visible(str(model_path), 200)}, not {target.model}"
+                    f"{server.name} reports the model {visible(str(model_path), 200)}, not {target.model}"
                 )
         model = readiness.check(url, Readiness(None, lists_models=True), table.client_name(target), None)
     except (httpx.HTTPError, ValueError, AttributeError, readiness.NotReady, readiness.Foreign) as error:

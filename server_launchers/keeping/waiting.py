@@ -34,12 +34,14 @@ from server_launchers.spec import ServerSpec
 
 POLL_SECONDS = 0.2
 HANGING_SECONDS = 30.0
-"""A start has failed after this many seconds of silence behind a fatal error in the log: SGLang whose port was taken
-neither serves nor ends."""
+"""Seconds of silence behind a fatal error in the log after which a start has failed.
+
+SGLang on a taken port, for example, neither serves nor ends.
+"""
 HANGING_LINES = 4
-"""A fatal error counts in this many last lines of the log."""
+"""Last lines of the log in which a fatal error counts."""
 ACKNOWLEDGE_SECONDS = 10.0
-"""The guard may take this many seconds to write down that its server is ready."""
+"""Seconds that the guard may take to record that its server is ready."""
 
 
 def until_ready(
@@ -49,7 +51,10 @@ def until_ready(
     starting: ServerState,
     on_progress: OnProgress,
 ) -> str:
-    """The name of the model that every replica serves; raises LaunchError where that will not be."""
+    """Wait until every replica is ready; return the name of the served model.
+
+    Raises LaunchError once the start has failed.
+    """
     model = table.client_name(spec)
     begun = moved = time.monotonic()
     sizes: list[int] = []
@@ -88,10 +93,10 @@ def until_ready(
 
 
 def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: ServerState, detach: bool) -> None:
-    """Return when the guard has heard that its server is ready: from here on `find` sees it.
+    """Return when the guard has recorded that its server is ready, so that `find` sees it.
 
-    A launcher that ends right after `detach` must not be taken for one that was killed. Without `detach` a guard that
-    cannot write its state (the disk is full) is borne with.
+    Otherwise a launcher that ends right after `detach` would count as killed. Without `detach`, a guard that cannot
+    write its state (full disk) is tolerated.
     """
     deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
     path = state.path_of(starting.name)
@@ -103,14 +108,14 @@ def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Serv
         if time.monotonic() > deadline:
             if detach:
                 raise LaunchError(
-                    f"the server's guard does not say in {path} that the server is ready; is the disk full?"
+                    f"the server's guard did not record in {path} that the server is ready; is the disk full?"
                 )
             return
         time.sleep(0.01)
 
 
 def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> None:
-    """A port that answers like our server must also be held by a process that we started."""
+    """Check that a process of ours holds the port that answers like our server. Raises LaunchError."""
     port = int(url.rpartition(":")[2])
     if deployment.readiness.owns_port and (owners := processes.listeners(port)):
         ours = {guard_pid, *processes.descendants(guard_pid)}

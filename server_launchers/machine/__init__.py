@@ -1,4 +1,5 @@
-"""What this machine has and says: its accelerators, an engine's environment and version, the options that it knows.
+"""Facts about this machine: its accelerators, an engine's environment and version, and the options that the engine
+knows.
 
-Entered by engines, by `replicas` and by the supervisor; knows no engine by its name, and starts no server.
+Engines, `replicas` and the supervisor enter here. No code here knows an engine by name or starts a server.
 """

@@ -1,4 +1,4 @@
-"""Which accelerators are there, and which of them each replica gets."""
+"""Finds the accelerators of this machine, and divides them among replicas."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from server_launchers.terminal import visible
 Accelerator = Literal["cuda", "ascend"]
 
 TOOL_SECONDS = 30.0
-"""Seconds that nvidia-smi or npu-smi may take; after them the machine counts as one that cannot tell."""
+"""Seconds that nvidia-smi or npu-smi may take; after that the devices count as unknown."""
 _said = partial(output_of, seconds=TOOL_SECONDS)
 VARIABLES: dict[Accelerator, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "ASCEND_RT_VISIBLE_DEVICES"}
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """What the machine has of one kind; `ids` is None where no tool could tell."""
+    """The devices of one kind; `ids` is None where no tool could list them."""
 
     ids: tuple[str, ...] | None
     driver: str | None = None
@@ -36,7 +36,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 def find(kind: Accelerator) -> Machine:
-    """Ask the vendor's tool; a list in the visible-devices variable narrows what it says."""
+    """Ask the vendor's tool for devices; the visible-devices variable narrows the answer."""
     machine = _nvidia() if kind == "cuda" else _ascend()
     allowed = os.environ.get(VARIABLES[kind])
     if allowed is None:
@@ -45,7 +45,7 @@ def find(kind: Accelerator) -> Machine:
 
 
 def processor() -> str:
-    """What a server without accelerators computes on: the processor's name and the cores it may use."""
+    """The processor of a server without accelerators: its name and the cores it may use."""
     name = platform.machine()
     with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
@@ -60,8 +60,8 @@ def slices(
 ) -> list[tuple[str, ...]]:
     """Devices of every replica, `each` in number, in order.
 
-    From `wanted`, else from those that are `there`, else numbered from 0 where the machine cannot tell. Raises
-    LaunchError where there are too few, or where a wanted one is not there.
+    They come from `devices`, else from those that are `there`, else they are numbered from 0 where the machine cannot
+    list them. Raises LaunchError where there are too few, or where one of `devices` does not exist.
     """
     needed = replicas * each
     if devices is not None and there is not None and (absent := [device for device in devices if device not in there]):
@@ -78,7 +78,7 @@ def slices(
 
 
 def memory_holders() -> list[str]:
-    """Processes that hold GPU memory, as text; empty where no tool tells."""
+    """Processes that hold GPU memory, as text; empty where no tool lists them."""
     rows = _said("nvidia-smi", "--query-compute-apps=pid,used_memory,name", "--format=csv,noheader")
     return [visible(row) for row in rows.splitlines() if row.strip()]
 
@@ -106,7 +106,7 @@ def _ascend() -> Machine:
 
 
 def unhealthy_ascend() -> list[str]:
-    """Lines of `npu-smi info` that report a device whose health is not OK."""
+    """Lines of `npu-smi info` that report a device with a health other than OK."""
     rows = (row for row in _said("npu-smi", "info").splitlines() if re.match(r"\|\s*\d+\s+\S+\s*\|", row))
     return [
         visible(row) for row in rows if re.search(r"\|\s*(Warning|Alarm|Critical|UNKNOWN)\s*\|", row, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Containers of ours: they outlive the client that started them, and are ended by name. Standard library only."""
+"""Our containers: they outlive the client that started them, so they are ended by name. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 from server_launchers.variables import MARK
 
 END_SECONDS = 30.0
-"""Asking for a container, and removing it, may take this many seconds each."""
+"""Seconds that asking docker for a container may take, and again for removing it."""
 
 _NAME = re.compile(r"harness-[0-9]{1,5}\Z")
 
@@ -21,7 +21,7 @@ def name_of(port: int) -> str:
 
 
 def end(name: str, mark: str) -> None:
-    """Remove the container, if it is ours: its name is one of `name_of`, and it was started with the mark."""
+    """Remove the container if it is ours: its name is one of `name_of`, and it was started with the mark."""
     if _NAME.match(name) and f"{MARK}={mark}" in _environment(name):
         _docker("rm", "-f", name)
 
@@ -35,7 +35,7 @@ def _environment(name: str) -> list[str]:
 
 
 def _docker(*words: str) -> str:
-    """What docker prints; nothing where it is not there, refuses or takes too long."""
+    """The output of docker; empty where docker is missing, refuses or takes too long."""
     argv = ["docker", *words]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(

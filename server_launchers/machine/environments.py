@@ -41,7 +41,7 @@ _ASCEND_MOUNTS = (
 
 
 def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
-    """The words before the program's own arguments, for all but containers."""
+    """The words before the program's own arguments, for every kind of environment but containers."""
     if spec.uvx is not None:
         if program.script is not None:
             return ("uvx", "--from", spec.uvx, program.script)
@@ -61,7 +61,7 @@ def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
 def called(
     spec: ServerSpec, program: Program, command: ProcessCommand, *, port: int, kind: Accelerator, devices: str
 ) -> ProcessCommand:
-    """`program` with the arguments `command.argv`, from where the spec says: an environment, `uvx`, a container.
+    """`program` with the arguments `command.argv`, from the environment in the spec: a Python, `uvx`, or a container.
 
     A container gets the devices, shared memory, the port and the model cache; a local model folder is mounted at its
     own path.
@@ -87,9 +87,9 @@ def called(
     if spec.chat_template is not None:
         template = spec.chat_template.expanduser().absolute()
         words += ["-v", f"{template}:{template}:ro"]
-    # Named without a value: docker takes it from its own environment, so that no secret stands in argv.
+    # Named without a value: docker reads it from its own environment, so no secret is in argv.
     inherited = [variable for variable in HUB_VARIABLES if variable in os.environ and variable != "HF_HOME"]
-    # By the mark a later command knows the container for ours.
+    # The mark tells a later command that this container is ours.
     for variable in sorted({*command.environment, *command.secrets, *inherited, MARK}):
         words += ["-e", variable]
     words += ["--entrypoint", entrypoint[0], spec.docker, *entrypoint[1:], *command.argv]
@@ -97,7 +97,7 @@ def called(
 
 
 def check_model(spec: ServerSpec) -> None:
-    """Raise LaunchError where the model is a path and no model is there: engines take a minute to say so."""
+    """Raise LaunchError if the model is a path without a model: engines would need a minute to report that."""
     path = Path(spec.model).expanduser()
     if not path.exists():
         if path.is_absolute() or spec.model.startswith("."):
@@ -110,12 +110,12 @@ def find_program(argv: Sequence[str], install: str) -> str:
     """The path of the program that `argv` starts; raises LaunchError with the line that installs it."""
     path = shutil.which(argv[0])
     if path is None:
-        raise LaunchError(f"{argv[0]} is not there; {install}")
+        raise LaunchError(f"{argv[0]} is not installed; {install}")
     return path
 
 
 def required_version(spec: ServerSpec) -> str | None:
-    """`0.32.0` of `--uvx vllm==0.32.0`; None where no version is named."""
+    """The version in `--uvx vllm==0.32.0`; None where no version is named."""
     return (spec.uvx or "").partition("==")[2].strip() or None
 
 
@@ -137,7 +137,7 @@ def installed_version(argv: Sequence[str], program: Program) -> str | None:
 
 
 def _interpreter_of(script: Path) -> str | None:
-    """The interpreter in a console script's first line."""
+    """The interpreter in the first line of a console script."""
     try:
         with script.open("rb") as file:
             first = file.readline(1024)

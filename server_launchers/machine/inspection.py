@@ -1,6 +1,6 @@
-"""What the machine says before a start: is the engine installed, which options does it know, which devices are there.
+"""Facts about the machine before a start: whether the engine is installed, which options it knows, which devices exist.
 
-`of_package` asks; `recorded` answers without asking, from the recorded options.
+`of_package` asks the machine; `recorded` answers from recorded options without asking.
 """
 
 from __future__ import annotations
@@ -20,25 +20,28 @@ from server_launchers.spec import ServerSpec
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What the machine says, as far as a spec needs it."""
+    """Facts about the machine that a spec depends on."""
 
     flags: Flags
     router_python: str = "python3"
     device_ids: tuple[str, ...] | None = None
     versions: Mapping[str, str] = {}
     environment: Mapping[str, str] = {}
-    """Variables that this machine makes necessary."""
+    """Variables that this machine requires."""
 
 
 def recorded(spec: ServerSpec, package: str, unasked: str | None = None) -> Facts:
-    """Facts without asking the machine: the recorded options (unasked: of this version by default), no devices."""
+    """Facts without asking the machine: the recorded options, and no devices.
+
+    unasked: the version they are of by default.
+    """
     return Facts(known_flags.recorded(package, spec.engine_version or unasked))
 
 
 def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Facts) -> Facts:
-    """What the machine says of an engine that is a Python package. facts: what counts where it does not say.
+    """Facts about an engine that is a Python package. facts: used where the machine does not answer.
 
-    Raises LaunchError where the engine is missing or no model is where the spec says.
+    Raises LaunchError where the engine is missing or the spec's model does not exist.
     """
     environments.check_model(spec)
     package = program.package
@@ -67,6 +70,6 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
 
 
 def _tag_version(image: str | None) -> str | None:
-    """`0.33.0` of `vllm/vllm-openai:v0.33.0`; None where the tag is no version."""
+    """The version in the tag of an image, such as `0.33.0` of `vllm/vllm-openai:v0.33.0`; None for another tag."""
     tag = (image or "").rpartition(":")[2].removeprefix("v")
     return tag if len(version_key(tag)) >= 2 else None

@@ -1,7 +1,7 @@
-"""Which long options an engine's version knows: asked of the installed engine, else from recorded lists.
+"""The long options that a version of an engine knows: from the installed engine, else from recorded lists.
 
-The lists in `engines/flag_lists/` hold one version each, `<engine>-<version>.txt`. A version in between takes the
-newest list that is not newer than it: options are added more often than taken away.
+Each file `<engine>-<version>.txt` in `engines/flag_lists/` records one version. A version in between uses the newest
+list that is not newer than itself: options are added more often than removed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from server_launchers.program import version_key
 HELP_SECONDS = 180.0
 """Seconds that an engine may take to print its help; vLLM needs 13 on an idle machine."""
 MIN_OPTIONS = 20
-"""Options that a whole help text names at least."""
+"""Least number of options in a complete help text."""
 _OPTION = re.compile(r"(?<![\w-])--[a-z0-9][a-z0-9_-]*")
 _RECORDED = Path(__file__).parent.parent / "engines" / "flag_lists"
 
@@ -33,17 +33,17 @@ class Flags(msgspec.Struct, frozen=True):
     version: str
     names: frozenset[str]
     from_engine: bool
-    """Whether the engine itself was asked; a recorded list may belong to a near version."""
+    """Whether the engine itself was asked; a recorded list may belong to a nearby version."""
 
     def __contains__(self, flag: str) -> bool:
         return flag.replace("_", "-") in self.names
 
     def check(self, argv: Iterable[str]) -> None:
-        """Raise LaunchError for the first long option in `argv` that the engine does not know, with the near name."""
+        """Raise LaunchError for the first long option in `argv` that the engine does not know; suggest a near name."""
         for word in argv:
             if word == "--":
                 return
-            # vLLM also takes --some_flag and --config.key; argparse takes an unambiguous beginning.
+            # vLLM also accepts --some_flag and --config.key; argparse accepts an unambiguous beginning.
             flag = word.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
             if not flag.startswith("--") or self._knows(flag):
                 continue
@@ -70,7 +70,7 @@ def recorded_versions(engine: str) -> list[str]:
 
 @cache
 def recorded(engine: str, version: str | None = None) -> Flags:
-    """The recorded options that fit `version` best; None means the newest."""
+    """The recorded options that fit `version` best; None means the newest list."""
     versions = recorded_versions(engine)
     if not versions:
         return Flags(engine, version or "unknown", frozenset(), from_engine=False)
@@ -84,7 +84,7 @@ def recorded(engine: str, version: str | None = None) -> Flags:
 
 
 def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
-    """The options that `program --help` names, kept in the cache by version; recorded ones where it fails."""
+    """The options that `program --help` names, cached by version; the recorded ones if the program fails."""
     cached = cache_folder() / "flags" / f"{engine}-{version}.txt"
     try:
         names = frozenset(cached.read_text(encoding="utf-8").split())
@@ -101,9 +101,9 @@ def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
             cached.parent.mkdir(parents=True, exist_ok=True)
             cached.write_text("\n".join(sorted(names)) + "\n", encoding="utf-8")
         except OSError:
-            pass  # an unwritable cache costs time at the next start, nothing else
+            pass  # Without a cache, the next start only takes longer.
     if version in recorded_versions(engine):
-        # Read from the sources: also options that the help leaves out.
+        # Recorded from the sources: these lists hold options that the help leaves out.
         names |= recorded(engine, version).names
     return Flags(engine, version, names, from_engine=True)
 

@@ -1,4 +1,4 @@
-"""A short question to another program: it runs, or there is no answer."""
+"""Asks other programs short questions; a program that fails gives no answer."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     import subprocess
 
 ASK_SECONDS = 60.0
-"""A short question may take this many seconds."""
+"""Seconds that a short question may take."""
 
 
 def run_quietly(argv: Sequence[str], seconds: float = ASK_SECONDS) -> subprocess.CompletedProcess[str] | None:
-    """Run a program to its end, away from the caller's folder. Returns None where it cannot be run or takes longer."""
-    import subprocess  # not paid by who only reads what engines are
+    """Run a program to its end, outside the caller's folder. Returns None if it cannot run or takes too long."""
+    import subprocess  # Imported late: code that only reads facts about engines does not need it.
 
     try:
         return subprocess.run(
@@ -32,6 +32,6 @@ def run_quietly(argv: Sequence[str], seconds: float = ASK_SECONDS) -> subprocess
 
 
 def output_of(*argv: str, seconds: float = ASK_SECONDS) -> str:
-    """What a program prints; nothing where it fails or takes longer."""
+    """The output of a program; empty if it fails or takes too long."""
     done = run_quietly(argv, seconds=seconds)
     return "" if done is None or done.returncode else done.stdout

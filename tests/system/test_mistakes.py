@@ -198,7 +198,7 @@ def server() -> Iterator[FaultServer]:
         ("run set.jsonl", "set.jsonl is a file: give it with --data"),
         ("run --data several", "it holds one.jsonl, two.jsonl. Name one of these files, or a split with --split"),
         ("run --data several --split three", "no file for the split 'three'; it holds one.jsonl, two.jsonl"),
-        ("report set.jsonl", "set.jsonl is not scored yet: give `harness score set.jsonl` first."),
+        ("report set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
         ("show set.jsonl", "set.jsonl is a file; a run is a folder."),
     ],
 )

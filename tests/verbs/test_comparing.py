@@ -81,7 +81,7 @@ def test_questions_of_one_run_only_are_counted_and_named_and_the_choice_is_a_set
     few = write_run(tmp_path / "few", benchmarks=[("demo", 12, 4)], only=6)
     (beside,) = compare([base, few], CompareOptions())
     (sentence,) = [text for text in beside.decision.warnings if "left out" in text]
-    assert sentence.startswith("6 questions are left out, which only one run has: ")
+    assert sentence.startswith("6 questions that only one run has are left out: ")
     assert "q006, q007, q008, q009, q010 and 1 more" in sentence
     chosen = 'questions (limit, ids, filter): "all" → "6 chosen"'
     assert [str(one) for one in beside.settings] == [chosen]
@@ -101,7 +101,7 @@ def test_python_decides_as_the_command_does(tmp_path: Path) -> None:
 
 def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path) -> None:
     base, _ = two_runs(tmp_path)
-    with pytest.raises(UsageError, match="name two runs at least"):
+    with pytest.raises(UsageError, match="give at least two runs"):
         compare([base], CompareOptions())
     with pytest.raises(UsageError, match="shares no benchmark"):
         compare([base, write_run(tmp_path / "elsewhere", benchmarks=[("other", 4, 2)])], CompareOptions())
@@ -116,12 +116,12 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     place = twin.benchmark("demo")
     grades.write(place, [msgspec.structs.replace(one, grader="rules/older") for one in grades.read(place)])
     first, second = compare([base, other, twin], CompareOptions())
-    assert any("not asked the same: dataset_digest: " in warning for warning in first.decision.warnings)
+    assert any("the settings of the runs differ: dataset_digest: " in warning for warning in first.decision.warnings)
     (unfinished,) = [warning for warning in first.decision.warnings if "the run is unfinished" in warning]
-    assert "hold for one look" in unfinished
+    assert "holds for one look" in unfinished
     assert "race" in unfinished
     assert not any("one look" in warning for warning in second.decision.warnings)
-    assert any("they are one run twice" in warning for warning in second.decision.warnings)
+    assert any("one is a copy of the other" in warning for warning in second.decision.warnings)
     assert any("graded by different graders" in warning for warning in second.decision.warnings)
     assert [one.field for one in first.settings] == ["dataset_digest"]
 
@@ -213,12 +213,12 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
         assert said in refused.err
     (tmp_path / "own.yaml").write_text(OWN.format(percent=50).replace("model-7b", "other"), encoding="utf-8")
     refused = harness(tmp_path, "verify", "mine", "--published", "own.yaml")
-    assert "nothing is published of org/model-7b on demo, as far as own.yaml goes: give --model" in refused.err
+    assert "own.yaml holds no published score of org/model-7b on demo: give --model" in refused.err
 
 
 def test_a_model_of_which_nothing_is_published_is_refused(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "mine", model="me/mine", benchmarks=[("aime24", 30, 2)])
-    with pytest.raises(UsageError, match="nothing is published of me/mine on aime24"):
+    with pytest.raises(UsageError, match="holds no published score of me/mine on aime24"):
         verify(folder, VerifyOptions())
     assert verify(folder, VerifyOptions(model=R1))[0].benchmark == "aime24"
 

@@ -128,7 +128,8 @@ def test_files_with_different_questions_share_nothing(tmp_path: Path) -> None:
     for file in (base, other):
         harness.score(file, workers=1)
     with pytest.raises(
-        harness.UsageError, match=r"base.jsonl holds base; other.jsonl holds other.*scored under its name"
+        harness.UsageError,
+        match=r"base.jsonl holds base; other.jsonl holds other.*score the outputs under the benchmark's name",
     ):
         harness.compare([base, other])
     assert [sorted(run.benchmarks) for run in harness.report([base, other]).runs] == [["base"], ["other"]]
@@ -144,7 +145,7 @@ def test_a_file_of_a_benchmarks_questions_stands_beside_its_runs(tmp_path: Path)
     assert (found.decision.paired.n_questions, found.decision.paired.difference) == (10, 1.0)
     assert found.settings == ()
     assert any("made by another tool" in one for one in found.decision.warnings)
-    assert not any("not asked the same" in one for one in found.decision.warnings)
+    assert not any("settings of the runs differ" in one for one in found.decision.warnings)
 
 
 def test_a_file_named_for_a_benchmark_that_asks_other_questions_is_refused(tmp_path: Path) -> None:
@@ -167,7 +168,9 @@ def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
         )
 
     publish(100)
-    with pytest.raises(harness.UsageError, match=r"model: nothing says which model wrote theirs.jsonl: name it"):
+    with pytest.raises(
+        harness.UsageError, match=r"model: no record names the model that wrote theirs.jsonl: give its name"
+    ):
         harness.verify(file, published=place)
     (found,) = harness.verify(file, model="org/m", published=place)
     assert found.standing == "compatible"
@@ -209,14 +212,14 @@ def test_where_a_tool_kept_no_text_a_question_is_told_by_its_reference(tmp_path:
 def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp_path: Path) -> None:
     base, file = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "a file.jsonl", 2)
     for words in (("report", file), ("verify", file), ("compare", base, file)):
-        assert "is not scored yet: give `harness score '" in (refused(*words) + refused("report", file))
+        assert "is not scored yet: run `harness score '" in (refused(*words) + refused("report", file))
     for one in (base, file):
         harness.score(one, tool="llmeval", repeats="samples", workers=1)
     os.utime(file)  # a copy has another time
     harness.compare([base, file])
     sums(file, 3)
     with pytest.raises(
-        harness.HarnessError, match=r"was changed after it was scored: give `harness score '.*a file"
+        harness.HarnessError, match=r"was changed after it was scored: run `harness score '.*a file"
     ) as e:
         harness.compare([base, file])
     assert "tool='llmeval' repeats='samples'" in str(e.value)
@@ -267,7 +270,7 @@ def test_a_place_that_cannot_be_written_costs_only_the_reports(tmp_path: Path) -
     OutputsFolder(file).path.write_text("in the way")
     done = command("score", file, "--workers", "1", "--json")
     assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]) == (0, 0.25)
-    assert "the scores are not kept" in done.stderr
+    assert "the scores could not be stored" in done.stderr
 
 
 def test_of_several_sources_each_has_its_scores_and_shards_are_joined(tmp_path: Path) -> None:
@@ -278,4 +281,4 @@ def test_of_several_sources_each_has_its_scores_and_shards_are_joined(tmp_path: 
     part = run_of_demo(tmp_path / "part", identity={SHARD: {"part": "1/2", "selection": "x"}})
     assert "part is a shard" in refused("score", part.path, files[0])
     run = run_of_demo(tmp_path / "run")
-    assert "goes with a file of outputs" in refused("score", run.path, "--benchmark", "demo")
+    assert "is for files of outputs" in refused("score", run.path, "--benchmark", "demo")

@@ -82,7 +82,7 @@ def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
             OWN.replace("{% for m in messages %}", "{% for m in messages if m['role'] != 'system' %}"),
             "system prompt is",
         ),
-        (OWN.replace("{% for m", "<|system|>Be brief.\n{% for m"), "default system prompt is put in"),
+        (OWN.replace("{% for m", "<|system|>Be brief.\n{% for m"), "adds a default system prompt"),
         (OWN.replace("<think>", "<think>\n<think>"), "2 times instead of 1"),
         (OWN.replace("<think>", ""), "0 times instead of 1"),
         (
@@ -133,7 +133,7 @@ def test_a_template_is_read_from_a_models_files(tmp_path: Path) -> None:
     )
     (tmp_path / "chat_template.jinja").write_text("other")
     assert ServerTemplate.of(tmp_path).text == "other"
-    with pytest.raises(UsageError, match="no chat template"):
+    with pytest.raises(UsageError, match="chat template"):
         ServerTemplate.of(tmp_path / "none.json")
 
 
@@ -190,7 +190,7 @@ def test_a_server_is_measured_by_what_rounding_does_to_the_model(server: Toy, ou
 def test_without_the_yardstick_rounding_is_no_more_than_a_warning_that_says_so() -> None:
     found = weights(Toy(noise=0.05, chance=random.Random(5)), noise=0.0)["weights"]
     assert found.outcome == "warns"
-    assert "two engines differ by as much through rounding" in found.came
+    assert "rounding in two engines" in found.came
     assert "times what" not in found.came
 
 
@@ -229,7 +229,7 @@ def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
             found = examined(ToyAsker(toy), *held.checks)
         assert {found[check].outcome for check in ("weights", "greedy replies")} == {expected}
     path.write_text(path.read_text().replace(reference.VERSION, "0" * 12))
-    with pytest.raises(UsageError, match="keep it anew"), beside(str(path), WhichServer(), Watcher()):
+    with pytest.raises(UsageError, match="save the reference again"), beside(str(path), WhichServer(), Watcher()):
         pass
 
 
@@ -255,7 +255,7 @@ def test_a_model_of_this_machine_is_kept_with_its_yardstick(tmp_path: Path) -> N
         assert "times what rounding does" in found.came
     for wrong in (kept.rounded[1:], [-1.0, *kept.rounded[1:]]):
         path.write_bytes(codec.pretty(msgspec.structs.replace(kept, rounded=wrong)))
-        with pytest.raises(UsageError, match=r"keep it anew|no kept reference"):
+        with pytest.raises(UsageError, match=r"save the reference again|no saved reference"):
             SavedReference.read(path)
 
 

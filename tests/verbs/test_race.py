@@ -125,9 +125,9 @@ def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) ->
 
 def test_a_race_of_one_or_of_two_of_one_name_is_refused(questions: Path, tmp_path: Path) -> None:
     one = Candidate(name="a", options=RunOptions.of(data=questions, base_url="http://127.0.0.1:1", out=tmp_path / "a"))
-    with pytest.raises(UsageError, match="two candidates at least"):
+    with pytest.raises(UsageError, match="at least two candidates"):
         race([one])
-    with pytest.raises(UsageError, match="two candidates have one name"):
+    with pytest.raises(UsageError, match="two candidates have the same name"):
         race([one, one])
     bad = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "a temperature", "--candidate", "b")
     assert bad.code == 2

@@ -100,10 +100,10 @@ def test_several_benchmarks_are_a_list_like_one(tmp_path: Path) -> None:
         (["samples", "run", "--n", "8,x"], "expected whole numbers"),
         (["repeats", "run", "--samples", "33"], "33 cannot be drawn"),
         (["repeats", "run", "--samples", "32"], "every repeat would hold all of them"),
-        (["repeats", "run", "--temperature", "1"], "goes with --real; a run"),
+        (["repeats", "run", "--temperature", "1"], "it needs --real: a stored run"),
         (["repeats", "aime24"], "aime24 is no run folder"),
-        (["repeats"], "name a run folder"),
-        (["repeats", "demo", "--real", "--target-error", "1"], "repeats are of one size"),
+        (["repeats"], "give a run folder"),
+        (["repeats", "demo", "--real", "--target-error", "1"], "all repeats have the same size"),
         (["samples", "demo:4", "--real", "--n", "2,4"], "--n says how many samples each run has"),
     ],
 )
@@ -237,7 +237,7 @@ def test_python_has_both(tmp_path: Path, run: RunFolder, questions: Path) -> Non
     assert found.records()[0]["benchmark"] == "demo"
     assert [path.suffix for path in found.write(tmp_path / "figures")] == [".svg", ".png", ".csv"]
     assert [row["n"] for row in product.sample_sizes(run, [2, 4, 8]).records()] == [2, 4, 8]
-    with pytest.raises(UsageError, match="goes with real=True; a run that is there"):
+    with pytest.raises(UsageError, match="needs real=True: a stored run"):
         product.repeats(run, 16, temperature=1.0)
     with FaultServer(able(0.5)) as server:
         made = product.repeats(

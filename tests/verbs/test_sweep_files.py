@@ -110,11 +110,11 @@ M = D + "models: [m]\n"
         ("models: [m]\n", 1, "the key 'benchmarks' is missing"),
         (M + "servers:\n  - {command: 'serve {buget}', values: {budget: [1]}}\n", 4, "{budget}"),
         (M + "servers:\n  - {command: 'serve {port} {buget}'}\n", 4, "{buget} has no `values`"),
-        (D + "models: [m, {model: x/M}]\n", 2, "the name m is taken by the entry at"),
+        (D + "models: [m, {model: x/M}]\n", 2, "also has the name m"),
         (D + "sampling:\n  - {temperature: 1.0, stop: [a]}\n", 3, "give this entry of sampling a `name`"),
-        (D + "servers: [{tp: 2, name: x}]\n", 2, "tp describes a server that is started"),
+        (D + "servers: [{tp: 2, name: x}]\n", 2, "tp describes a server to start"),
         (D + "servers: [vllm]\n", 2, "the server needs a model"),
-        (M + "servers: [vllm]\nrun: {base_url: http://a}\n", 1, "the cell starts one"),
+        (M + "servers: [vllm]\nrun: {base_url: http://a}\n", 1, "the cell starts its own"),
         (M + "servers:\n  - {engine: vllm, nodes: 2}\n", 4, "need the address of node 0"),
         ("benchmarks:\n  - demo\n  - {samples: 3}\n", 3, "give this entry of benchmarks a `name`"),
         ("benchmarks:\n  - demo\n  - {name: x}\n", 3, "name a `benchmark`, or a file"),
@@ -167,7 +167,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
 def test_names_that_are_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:
     axes = {"prompts": "x", "sampling": "y", "servers": "z"}
     text = D + "".join(f"{axis}: [{{name: {letter * 75}}}]\n" for axis, letter in axes.items())
-    with pytest.raises(UsageError, match="200 are the most; give its entries a shorter `name`"):
+    with pytest.raises(UsageError, match="at most 200 are allowed: give its entries a shorter `name`"):
         planned(tmp_path, text)
 
 

@@ -1,4 +1,4 @@
-"""Plots: each is its data and a Vega-Lite specification; `draw` makes pictures of them where `vl-convert` is installed.
+"""Plots: each is data with a Vega-Lite specification; `draw` makes pictures where `vl-convert` is installed.
 
-The modules are named for what they show. Only `harness.reports` enters.
+Each module is named after what it shows. Only `harness.reports` enters.
 """

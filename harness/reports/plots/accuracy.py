@@ -1,4 +1,6 @@
-"""Plots of scores: accuracy with its intervals, accuracy within a budget of tokens, and more samples a question."""
+"""Plots of scores: accuracy with its intervals, accuracy within a budget of tokens, accuracy against samples per
+question.
+"""
 
 from __future__ import annotations
 
@@ -79,10 +81,10 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
 
 
 def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
-    """Accuracy against the token budget, one line a score; None where no score has budgets.
+    """Accuracy against the token budget, one line per score; None if no score has budgets.
 
-    Scores with graded cut text get two more lines; dashed: with replies cut at the budget and graded; dotted: if every
-    right reply had ended where its right answer first stands.
+    Scores with graded cut text get two more lines. Dashed: replies are cut at the budget and graded. Dotted: as if
+    every right reply had ended where its right answer first stands.
     """
     rows: list[tuple[Cell, ...]] = [
         (
@@ -141,7 +143,7 @@ def _broken_line(labels: Sequence[str], value: str, dashes: Sequence[int]) -> di
 
 
 def curve_plot(score: Score) -> Plot | None:
-    """pass@k, pass^k and maj@k against k with their sampling intervals; None for a single k."""
+    """pass@k, pass^k and maj@k against k with their sampling intervals; None if only one k is there."""
     kinds = {
         "pass@k: any of k right": (score.pass_at, score.pass_at_intervals),
         "maj@k: the majority right": (score.maj_at, score.maj_at_intervals),
@@ -174,7 +176,7 @@ def curve_plot(score: Score) -> Plot | None:
 
 
 def curves(labels: Sequence[str], x: Mapping[str, Any], value: str) -> dict[str, Any]:
-    """Lines with dots on bands, one colour and shape a label."""
+    """Lines with dots on bands, one colour and shape per label."""
     colour = series_of(labels)
     return {
         "encoding": {"x": x},

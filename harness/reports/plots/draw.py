@@ -1,6 +1,7 @@
-"""Plots as pictures, by vl-convert: Vega-Lite in one wheel, without a browser, a network or a font of the system.
+"""Draws plots by vl-convert: Vega-Lite in one wheel, without browser, network or fonts of the system.
 
-Why this library: `docs/decisions/plots.md`. It is the extra `report`; without it a report has its tables only.
+The reason for this library is in `docs/decisions/plots.md`. It comes with the extra `report`; without it a report has
+only tables.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ EXTRA = "report"
 """The optional dependencies that drawing needs."""
 
 FORMATS = ("svg", "png", "csv")
-"""Suffixes of the files of one plot."""
+"""Suffixes of the files that each plot is written to."""
 
 PNG_SCALE = 2.0
-"""A PNG has this many picture points for each pixel of a plot, so that it is sharp on dense screens and in print."""
+"""Picture points of a PNG for each pixel of the plot, so that it is sharp on dense screens and in print."""
 
 
 def installed() -> bool:
@@ -31,7 +32,7 @@ def installed() -> bool:
 
 
 def svg(plot: Plot, *, titled: bool = False) -> str:
-    """The picture: text stays text, and colours are attributes, so that a style sheet can darken them."""
+    """The picture as SVG: text stays text, and colours are attributes, so that a style sheet can darken them."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(plot.specification(titled=titled), allowed_base_urls=[])
@@ -39,7 +40,7 @@ def svg(plot: Plot, *, titled: bool = False) -> str:
 
 
 def png(plot: Plot) -> bytes:
-    """The picture with its heading, for a document that takes no SVG."""
+    """The picture as PNG with its heading, for a document that cannot show SVG."""
     import vl_convert
 
     drawn: bytes = vl_convert.vegalite_to_png(plot.specification(titled=True), scale=PNG_SCALE, allowed_base_urls=[])
@@ -47,7 +48,7 @@ def png(plot: Plot) -> bytes:
 
 
 def write_plots(plots: Iterable[Plot], folder: Path) -> list[Path]:
-    """The files of each plot in `folder`, in all `FORMATS`. Raises `UsageError` where no plot can be drawn."""
+    """Write the files of each plot to `folder`, in all `FORMATS`. Raises `UsageError` where plots cannot be drawn."""
     if not installed():
         raise UsageError(f"plots need the package vl-convert-python: {install_line(EXTRA)}")
     folder.mkdir(parents=True, exist_ok=True)

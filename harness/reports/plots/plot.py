@@ -1,4 +1,4 @@
-"""A plot as a value: rows of data, a sentence that describes them, and Vega-Lite's drawing of them. Pure.
+"""A plot as a value: rows of data, a sentence that describes them, and a Vega-Lite specification. Pure.
 
 Every plot is `WIDTH` pixels wide, so that its text keeps its size on a telephone, in a grid on a screen, and in print.
 Foreign text is data in a plot, never part of an expression that Vega evaluates.
@@ -21,7 +21,7 @@ WIDTH = 384
 """Pixels of a plot with its axes."""
 
 HEIGHT = 200
-"""Pixels between the axes of a plot, unless it has rows."""
+"""Pixels between the axes of a plot, unless its height follows from its rows."""
 
 LABEL_CHARS = 56
 """A line of a label holds at most this many characters; a longer label takes several lines."""
@@ -30,17 +30,16 @@ MAX_LABEL_CHARS = 3 * LABEL_CHARS
 """A longer label is clipped."""
 
 INK, SOFT, AXIS, GRID = "#1f2328", "#59636e", "#8c959f", "#e3e7eb"
-"""Text, lesser text, axis lines, grid lines: in daylight. `page.css` has the dark twin of each colour."""
+"""Light colours of text, lesser text, axis lines and grid lines. `page.css` has the dark twin of each."""
 
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a07800", "#3f9bd8")
-"""Colours of runs or curves, in this order and then again; colour-blind readers can tell them apart (Okabe and Ito
-2008)."""
+"""Colours of runs or curves, repeated after the last; colour-blind readers can tell them apart (Okabe and Ito 2008)."""
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 """Marks that go with `SERIES`, for readers and printers without colour."""
 
 CONFIG: Mapping[str, Any] = {
-    "aria": False,  # the figure says it once, in a sentence; a role on each of 800 dots says nothing
+    "aria": False,  # The figure has one sentence for screen readers; a role on each of 800 dots would only be noise.
     "background": None,
     "font": "system-ui, sans-serif",
     "view": {"stroke": None},
@@ -87,14 +86,15 @@ TOKENS_AXIS: Mapping[str, Any] = {"format": ",d"}
 BUDGET_AXIS: Mapping[str, Any] = {
     "labelExpr": "datum.value < 1024 ? format(datum.value, 'd') : format(datum.value / 1024, '~g') + 'k'"
 }
-"""Labels of budgets, which double: 512, 4k, 32k (k = 1024)."""
+"""An axis of token budgets, which double: 512, 4k, 32k (k = 1024)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A plot. name: of its files, without suffix. title: a heading. summary: a caption in words, with the main numbers.
+    """A plot.
 
-    columns, rows: the data, fractions not percent. drawing: Vega-Lite's specification of `rows`, its `field`s being
+    name: of its files, without suffix. title: a heading. summary: a caption in words, with the main numbers. columns,
+    rows: the data, as fractions, not percent. drawing: Vega-Lite's specification of `rows`, whose `field`s are
     `columns`. subject: run and benchmark, for a picture that stands alone.
     """
 
@@ -107,7 +107,7 @@ class Plot:
     subject: str = ""
 
     def csv(self) -> str:
-        """The data; text that would start a formula in a spreadsheet does not."""
+        """The data as CSV; no text cell starts a formula in a spreadsheet."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(self.columns)
@@ -115,7 +115,10 @@ class Plot:
         return buffer.getvalue()
 
     def specification(self, *, titled: bool = False) -> dict[str, Any]:
-        """The whole specification. titled: with heading and subject, and opaque, for a file of its own."""
+        """The whole Vega-Lite specification.
+
+        titled: with heading, subject and an opaque ground, for a separate file.
+        """
         values = [dict(zip(self.columns, map(_shown, row), strict=True)) for row in self.rows]
         whole: dict[str, Any] = {
             "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
@@ -158,8 +161,7 @@ def series(labels: Sequence[str], *, shapes: bool = False) -> dict[str, Any]:
 
 
 def axis(name: str, title: str | None, *, scale: Mapping[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
-    """Encoding of a position by the numbers of column `name`. title: of the axis; settings: Vega-Lite's, of the
-    axis."""
+    """The encoding of a position by the numbers of column `name`. title: of the axis; settings: of Vega-Lite's axis."""
     return {"field": name, "type": "quantitative", "scale": dict(scale or {}), "axis": {"title": title, **settings}}
 
 

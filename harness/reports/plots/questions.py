@@ -1,4 +1,4 @@
-"""Plots of a benchmark's questions: each one's fraction correct, and that of two runs against each other."""
+"""Plots of a benchmark's questions: the fraction of right samples of each, and that of two runs against each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.scoring import QuestionTally
 from harness.scoring.intervals import wilson
 
 MAX_QUESTIONS = 1000
-"""A plot draws at most this many questions; of more, every n-th from the hardest to the easiest."""
+"""Most questions in one plot; of more, every n-th is drawn, from the hardest to the easiest."""
 
 _WITH_ROOM = {"domain": [-0.04, 1.04], "nice": False}
 """Scale of a fraction with margins, so that dots at 0 and 1 are drawn whole."""
@@ -21,7 +21,9 @@ _FIFTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
 
 
 def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
-    """Each question's fraction correct with its 95 % interval, the hardest first; None without a sample."""
+    """The fraction of right samples of each question with its 95 % interval, the hardest first; None without a
+    sample.
+    """
     present = sorted((item for item in questions if item.n), key=lambda item: item.correct / item.n)
     if not present:
         return None
@@ -66,7 +68,9 @@ def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
 
 
 def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:
-    """Fractions correct of the same questions in two runs; above the diagonal the second run beats the baseline."""
+    """Fractions of right samples of the same questions in two runs; above the diagonal the second run beats the
+    baseline.
+    """
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (a.question.question_id, a.correct / a.n, b.correct / b.n, a.n, b.n) for a, b in pairs
     )

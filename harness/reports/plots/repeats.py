@@ -25,7 +25,9 @@ _POINTS: Mapping[str, Any] = {"labelExpr": "format(100 * datum.value, '~g')"}
 
 
 def repeats_plot(repeats: Repeats) -> Plot:
-    """Histogram of the accuracies, with the normal curve of the predicted deviation over it and its 95 % shaded."""
+    """Histogram of the accuracies, under the normal curve that the sampling error predicts, with its central 95 %
+    shaded.
+    """
     rows: tuple[tuple[Cell, ...], ...] = tuple(zip(repeats.names, repeats.accuracies, repeats.errors, strict=True))
     runs = len(rows)
     step = _step(repeats)
@@ -41,7 +43,7 @@ def repeats_plot(repeats: Repeats) -> Plot:
     ]
     low = max(0.0, min(repeats.mean - 3.5 * repeats.predicted, bars[0]["from"]))  # type: ignore[call-overload]
     high = min(1.0, max(repeats.mean + 3.5 * repeats.predicted, bars[-1]["to"]))  # type: ignore[call-overload]
-    if not repeats.predicted:  # no curve determines the width of the picture
+    if not repeats.predicted:  # A predicted spread of 0 leaves no width to the picture.
         low, high = max(0.0, low - 0.05), min(1.0, high + 0.05)
     curve = [
         {"series": kinds[1], "accuracy": x, "repeats": runs * step * _normal(x, repeats.mean, repeats.predicted)}
@@ -54,13 +56,13 @@ def repeats_plot(repeats: Repeats) -> Plot:
         name=f"{repeats.benchmark}-repeats",
         title="Accuracy of repeated runs",
         summary=f"{runs} repeats of {repeats.n} samples a question ({_SOURCES[repeats.source]}). Their accuracies "
-        f"deviate by {100 * repeats.deviation:.2f} points; {100 * repeats.predicted:.2f} are predicted, {low_limit:.2f}"
-        f" to {high_limit:.2f} are chance. Shaded: 95 % of repeats, by the prediction.",
+        f"deviate by {100 * repeats.deviation:.2f} points; {100 * repeats.predicted:.2f} are predicted, and "
+        f"chance explains {low_limit:.2f} to {high_limit:.2f}. Shaded: 95 % of repeats, by the prediction.",
         columns=("repeat", "accuracy", "sampling_error"),
         rows=rows,
         drawing=drawing,
-        subject=f"{repeats.benchmark}, {repeats.n_questions} × {repeats.n}: {100 * repeats.deviation:.2f} points seen, "
-        f"{100 * repeats.predicted:.2f} predicted",
+        subject=f"{repeats.benchmark}, {repeats.n_questions} × {repeats.n}: {100 * repeats.deviation:.2f} points "
+        f"observed, {100 * repeats.predicted:.2f} predicted",
     )
 
 
@@ -71,8 +73,10 @@ def _histogram(
     limits: tuple[float, float],
     colour: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Bars of the repeats under the predicted curve. band: from where to where 95 % of repeats are predicted to lie;
-    limits: the accuracies at the ends of the axis."""
+    """Bars of the repeats under the predicted curve.
+
+    band: the range of 95 % of repeats, as predicted. limits: the accuracies at the ends of the axis.
+    """
     low, high = limits
     across: dict[str, Any] = {
         "scale": {"domain": [low, high], "nice": False, "clamp": True},
@@ -111,15 +115,17 @@ def _histogram(
 
 
 def sizes_plot(sizes: SampleSizes) -> Plot:
-    """The sampling error against the samples of a question: predicted; stated by single runs, with the range of 95 % of
-    them; and observed between repeats."""
+    """The sampling error against the samples of each question.
+
+    Three series: predicted; stated by single runs, with the range of 95 % of them; and observed between repeats.
+    """
     columns = ("n", "runs", "predicted", "own", "own_low", "own_high", "deviation", "mean_question_deviation")
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         tuple(getattr(size, column) for column in columns) for size in sizes.sizes
     )
     ns = [size.n for size in sizes.sizes]
     first, last = math.log2(min(ns)), math.log2(max(ns))
-    kinds = ["predicted, falls with √n", "stated by a run of n", "seen between repeats"]
+    kinds = ["predicted, falls with √n", "stated by a run of n", "observed between repeats"]
     curve = [
         {"series": kinds[0], "n": 2**x, "error": sizes.single / math.sqrt(2**x)}
         for x in (first + (last - first) * number / CURVE_POINTS for number in range(CURVE_POINTS + 1))
@@ -164,7 +170,8 @@ def sizes_plot(sizes: SampleSizes) -> Plot:
         name=f"{sizes.benchmark}-samples",
         title="Error against samples",
         summary=f"The sampling error falls from {100 * few.predicted:.2f} points at {few.n} samples a question to "
-        f"{100 * many.predicted:.2f} at {many.n} ({_SOURCES[sizes.source]}). Lines: where 95 % of what runs state lie.",
+        f"{100 * many.predicted:.2f} at {many.n} ({_SOURCES[sizes.source]}). Lines: the range of 95 % of the errors "
+        f"that single runs state.",
         columns=(
             "n",
             "repeats",

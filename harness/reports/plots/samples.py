@@ -21,13 +21,13 @@ COLOURS: dict[Outcome, str] = {
 }
 
 MAX_BINS = 24
-"""The histogram of lengths has at most this many bars."""
+"""Most bars in the histogram of lengths."""
 
 LENGTH_GROUPS = 10
-"""The plot by length has at most this many groups, of about equally many samples."""
+"""Most groups in the plot by length; the groups have about equally many samples."""
 
 MIN_GROUP = 8
-"""A group by length has at least this many samples."""
+"""Least samples in a group by length."""
 
 _SCALE = {"domain": list(WORDS.values()), "range": list(COLOURS.values())}
 
@@ -38,8 +38,8 @@ class _Sized(NamedTuple):
 
 
 def sample_plots(grades: Iterable[Grade]) -> list[Plot]:
-    """Lengths, their quantiles, and outcomes by length; none where no server stated tokens."""
-    distinct: dict[_Sized, _Sized] = {}  # equal samples share one object: there may be millions
+    """The plots of lengths, their quantiles, and outcomes by length; empty if no server stated token counts."""
+    distinct: dict[_Sized, _Sized] = {}  # Equal samples share one object, because there may be millions.
     every = (_Sized(g.completion_tokens, outcome(g)) for g in grades if g.completion_tokens is not None)
     sized = sorted(distinct.setdefault(sample, sample) for sample in every)
     if not sized or not sized[-1].tokens:
@@ -92,7 +92,8 @@ def _quantiles(sized: Sequence[_Sized]) -> Plot:
     colour = {"field": "outcome", "type": "nominal", "scale": _SCALE, "legend": None}
     drawing: dict[str, Any] = {
         "height": {"step": 34},
-        "padding": {"left": 12, "right": 2, "top": 2, "bottom": 2},  # a reader's font may be wider than the library's
+        # The reader's font may be wider than the one that the library measures.
+        "padding": {"left": 12, "right": 2, "top": 2, "bottom": 2},
         "encoding": {"y": lane, "color": colour},
         "layer": [
             {
@@ -173,7 +174,7 @@ def _colour(sized: Sequence[_Sized]) -> dict[str, Any]:
 
 
 def _step(longest: int) -> int:
-    """Width of a bar: 1, 2 or 5 times a power of ten, or a quarter of it, for at most `MAX_BINS` bars."""
+    """Width of a bar in tokens: the smallest of 1, 2 or 5 times a power of ten with at most `MAX_BINS` bars."""
     for exponent in itertools.count():
         for factor in (1, 2, 5):
             step: int = factor * 10**exponent

@@ -1,4 +1,4 @@
-"""Plots of a run over time: tokens a second, and the latency of replies."""
+"""Plots of a run over time: tokens per second, and the latency of replies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.reports.plots.plot import series as series_of
 from harness.scoring.workload import Slice, Workload
 
 MIN_FINISHED = 8
-"""A run with fewer samples has no plot over time."""
+"""Least samples for plots over time."""
 
 
 def speed_plots(workload: Workload | None) -> list[Plot]:
@@ -49,7 +49,7 @@ def speed_plots(workload: Workload | None) -> list[Plot]:
         Plot(
             name="latency",
             title="Latency",
-            summary="Seconds from the request, of the replies that ended in each slice of the run.",
+            summary="Seconds since the request, for the replies that ended in each slice of the run.",
             columns=("series", "time", "seconds"),
             rows=tuple(rows),
             drawing={

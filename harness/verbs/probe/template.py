@@ -204,8 +204,7 @@ def _by_token(server: ProbedServer, ours: str, theirs: str) -> list[str]:
         a, b, unit = server.tokens(ours) or [], server.tokens(theirs) or [], "token"
     except ServerError:
         a, b = [], []
-    if (
-        not a or not b or a == b
+    if not a or not b or a == b:  # Equal tokens of different texts: the tokenizer changes what it reads.
         a, b, unit = _PIECES.findall(ours), _PIECES.findall(theirs), "word"
     differences = []
     for kind, i, k, j, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():

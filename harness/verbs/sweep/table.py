@@ -329,7 +329,7 @@ def _means(results: Results) -> Table:
     columns = [*(short(aggregate.label) for aggregate in sweep.axes["benchmarks"]), "mean", "new questions"]
     return Table(
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
-        "asked again; new questions: the interval for other questions of these kinds{_beside_base(results)}",
+        f"asked again; new questions: the interval for other questions of these kinds{_beside_base(results)}",
         (*heads, *columns),
         tuple(rows),
         tuple(notes.texts),
