@@ -150,7 +150,7 @@ def _with_interval(accuracy: float | None, intervals: Intervals | None) -> str:
 
 
 def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
-    """One row per (run label, score): the length of its samples, and how many were cut, unanswered, undecided or missing."""
+    """One row per (run label, score): mean length, and how many samples were cut, unanswered, undecided or missing."""
     rows = []
     for label, score in scores:
         samples = score.n_samples or 1
@@ -201,7 +201,7 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             )
         )
     columns = ("run", "benchmark", "first token p50", "p99", "gap p50", "p99", "tokens/s", "lag", "stamps by")
-    title = "Speed of one stream, in ms; lag: how long a token that had arrived waited to be read, p99"
+    title = "Speed of one stream, in ms; lag: how long an arrived token waited to be read (99th percentile)"
     return Table(title, columns, tuple(rows), notes, frozenset(range(2, 8))) if rows else None
 
 
@@ -237,8 +237,8 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     )
     columns = ("run", "benchmark", "endpoint", "samples", "accuracy", "interval", "expected", "z", "cut %")
     return Table(
-        "By endpoint, in %; interval: 95 %, same questions, asked again; expected: of the same questions at all "
-        "endpoints; z: standard errors of chance between the two; tokens/s of one stream",
+        "By endpoint, in %; interval: 95 %, same questions, asked again; expected: the same questions at all "
+        "endpoints; z: accuracy minus expected, in standard errors of chance; tokens/s of one stream",
         (*columns, "no answer %", "tokens/s", "failed requests"),
         tuple(rows),
         notes,

@@ -157,7 +157,7 @@ def test_what_runs_elsewhere_or_names_its_devices_is_refused(fields: dict[str, o
         (("--on", "spark"), "--on spark: expected ray"),
         (("--on", "ray", "--dry-run"), "--on goes without --dry-run and --register"),
         (("--on", "ray", "--slurm", "2"), "--slurm goes without"),
-        (("--on", "ray", "--host", "127.0.0.1"), "no other machine reaches it there"),
+        (("--on", "ray", "--host", "127.0.0.1"), "other machines cannot reach this address"),
         (("--on", "ray", "--devices", "0"), "give --gpus-per-replica instead"),
         (("--replicas", "2"), "--replicas goes with --on ray"),
         (("--gpus-per-replica", "2"), "--gpus-per-replica goes with --on ray"),

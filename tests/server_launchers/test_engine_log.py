@@ -44,9 +44,9 @@ WORDED = [
     ),
     (
         "World size (8) is larger than the number of available GPUs (4) in this node.",
-        "more devices are asked for than there are",
+        "the machine has fewer devices than requested",
     ),
-    ("RuntimeError: CUDA error: invalid device ordinal", "more devices are asked for than there are"),
+    ("RuntimeError: CUDA error: invalid device ordinal", "the machine has fewer devices than requested"),
     (
         "RuntimeError: The NVIDIA driver on your system is too old (found version 12020). Please update it",
         "driver is too old",
@@ -60,7 +60,7 @@ WORDED = [
     ),
     (
         "OSError: org/nothing is not a local folder and is not a valid model identifier listed on …",
-        "the model is not found",
+        "the model was not found",
     ),
     (
         "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them",
@@ -96,7 +96,7 @@ RECORDED = {
     "vllm-0.32.0-dtype": "refuses an option: argument --dtype: invalid choice: 'nonsense'",
     "vllm-0.32.0-empty-folder": "its log says: Invalid repository ID or local directory specified",
     "vllm-0.32.0-heads": "the model's 4 attention heads cannot be spread over --tp 3",
-    "vllm-0.32.0-kvcache": "16.34 GiB of memory left for the cache and 4000.0 are asked for",
+    "vllm-0.32.0-kvcache": "16.34 GiB of memory left for the cache, but 4000.0 are asked for",
     "vllm-0.32.0-missing-folder": "its log says: Repo id must be in the form",
     "vllm-0.32.0-no-kv": "the weights leave too little memory for the cache",
     "vllm-0.32.0-not-found-offline": "the model is not in the cache and the hub cannot be reached",

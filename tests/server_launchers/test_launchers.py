@@ -132,7 +132,7 @@ def test_engine_data_parallelism_is_one_process_with_all_devices() -> None:
     (line,) = dry("vllm", tp=2, dp=4, dp_mode="engine")
     assert "--data-parallel-size 4" in line
     assert "CUDA_VISIBLE_DEVICES" not in line
-    with pytest.raises(LaunchError, match=r"vLLM 0\.7\.3 has no data parallelism of its own"):
+    with pytest.raises(LaunchError, match=r"vLLM 0\.7\.3 has no data parallelism"):
         dry("vllm", dp=4, dp_mode="engine", engine_version="0.7.3")
 
 
@@ -364,7 +364,7 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
     engine: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LaunchError, match=rf"is not there; .*uv pip install .*{package}"):
+    with pytest.raises(LaunchError, match=rf"is not installed; .*uv pip install .*{package}"):
         supervisor.launch(spec(engine))
 
 

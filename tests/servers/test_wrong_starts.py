@@ -168,7 +168,7 @@ def test_vllm_counts_heads_that_cannot_be_spread(vllm: Path, models: Path, priva
 
 def test_vllm_says_that_the_memory_does_not_hold_its_cache(vllm: Path, models: Path, private_state: Path) -> None:
     spec = vllm_spec(vllm, models, environment={**VLLM_ENVIRONMENT, "VLLM_CPU_KVCACHE_SPACE": "4000"})
-    assert "4000.0 are asked for: lower VLLM_CPU_KVCACHE_SPACE" in cause_of(spec)
+    assert "4000.0 are needed: lower VLLM_CPU_KVCACHE_SPACE" in cause_of(spec)
 
 
 def test_sglang_without_a_device_says_that_it_sees_none(sglang: Path, models: Path, private_state: Path) -> None:
