@@ -96,7 +96,7 @@ RECORDED = {
     "vllm-0.32.0-dtype": "refuses an option: argument --dtype: invalid choice: 'nonsense'",
     "vllm-0.32.0-empty-folder": "its log says: Invalid repository ID or local directory specified",
     "vllm-0.32.0-heads": "the model's 4 attention heads cannot be spread over --tp 3",
-    "vllm-0.32.0-kvcache": "16.34 GiB of memory left for the cache, but 4000.0 are asked for",
+    "vllm-0.32.0-kvcache": "16.34 GiB of memory left for the cache, but 4000.0 are needed",
     "vllm-0.32.0-missing-folder": "its log says: Repo id must be in the form",
     "vllm-0.32.0-no-kv": "the weights leave too little memory for the cache",
     "vllm-0.32.0-not-found-offline": "the model is not in the cache and the hub cannot be reached",

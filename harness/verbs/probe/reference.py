@@ -9,6 +9,8 @@ accused. The places of one passage form one cluster.
 Two engines that compute in 16 bits differ by rounding, in one model by more than 8-bit weights do. So a reference model
 on this machine is computed in 32 bits, and once more in its own 16 bits: the difference between these two is the
 yardstick for the server, place by place.
+
+Long: the texts, the statistics on them and the three checks that use both are read together.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """From a sweep's file to its plan: which servers are started, and which runs are made on each of them.
 
 Nothing is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
+
+Long: the checks of entries, placeholders and names follow one path from file to cell.
 """
 
 from __future__ import annotations
