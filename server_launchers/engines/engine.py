@@ -49,7 +49,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     takes: frozenset[str]
     """Fields of the spec that the engine takes; `table.check` refuses the others."""
     instead: str = ""
-    """What to do instead: the end of the error that refuses a field."""
+    """Advice at the end of the error that refuses a field."""
     needs: Literal["model", "extra_flags"] = "model"
     """The field that a start cannot do without."""
     command: WriteCommand | None = None

@@ -16,7 +16,7 @@ class StartProgress:
     seconds: float
     """Seconds since the start."""
     phase: str
-    """What the engine is doing, by its log; else what the start is waiting for."""
+    """The work of the engine, by its log; else the event that the start is waiting for."""
     line: str
     """The last line of the log, safe to print."""
 

@@ -115,10 +115,7 @@ def _histogram(
 
 
 def sizes_plot(sizes: SampleSizes) -> Plot:
-    """The sampling error against the samples of each question.
-
-    Three series: predicted; stated by single runs, with the range of 95 % of them; and observed between repeats.
-    """
+    """The sampling error against the samples of each question: predicted, stated by single runs, and observed."""
     columns = ("n", "runs", "predicted", "own", "own_low", "own_high", "deviation", "mean_question_deviation")
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         tuple(getattr(size, column) for column in columns) for size in sizes.sizes
