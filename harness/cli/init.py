@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import click
 from harness.cli.spelling import SpelledCommand
 from harness.core.about import shipped_folder
 from harness.core.errors import StoreError
-from harness.core.files import disk_error
+from harness.core.files import disk_error, write_atomically
 
 KINDS = {
     "checkpoint": "a checkpoint of yours, served on this machine",
@@ -44,14 +45,13 @@ def command(folder: Path, kind: str) -> None:
     harness init theirs --for hosted
     """
     path = folder / NAME
+    if os.path.lexists(path):
+        raise StoreError(f"{path} is there already and is left as it is: name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(template(kind).read_text("utf-8"))
-    except FileExistsError as error:
-        raise StoreError(f"{path} is there already and is left as it is: name another folder") from error
     except OSError as error:
         raise disk_error(path, error) from error
+    write_atomically(path, template(kind).read_bytes())  # a half-written file would stop the next `init`
     shown = shlex.quote(str(path))
     click.echo(f"{path}: {KINDS[kind]}. Put your model in it, then:")
     click.echo(f"  harness sweep {shown} --dry-run   # what will run, what it takes")

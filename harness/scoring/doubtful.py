@@ -27,15 +27,21 @@ class _EndedSession(msgspec.Struct, frozen=True):
 
 
 def reply_doubts(folder: RunFolder) -> list[str]:
-    """A sentence for each kind of doubt, the most frequent first. The log does not tell one benchmark of a run from
-    another. A session that was killed has left no counts."""
+    """A sentence for each kind of doubt, the most frequent first, and one for each log that cannot be read, such as a
+    link. The log does not tell one benchmark of a run from another. A session that was killed has left no counts."""
     counts: Counter[str] = Counter()
+    unread = []
     for path in folder.logs():
-        with contextlib.suppress(OSError), open_untrusted(path) as log:
-            for line in log:
-                if b'"session_ended"' in line and len(line) <= _MAX_LINE_BYTES:
-                    with contextlib.suppress(codec.DecodeError):
-                        session = codec.decode(line, _EndedSession)
-                        counts.update(session.notes if session.event == "session_ended" else {})
+        try:
+            with open_untrusted(path) as log:
+                for line in log:
+                    if b'"session_ended"' in line and len(line) <= _MAX_LINE_BYTES:
+                        with contextlib.suppress(codec.DecodeError):
+                            session = codec.decode(line, _EndedSession)
+                            counts.update(session.notes if session.event == "session_ended" else {})
+        except OSError as error:
+            unread.append(f"doubts about replies are not known from {quoted(path.name)}: {error.strerror or error}")
     doubts = [(note, n) for note, n in counts.most_common() if n > 0 and note.startswith(tuple(DOUBTFUL))]
-    return [f"{n} {'reply' if n == 1 else 'replies'} of this run: {quoted(note)}" for note, n in doubts[:MAX_NOTES]]
+    return [
+        f"{n} {'reply' if n == 1 else 'replies'} of this run: {quoted(note)}" for note, n in doubts[:MAX_NOTES]
+    ] + unread[:MAX_NOTES]

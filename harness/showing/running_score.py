@@ -1,4 +1,7 @@
-"""The accuracy of a run under way, from the scores.json that a scorer beside it, or an earlier one, wrote."""
+"""The accuracy of a run under way, from the scores.json that a scorer beside it, or an earlier one, wrote.
+
+A score beside a questions file that is not the run's any more is none of this run, and is not shown.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import os
 import msgspec
 
 from harness.core import codec
+from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
+from harness.runs import questions
 from harness.runs.layout import RunFolder
+from harness.runs.manifest import Manifest
 
 MAX_BYTES = 16 * 1024 * 1024
 """A larger scores.json is ignored."""
@@ -27,15 +33,16 @@ class RunningScores:
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._seen: dict[str, tuple[int, RunningScore | None]] = {}
+        self._seen: dict[str, tuple[tuple[int, int], RunningScore | None]] = {}
 
     def look(self, benchmarks: list[str]) -> dict[str, RunningScore]:
-        """Scores by benchmark; benchmarks whose score is missing or cannot be read are left out."""
+        """Scores by benchmark; benchmarks whose score is missing, cannot be read or is of other questions are left
+        out."""
         scores = {}
         for name in benchmarks:
-            path = self._folder.benchmark(name).scores
+            files = self._folder.benchmark(name)
             try:
-                written = path.stat().st_mtime_ns
+                written = files.scores.stat().st_mtime_ns, files.questions.stat().st_mtime_ns
             except OSError:
                 continue
             seen = self._seen.get(name)
@@ -46,10 +53,12 @@ class RunningScores:
         return scores
 
     def _read(self, name: str) -> RunningScore | None:
+        files = self._folder.benchmark(name)
         try:
-            with open_untrusted(self._folder.benchmark(name).scores) as file:
+            questions.read_planned(files, Manifest.load(self._folder).benchmarks[name])
+            with open_untrusted(files.scores) as file:
                 if os.fstat(file.fileno()).st_size > MAX_BYTES:
                     return None
                 return codec.decode(file.read(), RunningScore)
-        except (OSError, codec.DecodeError):
+        except (OSError, KeyError, StoreError, codec.DecodeError):
             return None

@@ -87,6 +87,7 @@ class OpenBenchmark:
         self.n_stored = 0
         self._said: list[Override] = []
         self._files = Remembered()
+        self._sound = Remembered()
         self._lock = threading.Lock()
 
     @property
@@ -97,7 +98,7 @@ class OpenBenchmark:
     @property
     def problems(self) -> list[str]:
         """Files that could not be read, a sentence each."""
-        return list(self._files.problems.values())
+        return list({**self._sound.problems, **self._files.problems}.values())
 
     @property
     def modified(self) -> float | None:
@@ -106,10 +107,14 @@ class OpenBenchmark:
         return stamp.modified_ns / 1e9 if stamp.size else None
 
     def glance(self) -> None:
-        """Read only what an overview needs: the score, the overrides, how many records the journal's index lists."""
+        """Read only what an overview needs: the score, the overrides, how many records the journal's index lists.
+
+        A score beside a questions file that is not the run's any more is none of this run.
+        """
         folder, files = self.folder, self._files
         with self._lock:
-            self.score = files.read(folder.scores, lambda: score_file.read(folder), None)
+            score = files.read(folder.scores, lambda: score_file.read(folder), None)
+            self.score = score if score and self._sound.read(folder.questions, self._has_its_questions, False) else None
             self._said = files.read(folder.overrides, lambda: override_file.read(folder), [])
             self.overrides = override_file.in_force(self._said)
             self.n_stored = self.offsets.n_samples or count_entries(folder)
@@ -177,6 +182,10 @@ class OpenBenchmark:
             return ()
         grades = self.all_grades(overridden=overridden)
         return tally(list(self.questions.values()), grades, self.record.plan.samples).questions
+
+    def _has_its_questions(self) -> bool:
+        question_file.read_planned(self.folder, self.record)
+        return True
 
     def _read_questions(self) -> dict[str, Question]:
         return {question.question_id: question for question in question_file.read_planned(self.folder, self.record)}

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import resource
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import yaml
 from harness.benchmarks import catalogue
 from harness.cli import init
 from tests.faults.server import FaultServer, completion, models
-from tests.system.command import harness
+from tests.system.command import argv, environment, harness
 
 
 @pytest.mark.parametrize("kind", init.KINDS)
@@ -35,6 +37,21 @@ def test_each_template_is_a_sweep_that_can_be_planned(tmp_path: Path, kind: str)
     assert done.code == 0, done.err
     assert ("vllm serve /path/to/checkpoint" in done.out) == (kind != "hosted")
     assert done.out.count("+demo") == (2 if kind == "comparison" else 1)
+
+
+def test_a_full_disk_leaves_no_half_file_that_would_stop_the_next_call(tmp_path: Path) -> None:
+    full = subprocess.run(
+        argv("init", "mine"),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+        capture_output=True,
+        check=False,
+    )
+    assert full.returncode == 3, full.stderr
+    assert list((tmp_path / "mine").iterdir()) == []
+    assert harness(tmp_path, "init", "mine").code == 0
+    assert (tmp_path / "mine" / "run.yaml").read_bytes() == init.template("checkpoint").read_bytes()
 
 
 def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:

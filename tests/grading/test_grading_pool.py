@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -116,16 +117,25 @@ def test_a_worker_that_is_killed_while_idle_costs_no_verdict() -> None:
         assert pool.workers != [worker]
 
 
-def test_a_worker_that_is_killed_when_it_is_asked_costs_one_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("deaths", "verdict"), [(1, "correct"), (2, "undecided")])
+def test_a_worker_that_is_killed_when_it_is_asked_costs_no_verdict_unless_the_next_one_dies_too(
+    monkeypatch: pytest.MonkeyPatch, deaths: int, verdict: str
+) -> None:
     question = question_on("1+x")
     responses = [(question, r"\boxed{x+1}"), (question, r"\boxed{x+2}")]
     with Pool(1, 2.0) as pool:
-        assert outcomes(pool, responses) == ["correct", "wrong"]
-        (worker,) = pool.workers
-        os.kill(worker.process.pid, signal.SIGKILL)
-        os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
-        monkeypatch.setattr(worker.process, "poll", lambda: None)  # it ended between the look and the question
-        assert outcomes(pool, responses) == ["undecided", "wrong"]
+        send = pool.send
+        left = [deaths]
+
+        def send_to_the_dead(worker: _Worker, jobs: list[Any]) -> None:
+            if left[0]:
+                left[0] -= 1
+                os.kill(worker.process.pid, signal.SIGKILL)
+                os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
+            send(worker, jobs)
+
+        monkeypatch.setattr(pool, "send", send_to_the_dead)
+        assert outcomes(pool, responses) == [verdict, "wrong"]
         assert outcomes(pool, responses) == ["correct", "wrong"]
 
 

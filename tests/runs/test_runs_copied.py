@@ -5,13 +5,15 @@ For: harness.runs.opening, harness.runs.journal.
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from harness.runs import RunFolder, RunLock
+from harness.runs import Manifest, RunFolder, RunLock
 from tests.budget import rounds
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer
@@ -64,3 +66,18 @@ def test_the_copy_of_a_run_that_is_held_is_free(quick_path: Path) -> None:
         second.lock.write_bytes(first.lock.read_bytes())
         with RunLock(second):
             pass
+
+
+def test_status_of_a_copied_run_does_not_name_the_process_that_holds_the_original(quick_path: Path) -> None:
+    first = RunFolder(quick_path / "run")
+    with RunLock(first):
+        Manifest.start(first, model="m", harness_version="1").save(first)
+        shutil.copytree(first.path, quick_path / "copy")
+        assert f"process {os.getpid()}" in harness(quick_path, "status", "run").out
+        of_copy = harness(quick_path, "status", "copy")
+    assert of_copy.code == 0
+    assert "process" not in of_copy.out
+    old = first.lock.read_text().replace('"inode":', '"older":')
+    assert old != first.lock.read_text()
+    RunFolder(quick_path / "copy").lock.write_text(old)  # of a version that noted no inode
+    assert f"process {os.getpid()}" in harness(quick_path, "status", "copy").out

@@ -212,10 +212,7 @@ def test_a_plan_of_a_size_that_no_run_has_is_refused_before_any_work(
     assert not (place / "made").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["report", "compare", "export trl", "score", "doctor"])
-@pytest.mark.parametrize("how", ["cut", "edited", "gone"])
-def test_the_scores_of_other_questions_are_not_shown(how: str, command: str, place: Path, server: FaultServer) -> None:
+def with_other_questions(how: str) -> Forgery:
     def change(folder: Path) -> None:
         path = folder / NAME / "questions.jsonl"
         text = path.read_text("utf-8")
@@ -223,10 +220,35 @@ def test_the_scores_of_other_questions_are_not_shown(how: str, command: str, pla
         if how != "gone":
             path.write_text(text[: text.index("\n") + 1] if how == "cut" else text.replace('["1"]', '["7"]'))
 
-    done = meet(place, Forgery(how, change), command, server)
+    return Forgery(how, change)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["report", "compare", "export trl", "score", "doctor"])
+@pytest.mark.parametrize("how", ["cut", "edited", "gone"])
+def test_the_scores_of_other_questions_are_not_shown(how: str, command: str, place: Path, server: FaultServer) -> None:
+    done = meet(place, with_other_questions(how), command, server)
     assert done.code == 3
     assert "questions.jsonl" in done.err + done.out
     assert "accuracy" not in done.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["intact", "cut", "edited", "gone"])
+def test_neither_status_nor_the_overview_shows_the_score_of_other_questions(
+    how: str, place: Path, server: FaultServer
+) -> None:
+    forgery = Forgery(how, lambda folder: None) if how == "intact" else with_other_questions(how)
+    done = meet(place, forgery, "status", server)
+    assert ("% right" in done.out) == (how == "intact")
+    library = Library((place / "r",))
+    library.refresh()
+    (run,) = library.runs.values()
+    run.refresh()
+    (benchmark,) = run.benchmarks.values()
+    benchmark.glance()
+    assert (benchmark.score is not None) == (how == "intact")
+    assert any("questions.jsonl" in problem for problem in benchmark.problems) == (how in ("cut", "edited"))
 
 
 NAMED = {

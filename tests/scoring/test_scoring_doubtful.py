@@ -41,3 +41,10 @@ def test_a_log_without_doubts_or_that_is_damaged_says_nothing(tmp_path: Path) ->
 def test_the_words_of_a_server_in_a_note_are_harmless(tmp_path: Path) -> None:
     ended = {"event": "session_ended", "notes": {f"{UNREAD_TEXT}: \x1b[2J": 1}}
     assert "\x1b" not in reply_doubts(folder_with(tmp_path, ended))[0]
+
+
+def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    folder_with(tmp_path, {"event": "session_ended", "notes": {LATE_TEXT: 2}}).log.rename(tmp_path / "elsewhere")
+    (tmp_path / "log.jsonl").symlink_to(tmp_path / "elsewhere")
+    (sentence,) = reply_doubts(RunFolder(tmp_path))
+    assert sentence.startswith("doubts about replies are not known from log.jsonl: it is a symbolic link")

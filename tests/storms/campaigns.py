@@ -41,7 +41,8 @@ class Campaign:
 
     lines: the command lines, of the server's address. stored: they begin beside two scored runs, `one` and `two`.
     server: they ask the model. beside: a run goes on in the folder `live` meanwhile. varies: what they print or write
-    holds times, so only the exit code and what was sampled are compared.
+    holds times, so only the exit code and what was sampled are compared. told: what they answer depends on what came
+    before, so neither exit codes nor what they print is compared.
     """
 
     lines: Callable[[str], list[Line]]
@@ -49,6 +50,7 @@ class Campaign:
     server: bool = False
     beside: bool = False
     varies: bool = False
+    told: bool = False
 
 
 def prepare(folder: Path) -> None:
@@ -147,7 +149,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "grade": Campaign(lambda _url: [["grade", "1/2", r"It is \boxed{0.5}."], ["grade", "--near-misses", "one"]]),
     "repeats of a run": Campaign(_only("experiment", "repeats", "one", "--runs", "2", "--out", "drawn"), varies=True),
     "numbers of a run": Campaign(_only("experiment", "samples", "one", "--n", "2,3", "--out", "drawn"), varies=True),
-    "init": Campaign(_only("init", "mine", "--for", "hosted"), varies=True),
+    "init": Campaign(_only("init", "mine", "--for", "hosted"), told=True),
     "tables": Campaign(
         lambda _url: [
             ["benchmarks"], ["models"], ["plugins"], ["schema", "score"], ["completion", "bash"], ["sweep", "--list"],

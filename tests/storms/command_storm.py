@@ -173,10 +173,10 @@ class Outcome:
     samples: Records
 
 
-def differences(outcome: Outcome, quiet: Outcome, unsteady: frozenset[str], *, beside: bool) -> list[str]:
-    """What an undisturbed end has otherwise than the quiet campaign. beside: the codes tell of the run beside it."""
+def differences(outcome: Outcome, quiet: Outcome, unsteady: frozenset[str], *, told: bool) -> list[str]:
+    """What an undisturbed end has otherwise than the quiet campaign. told: it answers what came before."""
     wrong = []
-    if outcome.codes != quiet.codes and not beside:
+    if outcome.codes != quiet.codes and not told:
         wrong.append(f"exit codes {outcome.codes}, not {quiet.codes}")
     if outcome.samples != quiet.samples:
         names = {
@@ -187,7 +187,7 @@ def differences(outcome: Outcome, quiet: Outcome, unsteady: frozenset[str], *, b
     if names := names - unsteady:
         wrong.append(f"the files differ: {sorted(names)[:5]}")
     for number, (printed, expected) in enumerate(zip(outcome.printed, quiet.printed, strict=True)):
-        if printed != expected and f"line {number}" not in unsteady:
+        if printed != expected and not told and f"line {number}" not in unsteady:
             wrong.append(f"line {number} printed {printed[:2000]!r}, not {expected[:2000]!r}")
     return wrong
 
@@ -501,7 +501,9 @@ def disturb_and_compare(storm: Play, expected: Quiet) -> None:
             raise Broken(f"{false} was never said by the model, after {happens.__name__}")
         before = rows
     outcome = undisturbed(storm)
-    if wrong := differences(outcome, expected.outcome, expected.unsteady, beside=storm.campaign.beside):
+    if wrong := differences(
+        outcome, expected.outcome, expected.unsteady, told=storm.campaign.beside or storm.campaign.told
+    ):
         raise Broken("; ".join(wrong))
     leftovers(storm)
     storm.counts["samples"] += len(outcome.samples)

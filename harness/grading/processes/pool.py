@@ -9,6 +9,8 @@
   which the machine gave it no processor does not count.
 - A worker that is late, dies, or sends anything but the reply that is due is killed with its process group. The job
   that was due is "undecided" by rule "time", "memory" or "crash"; the rest of its batch goes to a new worker.
+- A worker may also be killed by the kernel or a person, and a stored "undecided" would stay. So the job under which a
+  worker died goes to a new worker once; if that one dies too, the rule is "crash".
 
 Long: the messages to the workers and the distrust of their replies are one protocol.
 """
@@ -410,6 +412,7 @@ class Pool:
         self.workers: list[_Worker] = []
         self.queue: deque[_Job] = deque()
         self.decisions: dict[bytes, AnswerVerdict | None] = {}
+        self._died_under: set[bytes] = set()  # jobs under which one worker died
         self._distinct: dict[AnswerVerdict, AnswerVerdict] = {}  # equal verdicts are stored once, since most are equal
         self.selector = selectors.DefaultSelector()
 
@@ -434,6 +437,7 @@ class Pool:
     def forget(self) -> None:
         """Drop all decisions, so that the memory of a pool that lives on does not grow."""
         self.decisions, self._distinct = {}, {}
+        self._died_under.clear()
 
     def settled(self, jobs: list[_Job]) -> bool:
         """Whether all of `jobs`, which were asked, are decided."""
@@ -491,7 +495,7 @@ class Pool:
             worker.stdin.write(message)
             worker.stdin.flush()
         except OSError:
-            self.replace(worker, "crash")
+            self.replace(worker, self.after_death(worker))
 
     # --- receiving ---
     def pump(self, timeout: float) -> None:
@@ -516,7 +520,7 @@ class Pool:
         except BlockingIOError:
             return
         if not data:
-            self.replace(worker, "crash")
+            self.replace(worker, self.after_death(worker))
             return
         worker.buffer += data
         answered = False
@@ -555,6 +559,14 @@ class Pool:
             self.replace(worker, None)  # start clean after memory ran out
             return False
         return True
+
+    def after_death(self, worker: _Worker) -> str | None:
+        """The rule for the job under which this worker died: None the first time, so that the job is queued again."""
+        due = worker.owed[0][1].key if worker.owed else None
+        if due is None or due in self._died_under:
+            return "crash"
+        self._died_under.add(due)
+        return None
 
     def replace(self, worker: _Worker, rule: str | None) -> None:
         """Kill a worker. The due job is undecided by `rule`, if one is given; all its other jobs are queued again."""
