@@ -44,17 +44,21 @@ MAX_HOLDER_BYTES = 4096
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """Who holds a run. started: UTC, ISO 8601. process_start: the kernel's start time of the process, to tell a
-    reused number; empty where the system does not say. inode: of the lock's file, which a copy does not have; 0 in
-    files of older versions."""
+    reused number; empty where the system does not say."""
 
     host: str
     pid: int
     started: str
     process_start: str = ""
-    inode: int = 0
 
     def __str__(self) -> str:
         return f"process {self.pid} on {visible(self.host, 100)} since {visible(self.started, 40)}"
+
+
+class _Locked(msgspec.Struct, frozen=True, kw_only=True):
+    """What `run.lock` says beside its `Holder`. inode: of the file, which a copy does not have; 0 in older ones."""
+
+    inode: int = 0
 
 
 class RunLock:
@@ -90,8 +94,8 @@ class RunLock:
             if not _locks_work(self._folder.lock):
                 self._create_stand_in()
             os.ftruncate(self._descriptor, 0)
-            inode = os.fstat(self._descriptor).st_ino
-            os.pwrite(self._descriptor, codec.encode(msgspec.structs.replace(_ourselves(), inode=inode)) + b"\n", 0)
+            ours = {**msgspec.structs.asdict(_ourselves()), "inode": os.fstat(self._descriptor).st_ino}
+            os.pwrite(self._descriptor, codec.encode(ours) + b"\n", 0)
             self._folder.remove_temporaries()
         except OSError as error:
             self.release()
@@ -200,10 +204,11 @@ def _locks_work(path: Path) -> bool:
 
 def last_holder(folder: RunFolder) -> Holder | None:
     """Who took the run last, be it long ago; None if nobody is known to have, or the lock is another run's, copied."""
-    holder = _holder(folder.lock)
     try:
-        return holder if holder is not None and holder.inode in (0, folder.lock.stat().st_ino) else None
-    except OSError:
+        with open_untrusted(folder.lock) as file:
+            data, inode = file.read(MAX_HOLDER_BYTES), os.fstat(file.fileno()).st_ino
+        return codec.decode(data, Holder) if codec.decode(data, _Locked).inode in (0, inode) else None
+    except (OSError, codec.DecodeError):
         return None
 
 
