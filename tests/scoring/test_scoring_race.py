@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.scoring.differences import detection
 from harness.scoring.race import (
     BETS,
     Totals,
@@ -128,6 +129,63 @@ def test_a_planned_verdict_needs_a_planned_look() -> None:
     assert judge_planned(baseline, candidate, (4, 8), 0.0).verdict == "worse"
     assert judge_planned(candidate, candidate, (4, 6), 0.2).verdict == "equal within the margin"
     assert judge_planned(candidate[:0], baseline[:0], (4, 8), 0.5).verdict == "undecided"
+
+
+def test_each_side_of_the_interval_is_the_narrowest_of_all_rounds() -> None:
+    rounds = [Totals(60, 300, 20), Totals(80, 900, 30), Totals(90, 905, 95)]
+    ends = [confidence(totals, 0.05) for totals in rounds]
+    lows, highs = [end.low for end in ends], [end.high for end in ends]
+    assert (lows.index(max(lows)), highs.index(min(highs))) == (0, 2)
+    state = judge(rounds, 0.0)
+    assert (state.interval.low, state.interval.high) == (max(lows), min(highs))
+    assert (state.rounds, state.difference) == (3, rounds[2].difference)
+    assert judge(rounds[::-1], 0.0).interval == state.interval
+
+
+def test_no_round_says_nothing_and_rounds_that_contradict_each_other_decide_nothing() -> None:
+    assert judge([], 0.0) == (0, 0.0, (-1.0, 1.0), "undecided")
+    assert Totals(0, 0, 0).difference == 0.0
+    state = judge([Totals(300, 0, 0), Totals(0, 0, 300)], 0.0)
+    assert state.verdict == "undecided"
+    assert state.interval.low == -state.interval.high < -0.9
+
+
+def test_equal_within_the_margin_needs_both_ends_inside() -> None:
+    for totals in (Totals(35, 900, 15), Totals(15, 900, 35)):
+        low, high = judge([totals], 0.0).interval
+        near, far = sorted((abs(low), abs(high)))
+        assert judge([totals], (near + far) / 2).verdict == "undecided"
+        assert judge([totals], far + 1e-9).verdict == "equal within the margin"
+
+
+def test_a_planned_interval_is_its_boundary_times_the_error_of_the_difference() -> None:
+    rng = np.random.default_rng(2)
+    candidate, baseline = games(rng, np.linspace(0.2, 0.9, 40), 8), games(rng, np.linspace(0.1, 0.9, 40), 8)
+    counts = np.full(40, 8.0)
+    ours, theirs = candidate.sum(axis=0).astype(float), baseline.sum(axis=0).astype(float)
+    error = math.sqrt(float(detection(ours, counts, theirs, counts).variance))
+    (z,) = boundaries((8,), 0.045)
+    state = judge_planned(candidate, baseline, (8,), 0.0)
+    difference = candidate.mean() - baseline.mean()
+    assert state.difference == pytest.approx(difference)
+    assert (state.interval.low, state.interval.high) == pytest.approx((difference - z * error, difference + z * error))
+    (tenth,) = boundaries((8,), 0.0045)
+    wider = judge_planned(candidate, baseline, (8,), 0.0, 10).interval
+    assert wider.high - wider.low == pytest.approx(2 * tenth * error)
+    all_right, all_wrong = np.ones((8, 1), dtype=bool), np.zeros((8, 1), dtype=bool)
+    assert judge_planned(all_right, all_wrong, (8,), 0.0).interval.high == 1.0
+    assert judge_planned(all_wrong, all_right, (8,), 0.0).interval.low == -1.0
+    assert judge_planned(candidate[:0], baseline[:0], (8,), 0.0) == (0, 0.0, (-1.0, 1.0), "undecided")
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.05, 0.01, 1e-6])
+def test_the_boundary_of_one_look_is_the_quantile_of_the_normal(alpha: float) -> None:
+    assert boundaries((7,), alpha)[0] == pytest.approx(NormalDist().inv_cdf(1 - alpha / 2), abs=2e-5)
+
+
+def test_there_are_at_most_64_looks() -> None:
+    assert len(planned_looks(1, 64)) == 64
+    assert len(planned_looks(1, 65)) == 33
 
 
 def test_several_comparisons_share_the_level() -> None:

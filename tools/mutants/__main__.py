@@ -36,7 +36,7 @@ _MEASURING_SECONDS = 400.0
 
 @dataclass
 class Trial:
-    """The mutants of one room that are still to be tried, and what is known of the room's tests."""
+    """A room and its tests. files: of its modules. tests: its test files; words: as pytest gets them."""
 
     room: str
     n_at_once: int
@@ -44,6 +44,7 @@ class Trial:
     remembered: Remembered
     files: list[str]
     tests: list[str]
+    words: list[str]
     measured: dict[str, Measured] = field(default_factory=dict)
     kills: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     imported: dict[str, set[int]] = field(default_factory=dict)
@@ -128,12 +129,13 @@ def _runs(lines: Collection[int], of: range | None) -> bool:
 def _room(room: str, arguments: argparse.Namespace) -> int:
     """Try the room's mutants and print its row; 1 where one survives unexplained."""
     started = time.monotonic()
-    names, tests = rooms.modules_of(room), rooms.tests_of_room(room)
+    names, words = rooms.modules_of(room), rooms.tests_of_room(room)
+    tests = list(dict.fromkeys(word.partition("::")[0] for word in words))
     reasons = cases.explained()
     chosen = [case for case in cases.drawn(names, arguments.mutants, arguments.seed) if arguments.only in case.name]
     remembered = Remembered.of(room, fresh=arguments.fresh)
     files = [str(modules()[name]) for name in names]
-    trial = Trial(room, arguments.jobs, arguments.wide, remembered, files, tests)
+    trial = Trial(room, arguments.jobs, arguments.wide, remembered, files, tests, words)
     pending = []
     for case in chosen:
         result = trial.known(case)
@@ -242,7 +244,7 @@ def _in_session(trial: Trial, pending: list[Case], say: Say) -> None:
             raise
 
     tracer.start()
-    code = session.collect(trial.tests, work)
+    code = session.collect(trial.words, work)
     if problems:
         raise problems[0]
     if code:

@@ -8,12 +8,14 @@ from tools import tests_of
 
 
 class Room(NamedTuple):
-    """modules: dotted names below `harness`; the last name alone is enough where a module has moved. tests: files and
-    folders below `tests`."""
+    """modules: dotted names below `harness`; the last name alone is enough where a module has moved. tests: files below
+    `tests`, or `FILE::TEST`."""
 
     modules: str
     tests: str
 
+
+_SIMULATED = "simulation/test_whole_runs.py::test_every_promise_is_kept_whatever_goes_wrong"
 
 ROOMS = {
     "journal": Room(
@@ -36,38 +38,36 @@ ROOMS = {
     ),
     "record": Room("runs.record runs.sample_reader", "runs/test_runs_record.py runs/test_runs_journal.py"),
     "reply": Room(
-        "client.protocol.sse client.protocol.completion client.protocol.event_templates client.protocol.event_fields"
-        " client.protocol.plain_event client.protocol.usage client.protocol.written client.protocol.leftovers"
-        " client.protocol.memory client.protocol.reply",
+        "client.protocol.sse client.protocol.completion client.fast.batches client.protocol.event_fields"
+        " client.protocol.plain_event client.protocol.usage client.protocol.written client.protocol.memory"
+        " client.protocol.reply",
         "client/test_events.py client/test_template.py client/test_believed.py client/test_written.py"
-        " client/test_leftovers.py client/test_returns.py client/test_arriving.py",
+        " client/test_returns.py client/test_arriving.py",
     ),
-    "http1": Room("client.protocol.http1", "client/test_http1.py client/test_believed.py"),
+    "http1": Room("client.protocol.http1", "client/test_http1.py client/test_believed.py client/test_leftovers.py"),
     "dispatcher": Room(
         "generation.dispatch.dispatcher generation.dispatch.schedule generation.dispatch.lanes"
         " generation.dispatch.arrivals generation.dispatch.budget generation.dispatch.canary"
         " generation.dispatch.continuations generation.dispatch.counts generation.dispatch.quota"
         " generation.dispatch.ending generation.dispatch.causes",
-        "simulation generation/test_dispatcher.py generation/test_schedule.py generation/test_budget.py"
+        f"{_SIMULATED} generation/test_dispatcher.py generation/test_schedule.py generation/test_budget.py"
         " generation/test_pace.py generation/test_rate.py generation/test_retry.py generation/test_elsewhere.py",
     ),
     "retries": Room(
         "generation.dispatch.retry",
-        "generation/test_retry.py generation/test_elsewhere.py generation/test_dispatcher.py simulation",
+        f"generation/test_retry.py generation/test_elsewhere.py generation/test_dispatcher.py {_SIMULATED}",
     ),
     "pace": Room(
         "generation.dispatch.too_many_requests",
-        "generation/test_pace.py generation/test_rate.py generation/test_dispatcher.py simulation",
+        f"generation/test_pace.py generation/test_rate.py generation/test_dispatcher.py {_SIMULATED}",
     ),
     "body": Room(
-        "client.protocol.payload client.asker presets.sampling",
-        "client/test_payload.py presets/test_sampling_fields.py system/test_one_asker.py client/test_providers.py",
-    ),
-    "spelling": Room(
-        "client.spelling", "client/test_payload.py generation/test_manifest_fields.py generation/test_identity.py"
+        "client.spelling client.asker presets.sampling",
+        "client/test_payload.py presets/test_sampling_fields.py system/test_one_asker.py client/test_providers.py"
+        " generation/test_manifest_fields.py generation/test_identity.py",
     ),
     "secrets": Room(
-        "core.secret client.address.redact core.hidden",
+        "core.secret client.address.endpoint",
         "core/test_core_secret.py core/test_core_hidden.py client/test_failures.py system/test_keys_in_good_replies.py"
         " system/test_secrets_in_objects.py",
     ),
@@ -128,12 +128,8 @@ def _module(room: str, short: str) -> str:
 
 
 def tests_of_room(name: str) -> list[str]:
-    """Paths of the room's test files, relative to the checkout."""
-    files: list[str] = []
+    """The room's tests as pytest takes them: paths of files, relative to the checkout, or `FILE::TEST`."""
     for part in ROOMS[name].tests.split():
-        path = tests_of.CHECKOUT / "tests" / part
-        matches = sorted(path.glob("test_*.py")) if path.is_dir() else [path]
-        if not matches or not matches[0].is_file():
+        if not (tests_of.CHECKOUT / "tests" / part.partition("::")[0]).is_file():
             raise MissingPart(f"room {name}: no test file tests/{part}. Mend ROOMS in tools/mutants/rooms.py")
-        files += [str(match.relative_to(tests_of.CHECKOUT)) for match in matches]
-    return files
+    return [f"tests/{part}" for part in ROOMS[name].tests.split()]

@@ -203,6 +203,7 @@ Functions = Mapping[tuple[str, str, int], list[FunctionType]]
 
 def live_functions(files: Iterable[str]) -> Functions:
     """(file, qualified name, first line) → the functions that exist now."""
+    gc.unfreeze()  # a frozen object is not listed
     wanted = frozenset(files)
     functions: defaultdict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
     for thing in gc.get_objects():
