@@ -228,6 +228,38 @@ def test_a_majority_is_tested_against_one_of_as_many_samples() -> None:
     assert result.error == pytest.approx(math.sqrt(0.25 * 2 / 4), abs=0.001)  # two draws of four questions
 
 
+def test_a_pass_at_k_is_tested_against_the_published_one() -> None:
+    letters = {f"q{n}": "ccww" for n in range(4)}
+    questions, grades = graded(**letters)
+    score, tallies = score_benchmark(questions, grades, None, ks=[2]), tally(questions, grades, None).questions
+    result = compare_published(score, tallies, published(83, 200, metric="pass@2"), {})
+    assert (result.verdict, result.ours) == ("compatible", pytest.approx(5 / 6))
+    assert compare_published(score, tallies, published(10, 200, metric="pass@2"), {}).verdict == "not compatible"
+
+
+def test_an_unknown_number_of_samples_may_be_one() -> None:
+    apart = [
+        percent
+        for percent in range(50, 100)
+        if compared(published(percent, 1)).verdict != compared(published(percent, 2)).verdict
+    ]
+    assert apart
+    assert {compared(published(percent, None)).verdict for percent in apart} == {"cannot say"}
+
+
+def test_the_error_of_an_unfinished_run_is_the_larger_of_its_two_ends() -> None:
+    questions, grades = graded(**{f"q{n}": "c" * 75 + "w" * 75 for n in range(4)})
+    whole = {f"q{n}": "c" * 75 + "w" * (75 if n < 3 else 70) for n in range(4)}
+    part = compare_published(
+        score_benchmark(questions, grades[:-5], 150), tally(questions, grades[:-5], 150).questions,
+        published(50, 150), {},
+    )  # fmt: skip
+    ends = [compared(published(50, 150), whole | {"q3": whole["q3"] + 5 * letter}).error for letter in "cw"]
+    assert part.error == pytest.approx(max(ends))
+    assert part.detectable == pytest.approx(2.8016 * max(ends), rel=1e-4)
+    assert min(ends) < max(ends)
+
+
 def test_other_question_counts_and_unfinished_runs_cannot_be_judged() -> None:
     assert "4 questions, the published score 30" in compared(published(50, 64, n_questions=30)).reason
     assert "unfinished" in compared_unfinished().reason

@@ -128,6 +128,14 @@ def test_an_estimated_draw_without_any_vote_counts_nothing() -> None:
     assert maj_at_k([VoteGroup(1, 1)], 999, 500) == pytest.approx(0.5, abs=0.04)
 
 
+@pytest.mark.parametrize(("sizes", "silent", "k"), [((1, 1), 2, 3), ((2, 1), 1, 3), ((2, 2), 3, 4)])
+def test_a_majority_that_is_always_right_is_right_with_chance_one_and_no_more(
+    sizes: tuple[int, ...], silent: int, k: int
+) -> None:
+    """Without a bound, rounding makes a little more than 1 of each of them."""
+    assert maj_at_k([VoteGroup(size, size) for size in sizes], silent, k) == 1.0
+
+
 def test_an_estimated_tie_shares_the_win() -> None:
     """Each sample says something else: all that are drawn tie, and half of all are right."""
     groups = [VoteGroup(1, i % 2) for i in range(300)]

@@ -83,7 +83,7 @@ ROOMS = {
     ),
     "comparison": Room(
         "scoring.comparison scoring.differences scoring.moves",
-        "scoring/test_scoring_comparison.py scoring/test_scoring_moves.py verbs/test_comparing.py",
+        "scoring/test_scoring_differences.py scoring/test_scoring_comparison.py scoring/test_scoring_moves.py",
     ),
     "race": Room("scoring.race", "scoring/test_scoring_race.py"),
     "extraction": Room(

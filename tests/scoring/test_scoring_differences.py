@@ -1,0 +1,172 @@
+"""Errors of differences by their formulas, for one run and for stacked ones; and what missing samples may hide."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.scoring import compare_runs
+from harness.scoring.comparison import PairedComparison
+from harness.scoring.differences import (
+    detection,
+    holm,
+    pooled_variance,
+    question_difference_limits,
+    question_difference_variance,
+    samples_to_detect,
+    sampling_difference_limits,
+    score_variance,
+    smallest_difference,
+    smoothed_variance,
+)
+from harness.scoring.distributions import power_factor, t_factor
+from harness.scoring.intervals import sampling_limits
+from harness.scoring.tally import QuestionTally
+from tests.scoring.graded import grade, question
+
+rng = np.random.default_rng(4)
+COUNTS, OTHER_COUNTS = rng.integers(2, 9, (2, 3, 5)).astype(float)
+CORRECT, OTHER_CORRECT = np.floor(rng.random((2, 3, 5)) * (np.stack([COUNTS, OTHER_COUNTS]) + 1))
+RUNS = (CORRECT, COUNTS, OTHER_CORRECT, OTHER_COUNTS)
+
+
+def test_the_variance_of_a_difference_is_the_sum_over_questions_by_their_number_squared() -> None:
+    expected = 0.0
+    for right, n, others, m in zip(*(array[0] for array in RUNS), strict=True):
+        p = (right + others) / (n + m)
+        expected += p * (1 - p) * (n + m) / (n + m - 1) * (1 / n + 1 / m) / 25
+    assert score_variance(*(array[0] for array in RUNS)) == pytest.approx(expected)
+
+
+def test_the_sampling_interval_of_a_difference_adds_the_distances_to_the_nearer_ends_as_squares() -> None:
+    for row in range(3):
+        first, second = (CORRECT[row], COUNTS[row]), (OTHER_CORRECT[row], OTHER_COUNTS[row])
+        ours, theirs = (float((right / n).mean()) for right, n in (first, second))
+        our, their = sampling_limits(*first), sampling_limits(*second)
+        limits = sampling_difference_limits(*first, *second)
+        assert limits.low == pytest.approx(ours - theirs - math.hypot(ours - our.low, their.high - theirs))
+        assert limits.high == pytest.approx(ours - theirs + math.hypot(our.high - ours, theirs - their.low))
+
+
+def test_the_question_interval_of_a_difference_is_its_mean_and_t_errors_within_one() -> None:
+    differences = np.array([0.5, 0.0, 0.25, -0.25])
+    variance = np.var(differences, ddof=1) / 4 + 0.5 / 16
+    assert question_difference_variance(differences) == pytest.approx(variance)
+    reach = t_factor(3) * math.sqrt(variance)
+    limits = question_difference_limits(differences)
+    assert (limits.low, limits.high) == pytest.approx((0.125 - reach, 0.125 + reach))
+    assert question_difference_limits(np.array([1.0, 1.0, 1.0])).high == 1.0
+    assert question_difference_limits(np.array([-1.0, -1.0, -1.0])).low == -1.0
+    pairs = np.array([0, 0, 1, 1])
+    assert question_difference_limits(differences, pairs).high > limits.high
+
+
+def test_runs_that_are_stacked_are_reckoned_each_by_itself() -> None:
+    rows = [[array[row] for array in RUNS] for row in range(3)]
+    for function in (score_variance, pooled_variance):
+        assert np.allclose(function(*RUNS), [function(*row) for row in rows])
+    for stacked, single in (
+        (sampling_difference_limits(*RUNS), [sampling_difference_limits(*row) for row in rows]),
+        (detection(*RUNS), [detection(*row) for row in rows]),
+        (question_difference_limits(CORRECT / 9), [question_difference_limits(row / 9) for row in CORRECT]),
+    ):
+        assert np.allclose(np.asarray(stacked), np.asarray(single).T)
+
+
+def test_the_variance_of_one_sample_is_smoothed_and_binomial_where_it_is_unknown() -> None:
+    mean, total = np.asarray(0.75), np.asarray(40.0)
+    known = smoothed_variance(mean, np.asarray(0.001), total)
+    share = (1600 * 0.001 + 2) / (40 * 0.75 * 0.25 + 2)
+    assert known == pytest.approx(share * 31 / 42 * 11 / 42)
+    unknown = smoothed_variance(mean, np.asarray(math.nan), total)
+    assert unknown == pytest.approx(smoothed_variance(mean, mean * (1 - mean) / total, total))
+    assert unknown == pytest.approx(31 / 42 * 11 / 42)
+    assert smoothed_variance(mean, np.asarray(1.0), total) == pytest.approx(31 / 42 * 11 / 42)
+
+
+def test_the_smallest_difference_solves_its_equation_and_is_at_most_one() -> None:
+    for tests in (1, 5):
+        d = float(smallest_difference(np.asarray(0.001), 0.01, tests))
+        assert d * d == pytest.approx(power_factor(tests) ** 2 * (0.001 + 0.01 * d))
+    assert smallest_difference(np.asarray(9.0)) == 1.0
+    assert smallest_difference(np.asarray(0.001)) == smallest_difference(np.asarray(0.001), 0.0, 1)
+
+
+def test_samples_to_detect_are_the_fewest_that_are_enough() -> None:
+    variance, questions, difference = 0.2, 30, 0.02
+
+    def error(n: int, m: int) -> float:
+        return power_factor(1) * math.sqrt(variance / questions * (1 / n + 1 / m))
+
+    n = samples_to_detect(variance, questions, difference)
+    assert n is not None
+    assert error(n, n) <= difference < error(n - 1, n - 1)
+    beside = samples_to_detect(variance, questions, difference, other_samples=400)
+    assert beside is not None
+    assert error(beside, 400) <= difference < error(beside - 1, 400)
+    assert samples_to_detect(variance, questions, difference, other_samples=5) is None
+    assert samples_to_detect(variance, questions, difference, n_tests=3) > n  # type: ignore[operator]
+
+
+def test_holm_raises_each_p_value_by_its_rank_and_never_lets_it_fall() -> None:
+    assert holm([0.03, 0.01, 0.04]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([0.9, 0.0]) == [0.9, 0.0]
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+
+
+Letters = dict[str, str]
+PLANNED = 4
+
+
+def compared(first: Letters, second: Letters) -> PairedComparison:
+    """Of two runs of 4 samples planned; a letter for each sample that is there."""
+
+    def tallied(letters: Letters) -> list[QuestionTally]:
+        return [
+            QuestionTally(question(q), tuple(grade(q, i, x) for i, x in enumerate(row)), PLANNED)
+            for q, row in letters.items()
+        ]
+
+    return compare_runs(tallied(first), tallied(second))
+
+
+def filled(letters: Letters, with_: str) -> Letters:
+    return {name: row + with_ * (PLANNED - len(row)) for name, row in letters.items()}
+
+
+rows = st.lists(st.text("cw", min_size=1, max_size=PLANNED), min_size=1, max_size=4)
+
+
+@given(rows, st.data())
+def test_missing_samples_leave_what_holds_whatever_they_would_have_been(rows: list[str], data: st.DataObject) -> None:
+    first = {f"q{i}": row for i, row in enumerate(rows)}
+    second = {name: data.draw(st.text("cw", min_size=1, max_size=PLANNED)) for name in first}
+    result = compared(first, second)
+    ends = [
+        compared(filled(first, "w"), filled(second, "c")),
+        compared(filled(first, "c"), filled(second, "w")),
+    ]
+    low, high = ends
+    assert result.n_missing == sum(2 * PLANNED - len(first[name]) - len(second[name]) for name in first)
+    assert result.difference == pytest.approx(result.first_accuracy - result.second_accuracy)
+    assert result.first_accuracy == pytest.approx(sum(row.count("c") / len(row) for row in rows) / len(rows))
+    assert result.sampling_interval.low == pytest.approx(min(end.sampling_interval.low for end in ends))
+    assert result.sampling_interval.high == pytest.approx(max(end.sampling_interval.high for end in ends))
+    assert result.sampling_error == pytest.approx(max(end.sampling_error for end in ends))
+    assert result.single_error == pytest.approx(max(end.single_error for end in ends))
+    shift = max(abs(end.difference - result.difference) for end in ends)
+    assert result.detectable == pytest.approx(min(1.0, max(end.detectable for end in ends) + shift))
+    same_sign = low.difference * high.difference > 0 or low.difference == high.difference
+    assert result.p_sampling == pytest.approx(max(end.p_sampling for end in ends) if same_sign else 1.0)
+    questions = [end.question_interval for end in ends if end.question_interval is not None]
+    ps = [end.p_question for end in ends if end.p_question is not None]
+    assert (result.question_interval is None, len(questions), len(ps)) == (len(rows) == 1, *(2 * [2 * (len(rows) > 1)]))
+    if result.question_interval is not None:
+        assert result.question_interval.low == pytest.approx(min(interval.low for interval in questions))
+        assert result.question_interval.high == pytest.approx(max(interval.high for interval in questions))
+        assert result.p_question == pytest.approx(max(ps) if same_sign else 1.0)
+    assert result.at_most == any(all(len(row) == 1 for row in run.values()) for run in (first, second))
