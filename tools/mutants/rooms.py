@@ -38,11 +38,10 @@ ROOMS = {
     ),
     "record": Room("runs.record runs.sample_reader", "runs/test_runs_record.py runs/test_runs_journal.py"),
     "reply": Room(
-        "client.protocol.sse client.protocol.completion client.fast.batches client.protocol.event_fields"
-        " client.protocol.plain_event client.protocol.usage client.protocol.written client.protocol.memory"
-        " client.protocol.reply",
-        "client/test_events.py client/test_template.py client/test_believed.py client/test_written.py"
-        " client/test_returns.py client/test_arriving.py",
+        "client.protocol.sse client.protocol.completion client.protocol.event_fields client.protocol.plain_event"
+        " client.protocol.usage client.protocol.written client.protocol.reply",
+        "client/test_event_forms.py client/test_events.py client/test_template.py client/test_believed.py"
+        " client/test_written.py client/test_returns.py client/test_arriving.py",
     ),
     "http1": Room("client.protocol.http1", "client/test_http1.py client/test_believed.py client/test_leftovers.py"),
     "dispatcher": Room(

@@ -1,0 +1,102 @@
+"""Forms of events that the standard and some servers allow beside the usual one: the same reply, the same notes.
+
+The cases of fields follow "Parsing an event stream" of the HTML standard (https://html.spec.whatwg.org).
+
+For: harness.client.protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.client.protocol.completion import LATE_TEXT, UNREAD_TEXT
+from harness.client.protocol.reply import without_keys
+from harness.client.protocol.written import Written
+from harness.core.secret import Secret
+from tests.client.test_events import DONE, STREAM, delta, event, facts, failure, reply
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        STREAM.replace(b"data: ", b"data:"),
+        STREAM.replace(b"data: {", b"data: \ndata: {"),
+        STREAM.replace(b', "choices"', b',\ndata: "choices"'),
+        STREAM.replace(b', "choices"', b',\ndata:"choices"'),
+        STREAM.replace(b"data: {", b"id: 7\ndata: {"),
+        STREAM.replace(b"data: {", b"retry: 10\nid\n: a comment\ndata: {"),
+        STREAM.replace(b"data: {", b"event: message\ndata: {"),
+        STREAM.replace(b"\n\n", b"\n\n\n\n"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 5, 4096])
+def test_an_event_may_be_written_in_each_form_of_the_standard(stream: bytes, size: int) -> None:
+    assert facts(reply(*(stream[i : i + size] for i in range(0, len(stream), size)))) == facts(reply(STREAM))
+
+
+def test_an_error_under_its_own_field_is_the_error_of_an_event_of_that_name() -> None:
+    error = b'{"message": "slot unavailable", "code": 503, "type": "unavailable_error"}'
+    old, new = failure(b"error: " + error + b"\n\n"), failure(b"event: error\ndata: " + error + b"\n\n")
+    assert facts(old) == facts(new)
+    assert "slot unavailable" in old.message
+    assert facts(failure(b"error:" + error + b"\n\n")) == facts(new)
+
+
+def parts(*content: Any, finish: str | None = None) -> bytes:
+    return event(delta(content=list(content), finish=finish))
+
+
+def test_text_in_typed_parts_is_a_text_without_a_note() -> None:
+    got = reply(
+        parts({"type": "thinking", "thinking": [{"type": "text", "text": "so "}]})
+        + parts({"type": "text", "text": "4"})
+        + parts({"type": "text", "text": "2"}, finish="stop")
+        + DONE
+    )
+    assert (got.text, got.reasoning, got.notes) == ("42", "so ", ())
+
+
+def test_a_part_that_is_no_text_and_a_text_after_the_end_are_noted() -> None:
+    text = {"type": "text", "text": "4"}
+    assert reply(parts(text, {"type": "image_url"}, finish="stop") + DONE).notes == (f"{UNREAD_TEXT}: image_url",)
+    assert LATE_TEXT in reply(parts(text, finish="stop") + parts(text) + DONE).notes
+
+
+def test_what_is_no_stream_is_quoted_from_its_beginning_and_a_stream_is_not() -> None:
+    got = failure(b": ping\n\n" * 3)
+    assert got.message.startswith("not an event stream")
+    assert ": ping" in got.message
+    assert "{" not in failure(event({"id": "r1", "choices": []})).message
+
+
+def test_a_stream_that_ends_inside_an_event_says_how() -> None:
+    begun = event(delta(content="4")) + b'data: {"cho'
+    assert "(reset)" in failure(begun, cut="reset").message
+    assert "(cleanly)" in failure(begun).message
+
+
+def test_only_what_repeats_a_key_is_hidden_in_a_reply() -> None:
+    plain = reply(STREAM)
+    assert without_keys(plain, [Secret("sk-0123456789abcdef")]) == plain
+    assert without_keys(plain, []) is plain
+    told = msgspec.structs.replace(plain, text="your key is sk-0123456789abcdef", notes=("n",))
+    hidden = without_keys(told, [Secret("sk-0123456789abcdef")])
+    assert "sk-0123" not in (hidden.text or "")
+    assert (hidden.reasoning, hidden.notes[0], len(hidden.notes)) == (plain.reasoning, "n", 2)
+    assert "repeats a key of the request in its text" in hidden.notes[1]
+
+
+def test_an_id_that_no_token_has_makes_all_ids_unknown() -> None:
+    written = Written()
+    written.events(["a"], [[7]])
+    written.events(["b", "c"], [[8], [2**40]])
+    assert written.ids is None
+    written.events(["d"], [[9]])
+    assert written.ids is None
+    unstated = Written()
+    unstated.events(["a"], None)
+    unstated.events(["b"], [[7]])
+    assert unstated.ids is None
