@@ -170,3 +170,11 @@ def test_missing_samples_leave_what_holds_whatever_they_would_have_been(rows: li
         assert result.question_interval.high == pytest.approx(max(interval.high for interval in questions))
         assert result.p_question == pytest.approx(max(ps) if same_sign else 1.0)
     assert result.at_most == any(all(len(row) == 1 for row in run.values()) for run in (first, second))
+
+
+def test_copies_in_one_question_make_the_sampling_interval_the_widest_possible() -> None:
+    grades = {q: tuple(grade(q, i, letter) for i, letter in enumerate("ccww")) for q in ("q0", "q1")}
+    apart = [QuestionTally(question(q), grades[q], PLANNED) for q in grades]
+    copied = [QuestionTally(question("q0"), grades["q0"], PLANNED, 1), apart[1]]
+    assert compare_runs(copied, apart).at_most
+    assert not compare_runs(apart, apart).at_most
