@@ -51,7 +51,11 @@ MAX_SIZE_LINE_BYTES = 4096
 _STATUS = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n]*)?\Z")
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
+_IMPOSSIBLE_IN_HEADS = re.compile(r"[\x00\r\n]")
 
+_JOINED_HEADERS = frozenset({"connection", "content-encoding", "content-length", "transfer-encoding"})
+"""Headers whose lines count all together; of any other header the last line counts."""
 
 _LAST_CHUNK = b"0\r\n\r\n"
 """The end of nearly every chunked body."""
@@ -253,29 +257,41 @@ def _head(data: bytes) -> _Head:
     if len(lines) > MAX_HEADERS + 1:
         raise BadResponse(f"{len(lines) - 1} headers")
     headers: dict[str, str] = {}
+    for line in lines:
+        if _IMPOSSIBLE_IN_HEADS.search(line):
+            raise BadResponse("a head with a bare line end or a NUL")
     for line in lines[1:]:
         name, colon, value = line.partition(":")
         if not colon:
             raise BadResponse("a header without a colon")
-        headers[name.lower()] = value.strip()
+        if not _HEADER_NAME.match(name):
+            raise BadResponse(f"an impossible name of a header {name[:40]!r}")
+        name, value = name.lower(), value.strip(" \t")
+        if name in _JOINED_HEADERS and name in headers:
+            value = f"{headers[name]}, {value}"
+        headers[name] = value
     connection = headers.get("connection", "").lower()
     keep_alive = "close" not in connection and (status[1] == "1" or "keep-alive" in connection)
+    # Two framings in one head: RFC 9112 6.3 lets the chunks decide, and trusts the connection no further.
+    keep_alive &= not ("transfer-encoding" in headers and "content-length" in headers)
     return _Head(int(status[2]), headers, keep_alive, *_body_framing(int(status[2]), headers))
 
 
 def _body_framing(status: int, headers: Mapping[str, str]) -> tuple[str, int]:
-    coding = headers.get("transfer-encoding", "").lower()
-    if coding:
-        if coding != "chunked":
-            raise BadResponse(f"an unknown transfer encoding {coding!r}")
-        return "chunked", 0
+    """RFC 9112 6.3, in its order: a status without a body, chunks, a length, the connection's end."""
     if status < 200 or status in (204, 304):
         return "length", 0
-    length = headers.get("content-length")
-    if length is None:
+    coding = headers.get("transfer-encoding")
+    if coding is not None:
+        if coding.lower() != "chunked":
+            raise BadResponse(f"an unknown transfer encoding {coding[:40]!r}")
+        return "chunked", 0
+    lengths = headers.get("content-length")
+    if lengths is None:
         return "close", 0
-    if not (length.isascii() and length.isdigit() and len(length) < 16):
-        raise BadResponse(f"an impossible Content-Length {length[:40]!r}")
+    length, *more = {length.strip(" \t") for length in lengths.split(",")}  # the same one twice is one (RFC 9110 8.6)
+    if more or not (length.isascii() and length.isdigit() and len(length) < 16):
+        raise BadResponse(f"an impossible Content-Length {lengths[:40]!r}")
     return "length", int(length)
 
 

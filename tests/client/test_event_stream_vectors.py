@@ -1,0 +1,104 @@
+"""The reply parser beside the W3C's tests of event streams: comments, fields, line ends, marks, characters.
+
+Restated from the facts of `eventsource/format-*` in web-platform-tests (3-clause BSD): there an event's data are any
+text, here the data of each event are the JSON of one piece of the answer, and the pieces show how the lines were read.
+What is read otherwise on purpose stands in `ON_PURPOSE` with its reason.
+
+For: harness.client.protocol.sse.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.sse import ReplyParser
+
+
+def piece(text: str, finish: str | None = None) -> str:
+    """The JSON of an event that says `text`."""
+    reason = "null" if finish is None else f'"{finish}"'
+    return f'{{"choices":[{{"index":0,"delta":{{"content":"{text}"}},"finish_reason":{reason}}}]}}'
+
+
+A, B, C = piece("a"), piece("b"), piece("c", finish="stop")
+END = f"data: {C}\n\ndata: [DONE]\n\n"
+LONG = "x" * 4096
+
+READ = {
+    "a mark before the first line": (f"\ufeffdata:{A}\n\n{END}", "ac"),
+    "comments between the lines of an event": (
+        f"data:{A[:1]}\n:\0\n:\ndata:{A[1:]}\n:{LONG}\n:data:fail\n\n{END}",
+        "ac",
+    ),
+    "an event of three lines": (f"data:{{\ndata: {A[1:-1]}\ndata:}}\n\n{END}", "ac"),
+    "data that are empty": (f"data:\n\ndata\ndata\n\ndata:{A}\n\n{END}", "ac"),
+    "the name of an event": (f"event:test\ndata:{A}\n\ndata:{B}\n\n{END}", "abc"),
+    "an empty name of an event": (f"event: \ndata:{A}\n\n{END}", "ac"),
+    "an id": (f"id: 1\ndata:{A}\n\nid\ndata:{B}\n\n{END}", "abc"),
+    "an id with a NUL": (f"id: a\0b\ndata:{A}\n\n{END}", "ac"),
+    "times to wait before another try, right and wrong": (f"retry:3000\nretry:1000x\nretry\ndata:{A}\n\n{END}", "ac"),
+    "one blank behind the colon, two, none, a tab": (f"data: {A}\n\ndata:  {B}\n\ndata:\t{A}\n\n{END}", "abac"),
+    "lines that end in CR LF": (f"data:{A[:1]}\r\ndata:{A[1:]}\r\n\r\n{END}", "ac"),
+    "line ends of both kinds": (f"data:{A}\r\n\ndata:{B}\n\r\n{END}", "abc"),
+    "many blank lines": (f"\n\n\ndata:{A}\n\n\n\n\n{END}", "ac"),
+    "characters of two, three and four bytes": (f"data:{piece('ok…é🌱')}\n\n{END}", "ok…é🌱c"),
+    "a named event that says nothing": (f"event: ping\ndata: {{}}\n\ndata:{A}\n\n{END}", "ac"),
+}
+"""What is sent, and the answer that it holds, as the standard has it."""
+
+ON_PURPOSE = {
+    "an event without its blank line at the end": (
+        f"data:{A}\n\ndata:{C}", "ac",
+        "a browser drops it; a server that closes after its last line has said all of it, if the JSON is whole",
+    ),
+    "a mark before a later line": (
+        f"data:{A}\n\n\ufeffdata:{B}\n\n{END}", "malformed", "a browser drops the line; here it is a part of an answer",
+    ),
+    "a field that is unknown": (
+        f"foobar:xxx\ndata:{A}\n\n{END}", "malformed", "a browser drops it; it may hold a part of the answer",
+    ),
+    "a line without a field": (f"data:{A}\njustsometext\n\n{END}", "malformed", "as above"),
+    "a name in another case": (f"Data:{A}\n\n{END}", "malformed", "as above"),
+    "a blank before a field": (f" data:{A}\n\n{END}", "ac", "blanks before the first line are no line"),
+    "a blank before a later field": (f"data:{A}\n data:{B}\n\n{END}", "malformed", "as above: no field of this name"),
+    "lines that end in CR": (
+        f"data:{A}\rdata:{B}\r\r{END}", "malformed", "no server of this protocol sends them",
+    ),
+    "an event of the name error": (
+        f"event: error\ndata: {A}\n\n{END}", "server", "the protocol says that the request failed",
+    ),
+}  # fmt: skip
+"""What is sent; the answer, or the kind of failure; why it is not as the standard has it."""
+
+
+def outcomes(sent: str) -> set[str]:
+    """The texts, or the kinds of failure, that the bytes come to in pieces of several sizes."""
+    came = set()
+    data = sent.encode()
+    for size in (1, 2, 7, len(data)):
+        parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
+        try:
+            for at in range(0, len(data), size):
+                parser.feed(data[at : at + size], 1.0)
+            came.add(parser.finish(2.0).text or "")
+        except RequestFailed as failure:
+            came.add(failure.kind)
+    return came
+
+
+@pytest.mark.parametrize(("sent", "text"), READ.values(), ids=READ)
+def test_a_stream_of_the_standard_is_read_as_it_says(sent: str, text: str) -> None:
+    assert outcomes(sent) == {text}
+
+
+@pytest.mark.parametrize(("sent", "outcome"), [case[:2] for case in ON_PURPOSE.values()], ids=ON_PURPOSE)
+def test_what_is_read_otherwise_on_purpose_stays_so(sent: str, outcome: str) -> None:
+    assert outcomes(sent) == {outcome}
+
+
+def test_bytes_that_are_no_utf_8_never_become_a_text() -> None:
+    data = f"data:{A}\n\n".encode() + b"data:" + piece("\xff").encode("latin-1") + b"\n\n" + END.encode()
+    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
+    with pytest.raises(RequestFailed, match="not JSON"):
+        parser.feed(data, 1.0)
