@@ -103,6 +103,7 @@ class ScoreKeywords(TypedDict, total=False):
     k: int | Sequence[int]
     workers: int | None
     deadline: float | None
+    sandbox: str | None
     fresh: bool
     answer_from_reasoning: bool
     cut_text: bool
@@ -173,7 +174,7 @@ class ExportKeywords(TypedDict, total=False):
 class GradeKeywords(TypedDict, total=False):
     """The fields of `GradeOptions`; None leaves an option as it is by default (seed: sends none)."""
 
-    kind: Literal["auto", "integer", "number", "expression", "multiple", "choice", "text"]
+    kind: Literal["auto", "integer", "number", "expression", "multiple", "choice", "text", "program"]
     relative_tolerance: float
     absolute_tolerance: float
     round_to_reference: bool

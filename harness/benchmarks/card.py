@@ -56,6 +56,8 @@ def _as_rules(value: Any) -> Any:
         rules = msgspec.convert(value, GradeRules)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
+    if rules.grader in plugins.extensions("answer"):
+        return rules
     if rules.grader != "rules" and (of_plugin := plugins.value_of("grader", rules.grader)):
         rules = msgspec.structs.replace(rules, grader=of_plugin)
     if rules.grader != "rules" and not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", rules.grader):
@@ -214,12 +216,25 @@ class Variant(_Part):
     settings: str = ""
 
 
+class ProgramTests(_Part):
+    """How the tests of a program stand in a row, and what a program may use.
+
+    format: of the row: tests, humaneval, mbpp, livecodebench. seconds: CPU time of a test, of all tests of a question
+    where they are test code. memory_mb: address space of the program.
+    """
+
+    format: Literal["tests", "humaneval", "mbpp", "livecodebench"] = "tests"
+    language: Literal["python"] = "python"
+    seconds: Annotated[float, Field(gt=0, le=600, strict=False)] = 10.0
+    memory_mb: Annotated[int, Field(ge=64, le=65_536)] = 4096
+
+
 AnswerForm = Literal["plain", "after_hashes", "last_box", "box_or_plain", "single_item"]
 """plain: the cell is the reference · after_hashes: what follows the last "####" (GSM8K) · last_box: the last \\boxed{}
 of the cell (a solution) · box_or_plain: that box where there is one, else the cell · single_item: a list of exactly
 one text (OlympiadBench)."""
 
-CardKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "auto"]
+CardKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program", "auto"]
 """A kind of answer (see `harness.core.records`), or auto: each reference decides."""
 
 IdRule = Literal["column", "checksum", "auto"]
@@ -261,6 +276,8 @@ class Card(_Part):
     literal_line_breaks: bool = False
     r"""A backslash and an n in a question stand for a line break, except where they begin a LaTeX command."""
     rules: _Rules = Field(default_factory=GradeRules)
+    program: ProgramTests | None = None
+    """Of `kind: program`, whose answers are run on tests in a sandbox."""
 
     prompt: str = "boxed"
     prompts: Annotated[tuple[Prompt, ...], Field(strict=False)] = ()
@@ -274,9 +291,23 @@ class Card(_Part):
     editions: Annotated[tuple[Edition, ...], Field(strict=False)] = ()
     traps: str = ""
 
+    releases: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    """Release → how many of the source's files it has, from the first; `NAME@RELEASE` asks for one."""
+    date_column: Annotated[str, Field(min_length=1)] | None = None
+    """Column with the date of a question, by which `NAME@2024-08..2025-01` chooses."""
+    dates: tuple[str, str] | None = None
+    """First and last day, month or year of the questions, as in the column; "" for no bound."""
+
     _folder: Path | None = PrivateAttr(default=None)
     _file: Path | None = PrivateAttr(default=None)
     _own_data: bool = PrivateAttr(default=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _decided_by_programs(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("kind") == "program" and isinstance(value.get("rules", {}), dict):
+            return {**value, "rules": {**value.get("rules", {}), "grader": "program"}}
+        return value
 
     @field_validator("prompts", mode="after")
     @classmethod
@@ -292,8 +323,10 @@ class Card(_Part):
         for name in (self.prompt, *(variant.prompt for variant in self.variants)):
             if name not in names and name not in plugins.names("prompt"):
                 raise ValueError(f"prompt {name!r} is not known.{near_names(name, names)}")
+        if (self.kind == "program") != (self.program is not None):
+            raise ValueError("`kind: program` and `program` go together")
         if not isinstance(self.source, GymSource):
-            if not self.columns.answer and not (self.choices and self.choices.correct):
+            if not self.columns.answer and not (self.choices and self.choices.correct) and self.program is None:
                 raise ValueError("`columns` names no answer")
             if self.id_rule == "column" and not self.columns.id:
                 raise ValueError("`id_rule: column` needs `columns.id`")
@@ -314,12 +347,42 @@ class Card(_Part):
         """The data are the card's own, so its counts and checksums bind; false after `with_data`."""
         return self._own_data
 
+    @property
+    def ingredients(self) -> dict[str, Any]:
+        """What questions are made from. Fields that few cards have are left out of the others, whose checksums stay."""
+        rare = ("program", "releases", "date_column", "dates")
+        return self.model_dump(mode="json", exclude={name for name in rare if not getattr(self, name)})
+
+    def narrowed(self, arguments: Sequence[str]) -> Card:
+        """The benchmark with the questions of a release, or of a span of dates, or both. Raises `UsageError`."""
+        changes: dict[str, Any] = {"name": "@".join([self.name, *arguments]), "questions": None, "checksum": None}
+        for argument in arguments:
+            span = _DATES.fullmatch(argument)
+            if argument in self.releases and isinstance(self.source, HubSource):
+                files = self.source.files[: self.releases[argument]]
+                changes["source"] = self.source.model_copy(update={"files": files})
+            elif span is not None and self.date_column is not None:
+                changes["dates"] = span.groups("")
+            else:
+                known = [*self.releases, *(["2024-08..2025-01"] if self.date_column else [])]
+                raise UsageError(
+                    f"{quoted(argument)} is no release and no span of dates of {self.name}"
+                    f"{': there are ' + ', '.join(known) if known else ', which has none'}"
+                )
+        card = self.model_copy(update=changes)
+        card._own_data = False  # its counts and checksums are of the whole
+        return card
+
     def with_data(self, path: str, split: str | None = None, config: str | None = None) -> Card:
         """The same benchmark read from a file of the user's."""
         source = FileSource(kind="file", path=_address(path), split=split, config=config)
         card = self.model_copy(update={"source": source})
         card._own_data = False
         return card
+
+
+_DATES = re.compile(r"(\d{4}(?:-\d\d){0,2})?\.\.(\d{4}(?:-\d\d){0,2})?")
+"""A span of dates, both ends in it: days, months or years; an end that is left out is open."""
 
 
 def _address(path: str) -> str:
@@ -387,5 +450,5 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-_MODELS = (Card, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, GymSource, Prompt)
+_MODELS = (Card, ProgramTests, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, GymSource, Prompt)
 _FIELD_NAMES = {name for model in _MODELS for name in model.model_fields} | sampling_fields().keys()

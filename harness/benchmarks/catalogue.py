@@ -29,12 +29,16 @@ CARD = "card"
 
 
 def load(name_or_path: str) -> Card:
-    """The card of a name, an alias, `gym:TASK`, a path to a YAML file, or a data set of the hub with an `eval.yaml`:
-    `hf://datasets/OWNER/NAME`, `#TASK` behind it where it has several. Raises `UsageError` with the near names."""
+    """The card of a name, an alias, `NAME@RELEASE`, `NAME@FROM..TO`, `gym:TASK`, a path to a YAML file, or a data
+    set of the hub with an `eval.yaml`: `hf://datasets/OWNER/NAME`, `#TASK` behind it where it has several. Raises
+    `UsageError` with the near names."""
     if name_or_path.startswith("hf://"):
         return eval_yaml.of_hub(name_or_path)
     if name_or_path.startswith(gym.PREFIX):
         return gym.card_of(name_or_path.removeprefix(gym.PREFIX))
+    whole, *arguments = name_or_path.split("@")
+    if arguments and not Path(name_or_path).exists():
+        return load(whole).narrowed(arguments)
     path, task = Path(name_or_path), ""
     if "#" in path.name and not path.exists():
         before, _, task = name_or_path.rpartition("#")
@@ -88,7 +92,7 @@ def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
     recorded = settings.get(CARD)
     if isinstance(recorded, str):
         return Path(recorded) if Path(recorded).is_file() else None
-    return next((path for path in _card_files() if _folded(path.stem) == _folded(name)), None)
+    return next((path for path in _card_files() if _folded(path.stem) == _folded(_whole(name))), None)
 
 
 def by_rules_of_card(
@@ -139,7 +143,7 @@ def may_publish(name: str, settings: Mapping[str, object]) -> bool:
     """
     if settings.get("publish_questions") is False:
         return False
-    named = [_named_card(path) for path in _card_files() if _folded(path.stem) == _folded(name)]
+    named = [_named_card(path) for path in _card_files() if _folded(path.stem) == _folded(_whole(name))]
     return all(named_card.publish_questions for named_card in named if named_card is not None)
 
 
@@ -157,7 +161,7 @@ def shipped(name: str, settings: Mapping[str, object]) -> Card | None:
     """The card that ships for a run's benchmark; None where it was asked by a card of the user's, or has none."""
     if settings.get(CARD) is not None:
         return None
-    folded = _folded(name)
+    folded = _folded(_whole(name))
     listed = (_named_card(path) for path in sorted(shipped_folder().glob("*.yaml")))
     return next((candidate for candidate in listed if candidate and folded in _names_of(candidate)), None)
 
@@ -165,6 +169,11 @@ def shipped(name: str, settings: Mapping[str, object]) -> Card | None:
 def shipped_folder() -> Path:
     """Folder of the shipped cards."""
     return about.shipped_folder("datasets", "datasets")
+
+
+def _whole(name: str) -> str:
+    """The name of a benchmark without its release and its dates."""
+    return name.partition("@")[0]
 
 
 def _folded(name: str) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -20,6 +20,7 @@ from harness.benchmarks.card import Card, Names
 from harness.benchmarks.references import form_of, read_reference
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
+from harness.core import plugins
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
@@ -58,7 +59,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     seen: dict[str, str] = {}
     equal_rows: dict[str, int] = {}
     number = 0
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(_in_span(card, rows), 1):
         if number == 1:
             id_column = _id_column(card, row)
         row_digest = digest(row.value)
@@ -76,6 +77,19 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
         yield _draft(card, row, question_id, row_digest)
     if not number:
         raise UsageError(f"{card.name} holds no rows")
+
+
+def _in_span(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows of the span of dates that the card asks for."""
+    for row in rows:
+        if card.dates is not None and card.date_column is not None:
+            date = row.value.get(card.date_column)
+            if not (isinstance(date, str) and re.match(r"\d{4}-\d\d-\d\d", date)):
+                raise UsageError(f"{row.where}: the column {card.date_column!r} must be a date, found {_shown(date)}")
+            first, last = card.dates
+            if not (date[: len(first)] >= first and (not last or date[: len(last)] <= last)):
+                continue
+        yield row
 
 
 def _id_column(card: Card, first: Row) -> str | None:
@@ -141,7 +155,10 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
     answers: tuple[str, ...]
     kind: AnswerKind
     form: AnswerKind
-    if card.choices:
+    if card.program is not None:
+        text, reference = _program(card, row, text)
+        answers, kind, form = (reference,), "program", "program"
+    elif card.choices:
         choices, answer, shown = _choices(card, row, question_id, order)
         answers, kind, form = (answer,), "choice", "choice"
         if shown is not None:
@@ -151,6 +168,23 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
         if _optional(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
     return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata)
+
+
+class _Programs(Protocol):
+    """The part of the extension that reads rows: see `harness.grading.elsewhere.AnswerExtension`."""
+
+    def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]: ...
+
+
+def _program(card: Card, row: Row, text: str) -> tuple[str, str]:
+    """(text of the question, reference that holds its tests)."""
+    programs: _Programs | None = plugins.extension("answer", card.rules.grader)
+    if programs is None or card.program is None:
+        raise UsageError(f"the card {card.name!r} asks for programs, and the extension that runs them is not there")
+    try:
+        return programs.read(card.program.model_dump(), text, row.value)
+    except ValueError as error:
+        raise UsageError(f"{row.where} {error}") from error
 
 
 def _answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerKind]:

@@ -277,7 +277,7 @@ def _recipe(
     data = chooser.fingerprint(card)
     if data is None:
         return None
-    ingredients = [card.model_dump(mode="json"), prompt.model_dump(mode="json"), system, limit, ids, list(filters), api]
+    ingredients = [card.ingredients, prompt.model_dump(mode="json"), system, limit, ids, list(filters), api]
     return digest([__version__, data, *ingredients])
 
 

@@ -9,7 +9,7 @@ as `mine = "package.module:function"` under the group `harness.graders`.
     kind                                        extensions      plug-ins
     grader prompt source launcher provider      none            yes
     exporter tracker                            yes             yes
-    cluster scheduler                           yes             none
+    answer cluster scheduler                    yes             none
 
 A name is looked for among the extensions first. Nothing is imported before it is used: an extension or a plug-in that
 cannot be imported costs nobody else anything.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Kind = Literal["grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"]
 """The kinds that another package may offer."""
 
-ExtensionKind = Literal["exporter", "tracker", "cluster", "scheduler"]
+ExtensionKind = Literal["answer", "exporter", "tracker", "cluster", "scheduler"]
 """The kinds that stand below `harness/extensions/`, each in a folder of the kind's plural."""
 
 KINDS: dict[Kind, str] = {

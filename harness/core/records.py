@@ -15,9 +15,10 @@ SCHEMA_VERSION = 1
 
 Verdict = Literal["correct", "wrong", "no_answer", "undecided"]
 
-AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "text"]
+AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program"]
 """integer: compared as an integer · number: one numeric value · expression: any single mathematical object ·
-multiple: several answers, order free unless the rules say so · choice: a letter · text: words."""
+multiple: several answers, order free unless the rules say so · choice: a letter · text: words · program: a program,
+right if it passes the tests that its reference holds."""
 
 Form = Literal["fraction", "decimal", "simplest", "factored", "expanded"]
 """fraction: one integer over another · decimal: digits with a point · simplest: nothing left to compute or cancel ·
@@ -52,7 +53,7 @@ class Message(msgspec.Struct, frozen=True):
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the card says about equality. Stored with each question, so that grading never reads the card.
 
-    grader: "rules", or "package.module:function" of a benchmark's own verifier.
+    grader: "rules", "package.module:function" of a benchmark's own verifier, or "program": an extension that runs it.
     relative_tolerance, absolute_tolerance: accepted distance of a number from the reference; 0 = exact.
     round_to_reference: a decimal that rounds to the reference at the reference's own digits is accepted.
     several_boxes: the boxes of the last sentence together are the answer (multi-part answers).

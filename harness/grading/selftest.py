@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from harness.answers.letters import letter_of
 from harness.core.records import Question, Sample, Timing
+from harness.grading.elsewhere import is_elsewhere, required
+from harness.grading.processes import pool
 from harness.grading.verdict import grade
 
 _NUMBER = re.compile(r"\d+")
@@ -37,7 +40,11 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
     n_references = n_changed = 0
     not_itself: list[tuple[str, str]] = []
     not_distinct: list[tuple[str, str, str]] = []
+    programs: list[Question] = []
     for question in questions:
+        if is_elsewhere(question.rules.grader):
+            programs.append(question)
+            continue
         for reference in question.references:
             n_references += 1
             if grade(question, boxed(question, reference)).verdict != "correct":
@@ -48,7 +55,26 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             n_changed += 1
             if grade(question, boxed(question, changed_reference)).verdict == "correct":
                 not_distinct.append((question.question_id, reference, changed_reference))
+    for question, right_one, right in _by_examples(programs):
+        n_references, n_changed = n_references + right_one, n_changed + (not right_one)
+        if right_one and not right:
+            not_itself.append((question.question_id, f"the solution of {question.question_id}"))
+        if right and not right_one:
+            not_distinct.append((question.question_id, "", f"a program that does nothing for {question.question_id}"))
     return SelfTest(n_references=n_references, n_changed=n_changed, not_itself=not_itself, not_distinct=not_distinct)
+
+
+def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool, bool]]:
+    """(question, whether the reply is the right one, whether it was graded as right) of answers no rule compares."""
+    replies = []
+    for question in questions:
+        examples = required(question.rules.grader).examples(question.references[0])
+        replies += [] if examples is None else [(question, True, examples[0]), (question, False, examples[1])]
+    by_id = {question.question_id: question for question in questions}
+    samples = (_sample(question, text) for question, _, text in replies)
+    verdicts = pool.verdicts(by_id, samples, workers=os.cpu_count() or 1)
+    for (question, right_one, _), (_, verdict) in zip(replies, verdicts, strict=True):
+        yield question, right_one, verdict.correct
 
 
 def changed(reference: str) -> str | None:
@@ -63,11 +89,15 @@ def changed(reference: str) -> str | None:
 
 def boxed(question: Question, answer: str) -> Sample:
     """A sample that gives `answer` in a box."""
+    return _sample(question, f"The answer is $\\boxed{{{answer}}}$.")
+
+
+def _sample(question: Question, text: str) -> Sample:
     return Sample(
         benchmark=question.benchmark,
         question_id=question.question_id,
         sample_index=0,
-        text=f"The answer is $\\boxed{{{answer}}}$.",
+        text=text,
         reasoning=None,
         finish_reason="stop",
         timing=Timing(started=0.0, total=0.0),

@@ -208,6 +208,8 @@ def stated(question: Question, sample: Sample) -> list[StatedValue]:
 
     Ends are characters of the reasoning and the text together.
     """
+    if question.kind == "program":
+        return []  # a reply on its way states no program that could be right or wrong
     reasoning, text = sample.reasoning or "", sample.text or ""
     values = statements(f"{reasoning}\n{text}", question.kind, _last_letter(question))
     stated_values = [StatedValue(value.answer, value.end - (value.end > len(reasoning))) for value in values]

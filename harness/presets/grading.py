@@ -49,6 +49,15 @@ class GradingOptions(AnyK):
             below=MAX_DEADLINE_SECONDS,
         ),
     ] = None
+    sandbox: Annotated[
+        str | None,
+        Option(
+            "Where programs are run: bwrap, docker, podman, or the address of a SandboxFusion server. Default: bwrap.",
+            under=HEADING,
+            metavar="KIND",
+        ),
+    ] = None
+    """For benchmarks whose answers are programs; the others run nothing."""
     fresh: Annotated[bool, Option("Grade all samples again, also those graded by this version.", under=HEADING)] = False
     answer_from_reasoning: Annotated[
         bool,

@@ -89,8 +89,8 @@ class _Marks:
 class _Former:
     """The grades of an earlier scoring that are still valid: same question, grader and basis."""
 
-    def __init__(self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str]) -> None:
-        names = pool.grader_names(by_id.questions)
+    def __init__(self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], sandbox: str | None) -> None:
+        names = pool.grader_names(by_id.questions, sandbox)
         graders = [names[question.rules.grader] for question in by_id.questions]
         self.grades: Packed[Grade] = Packed(Grade)
         marks = array("q")
@@ -123,16 +123,17 @@ def grade_journal(
     fresh: bool,
     on_graded: Callable[[int], None],
     span: tuple[int, int] | None = None,
+    sandbox: str | None = None,
 ) -> Graded:
     """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
 
-    fresh: reuse none. span: only a part of the journal, as for `read_samples`. on_graded: called with the number of
-    samples graded so far. Raises `StoreError`, and `UsageError` as `pool.grade_all` does.
+    fresh: reuse none. span: only a part of the journal, as for `read_samples`. sandbox: of programs. on_graded: called
+    with the number of samples graded so far. Raises `StoreError`, and `UsageError` as `pool.grade_all` does.
     """
     interned: dict[str, str] = {}  # equal digests are held once: a large set repeats its few references
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
     ids = [*by_id]
-    former = None if fresh or not folder.grades.exists() else _Former(folder, by_id, bases)
+    former = None if fresh or not folder.grades.exists() else _Former(folder, by_id, bases, sandbox)
     reader, observed = read_samples(folder, span=span), Observed()
     reused, new = _Marks(), _Marks()
     former_positions = array("q")  # in `former.grades`, of the samples in `reused`
@@ -153,7 +154,7 @@ def grade_journal(
                 yield sample
 
     graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
-    for grade in pool.grade_all(by_id, ungraded(), workers=workers, deadline_s=deadline_s):
+    for grade in pool.grade_all(by_id, ungraded(), workers=workers, deadline_s=deadline_s, sandbox=sandbox):
         number = by_id.numbers[grade.question_id]
         graded.append(msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number]))
         on_graded(len(graded))
@@ -161,8 +162,7 @@ def grade_journal(
     marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
     question = (marks[order] >> _INDEX_BITS).astype(np.uint32)
-    index = marks[order]
-    index &= (1 << _INDEX_BITS) - 1
+    index = marks[order] & ((1 << _INDEX_BITS) - 1)
     rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
 
     def in_order() -> Iterator[Grade]:

@@ -140,6 +140,7 @@ def _graded(
         workers=grading.n_workers,
         deadline_s=grading.deadline_s,
         fresh=grading.fresh,
+        sandbox=grading.sandbox,
         on_graded=partial(on_graded, name),
     )
     within = journal.index < record.plan.samples
@@ -189,6 +190,7 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
         workers=grading.n_workers,
         deadline_s=grading.deadline_s,
         fresh=grading.fresh,
+        sandbox=grading.sandbox,
         on_graded=lambda _: None,
         span=span,
     )
@@ -298,6 +300,7 @@ def _from_reasoning(
         workers=grading.n_workers,
         deadline_s=grading.deadline_s,
         answer_from_reasoning=True,
+        sandbox=grading.sandbox,
     )
     by_key = {grade.key: grade for grade in regraded}
     return Packed(Grade, (by_key.get(grade.key, grade) for grade in every_grade))
@@ -317,6 +320,7 @@ def _cut(
             (sample for sample in shortened if sample is not None),
             workers=grading.n_workers,
             deadline_s=grading.deadline_s,
+            sandbox=grading.sandbox,
         )
         graded[budget] = {grade.key: grade for grade in regraded}
     return graded
@@ -369,7 +373,9 @@ def grade_outputs(
 
     graded: dict[str, list[Grade]] = {}
     bases: dict[str, str] = {}
-    for grade in pool.grade_all(by_id, samples(), workers=grading.n_workers, deadline_s=grading.deadline_s):
+    for grade in pool.grade_all(
+        by_id, samples(), workers=grading.n_workers, deadline_s=grading.deadline_s, sandbox=grading.sandbox
+    ):
         if grade.question_id not in bases:
             bases[grade.question_id] = basis(by_id[grade.question_id])
         same_benchmark = graded.setdefault(grade.benchmark, [])

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.core import codec
 from harness.core.records import Grade, Key, Question, Sample, Timing, Usage
+from harness.grading.elsewhere import shown_references
 from harness.runs.overrides import Override
 from harness.scoring import Score
 from harness.scoring.intervals import Interval
@@ -210,7 +211,7 @@ def shown_question(question: Question) -> ShownQuestion:
         before=[(message.role, shown(message.content, None, limit)) for message in earlier[-MAX_MESSAGES:]],
         n_before=len(earlier),
         kind=question.kind,
-        references=[_field(reference) for reference in question.references],
+        references=[_field(reference) for reference in shown_references(question)],
         metadata=_fields(question.metadata),
     )
 

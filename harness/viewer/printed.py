@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness.core.inert import visible
 from harness.core.records import Grade, Key, Question, Sample, Verdict
 from harness.core.wording import option
+from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import NEAR_MISSES
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import QuestionRow, SampleRow, sample_row, text_of, votes
@@ -48,7 +49,7 @@ def question_text(question: Question, style: Style) -> Iterator[str]:
             f"{visible(str(name))} {visible(str(value), 200)}" for name, value in question.metadata.items()
         )
         yield style.quiet(words) + "\n"
-    yield f"reference: {' or '.join(visible(reference, 400) for reference in question.references)}\n"
+    yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question))}\n"
 
 
 def sample_list(rows: Sequence[SampleRow], style: Style) -> Iterator[str]:
@@ -96,7 +97,7 @@ def sample_text(
     yield from _override(benchmark, key)
     if grade is not None:
         yield f"answer: {_short(grade.extracted)}   rule: {visible(grade.rule, 60)}   "
-    yield f"reference: {' or '.join(visible(reference, 400) for reference in question.references)}\n\n"
+    yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question))}\n\n"
     if sample.reasoning:
         if reasoning:
             yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"

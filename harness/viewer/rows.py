@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.records import Anomaly, Grade, Key, NearMiss, Question, Verdict
+from harness.grading.elsewhere import shown_references
 from harness.scoring.intervals import Interval, wilson
 from harness.viewer.library import OpenBenchmark
 
@@ -148,7 +149,7 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
         number=number,
         id=question.question_id,
         excerpt=text if len(text) <= EXCERPT_CHARS else text[:EXCERPT_CHARS] + "…",
-        references=question.references,
+        references=tuple(shown_references(question)),
         metadata=question.metadata,
         verdicts="".join(SIGNS[row.verdict] for row in rows),
         n_graded=len(graded),

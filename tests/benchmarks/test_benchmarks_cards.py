@@ -20,7 +20,20 @@ SHIPPED = [
     *("aime24", "aime25", "aime25_i", "aime25_ii", "aime26", "amc23", "beyond_aime", "brumo25"),
     *("ceval", "chmath", "cmath", "cmimc25", "cmmlu"),
     *("demo", "gaokao", "gpqa_diamond", "gpqa_main", "gradeschool", "gsm8k", "hmmt_feb25", "hmmt_feb26", "hmmt_nov25"),
-    *("kaoyan", "limo", "math500", "minerva", "mmlu_pro", "olympiadbench", "smt25"),
+    *(
+        "humaneval",
+        "humaneval_plus",
+        "kaoyan",
+        "limo",
+        "livecodebench",
+        "math500",
+        "mbpp",
+        "mbpp_plus",
+        "minerva",
+        "mmlu_pro",
+        "olympiadbench",
+        "smt25",
+    ),
 ]
 
 

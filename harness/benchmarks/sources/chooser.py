@@ -26,9 +26,10 @@ def read(card: Card) -> Rows:
             return _of_plugin(scheme, source)
         if source.config is not None:
             raise UsageError("it goes with a data set of the hub, hf://datasets/OWNER/NAME", field="data_config")
-        return Rows(tables.stream(local_path(card, source), source.split, shown=source.path), source.path)
+        path, tests = local_path(card, source), card.program is not None
+        return Rows(tables.stream(path, source.split, shown=source.path, responses=tests), source.path)
     if isinstance(source, HubSource):
-        return hub.read(source)
+        return hub.read(source, long_fields=card.program is not None)
     if isinstance(source, UrlSource):
         from harness.benchmarks.sources import web  # with its HTTP library, which no other source needs
 

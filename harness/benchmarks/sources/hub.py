@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -68,10 +69,17 @@ def from_url(url: str, split: str | None, config: str | None = None) -> HubSourc
     )
 
 
-def read(source: HubSource) -> Rows:
-    """The rows of a hub data set, downloaded where the cache has not got them. Raises `UsageError`."""
+def read(source: HubSource, *, long_fields: bool = False) -> Rows:
+    """The rows of a hub data set, downloaded where the cache has not got them. Raises `UsageError`.
+
+    long_fields: a field may be megabytes long (the tests of a program); such rows are read one by one.
+    """
     notes: list[str] = []
     listing = _listing(source, notes)
+    if long_fields:
+        paths = [(_file(source, listing, file), f"{source.id}:{file}") for _, file in _wanted(source, listing)]
+        streams = (tables.stream(path, shown=shown, responses=True) for path, shown in paths)
+        return Rows(chain.from_iterable(streams), _origin(source, listing, notes), tuple(notes))
     rows: list[Row] = []
     for config, file in _wanted(source, listing):
         archive, member = archives.parts(file)
@@ -79,9 +87,13 @@ def read(source: HubSource) -> Rows:
         file_rows = archives.read(path, member, shown) if member else tables.read(path, shown=shown)
         column = source.config_column
         rows += file_rows if column is None else (Row(row.where, {**row.value, column: config}) for row in file_rows)
+    return Rows(rows, _origin(source, listing, notes), tuple(notes))
+
+
+def _origin(source: HubSource, listing: _Listing, notes: list[str]) -> str:
     if source.revision is None:
         notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
-    return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
+    return f"{source.id}@{listing.revision[:12]}"
 
 
 def file_of(source: HubSource, name: str) -> tuple[Path, str]:

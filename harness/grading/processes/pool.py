@@ -28,6 +28,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
@@ -41,6 +42,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, S
 from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
+from harness.grading.elsewhere import Decider, is_elsewhere, required
 from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask, frame
 from harness.grading.verdict import (
     GRADER,
@@ -89,14 +91,16 @@ def grade_all(
     workers: int = 1,
     deadline_s: float = DEADLINE_SECONDS,
     answer_from_reasoning: bool = False,
+    sandbox: str | None = None,
 ) -> Iterator[Grade]:
-    """The grades of `samples`, in their order; answer_from_reasoning as for `grade`.
+    """The grades of `samples`, in their order; answer_from_reasoning as for `grade`, sandbox as for `grader_names`.
 
     Raises `UsageError`: a sample's question is unknown, a verifier is not trusted.
     """
     judged = verdicts(
-        questions, samples, workers=workers, deadline_s=deadline_s, answer_from_reasoning=answer_from_reasoning
-    )
+        questions, samples, workers=workers, deadline_s=deadline_s, answer_from_reasoning=answer_from_reasoning,
+        sandbox=sandbox,
+    )  # fmt: skip
     return (verdict.grade(sample) for sample, verdict in judged)
 
 
@@ -108,14 +112,15 @@ def verdicts(
     deadline_s: float = DEADLINE_SECONDS,
     answer_from_reasoning: bool = False,
     with_steps: bool = False,
+    sandbox: str | None = None,
 ) -> Iterator[tuple[Sample, Verdict]]:
     """Each sample without its text, and its verdict, in the order of `samples`; with_steps: the verdicts have steps.
 
     Raises as `grade_all` does.
     """
-    names = grader_names(questions.values())
-    with Pool(workers, deadline_s) as pool:
-        waiting: deque[_Pending] = deque()
+    names = grader_names(questions.values(), sandbox)
+    with Pool(workers, deadline_s) as pool, _Elsewhere(workers, sandbox) as elsewhere:
+        waiting: deque[_Pending | _PendingElsewhere] = deque()
         for sample in samples:
             question = questions.get(sample.question_id)
             if question is None:
@@ -124,17 +129,23 @@ def verdicts(
                     "questions of this benchmark; grade it with the questions that it was generated from"
                 )
             if question.rules.grader not in names:  # `questions` may grow while samples are read
-                names |= grader_names([question])
+                names |= grader_names([question], sandbox)
+            without_text = msgspec.structs.replace(sample, text=None, reasoning=None)
+            if is_elsewhere(question.rules.grader):
+                future = elsewhere.decider(question.rules.grader).ask(question, sample, with_steps=with_steps)
+                waiting.append(_PendingElsewhere(without_text, future))
+                while waiting and (waiting[0].settled(pool) or len(waiting) > _WINDOW):
+                    yield waiting.popleft().judged(pool)
+                continue
             searched = search(question, sample, answer_from_reasoning=answer_from_reasoning, with_steps=with_steps)
             jobs = _jobs(question, searched, with_steps=with_steps)
             for job in jobs:
                 pool.ask(job)
-            without_text = msgspec.structs.replace(sample, text=None, reasoning=None)
             waiting.append(_Pending(without_text, names[question.rules.grader], searched, jobs))
-            while waiting and (pool.settled(waiting[0].jobs) or len(waiting) > _WINDOW):
-                yield _judged(pool, waiting.popleft())
+            while waiting and (waiting[0].settled(pool) or len(waiting) > _WINDOW):
+                yield waiting.popleft().judged(pool)
         while waiting:
-            yield _judged(pool, waiting.popleft())
+            yield waiting.popleft().judged(pool)
 
 
 def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outcome]:
@@ -218,7 +229,7 @@ def verdict_with(pool: Pool, question: Question, sample: Sample) -> Verdict:
         if job.key not in pool.decisions and is_short(question, job.answer):
             pool.decisions[job.key] = decide(question, job.answer, with_steps=job.with_steps)
         pool.ask(job)
-    return _judged(pool, _Pending(sample, GRADER, searched, jobs))[1]
+    return _Pending(sample, GRADER, searched, jobs).judged(pool)[1]
 
 
 def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Job]:
@@ -261,19 +272,24 @@ def question_on(
     )  # fmt: skip
 
 
-def grader_names(questions: Iterable[Question]) -> dict[str, str]:
+def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> dict[str, str]:
     """The name that grades record, by the `grader` of the rules: the version of the rules, or a verifier's identity.
 
-    Each verifier is imported in a process of its own. Raises `UsageError`: a verifier is not trusted, or broken.
+    sandbox: where programs are run (`harness.presets.grading`); grades of two sandboxes are not mixed. Each verifier is
+    imported in a process of its own. Raises `UsageError`: a verifier is not trusted, or broken.
     """
     of_grader: dict[str, Question] = {}
     for question in questions:
         of_grader.setdefault(question.rules.grader, question)
     if of_grader.keys() <= {verifier.RULES}:
         return {verifier.RULES: GRADER}
-    representatives = [*of_grader.values()]
+    extended = [grader for grader in of_grader if is_elsewhere(grader)]
+    representatives = [question for grader, question in of_grader.items() if grader not in extended]
     verifier.require_trusted(representatives)
-    return {verifier.RULES: GRADER} | {grader: _identity(grader) for grader in verifier.named(representatives)}
+    names = {verifier.RULES: GRADER}
+    with _Elsewhere(1, sandbox) as elsewhere:
+        names |= {grader: elsewhere.decider(grader).name for grader in extended}
+    return names | {grader: _identity(grader) for grader in verifier.named(representatives)}
 
 
 def _identity(grader: str) -> str:
@@ -302,14 +318,53 @@ class _Pending(NamedTuple):
     searched: Search
     jobs: list[_Job]
 
+    def settled(self, pool: Pool) -> bool:
+        """Whether `judged` need not wait."""
+        return pool.settled(self.jobs)
 
-def _judged(pool: Pool, pending: _Pending) -> tuple[Sample, Verdict]:
-    """The sample with its verdict, once all its jobs are decided."""
-    searched, jobs = pending.searched, pending.jobs
-    decision = pool.decision(jobs[0]) if searched.extraction is not None else NO_ANSWER
-    rest = jobs[1:] if searched.extraction is not None else jobs
-    right_elsewhere = decision.outcome != "correct" and any(pool.decision(job).outcome == "correct" for job in rest)
-    return pending.sample, conclude(searched, decision, right_elsewhere, grader=pending.grader)
+    def judged(self, pool: Pool) -> tuple[Sample, Verdict]:
+        """The sample with its verdict, once all its jobs are decided."""
+        searched, jobs = self.searched, self.jobs
+        decision = pool.decision(jobs[0]) if searched.extraction is not None else NO_ANSWER
+        rest = jobs[1:] if searched.extraction is not None else jobs
+        right_elsewhere = decision.outcome != "correct" and any(pool.decision(job).outcome == "correct" for job in rest)
+        return self.sample, conclude(searched, decision, right_elsewhere, grader=self.grader)
+
+
+class _PendingElsewhere(NamedTuple):
+    """A sample that waits for the verdict of an extension, without its text."""
+
+    sample: Sample
+    verdict: Future[Verdict]
+
+    def settled(self, _pool: Pool) -> bool:
+        """Whether `judged` need not wait."""
+        return self.verdict.done()
+
+    def judged(self, _pool: Pool) -> tuple[Sample, Verdict]:
+        """The sample with its verdict. Raises what the extension raised."""
+        return self.sample, self.verdict.result()
+
+
+class _Elsewhere:
+    """The deciders of extensions, opened when they are needed; a context manager that closes them."""
+
+    def __init__(self, workers: int, sandbox: str | None) -> None:
+        self._workers, self._sandbox = workers, sandbox
+        self._open: dict[str, Decider] = {}
+
+    def __enter__(self) -> _Elsewhere:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for decider in self._open.values():
+            decider.close()
+
+    def decider(self, grader: str) -> Decider:
+        """The decider of a kind of answer. Raises `UsageError` where nothing can be decided here."""
+        if grader not in self._open:
+            self._open[grader] = required(grader).open(self._workers, self._sandbox)
+        return self._open[grader]
 
 
 class _Worker:

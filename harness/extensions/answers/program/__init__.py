@@ -1,0 +1,53 @@
+"""Programs as answers: read from a reply, run in a sandbox, right if they pass their tests. Enter by `ANSWER`.
+
+    reply ─ replies ─► program ─ decide ─► jobs ─ cells ─► sandbox (bubblewrap, docker, podman, SandboxFusion)
+                                   │                          └─ inside: the only code that ever runs beside a program
+    row ─ rows ─► tests_of ────────┘
+
+Guarantees: a model's text is executed inside a sandbox and nowhere else; without one, nothing is executed. A verdict
+depends on no byte that the program could have forged (`inside.tests_outside`, `decide`). A failure of the sandbox is
+undecided. Not covered: faults of the kernel, of bubblewrap and of the container engines; how fast a program is beside
+others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.extensions.answers.program.grading import ProgramGrader
+
+
+class ProgramAnswer:
+    """See `harness.grading.elsewhere.AnswerExtension`."""
+
+    def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]:
+        """See `AnswerExtension`."""
+        from harness.extensions.answers.program.rows import read
+        from harness.extensions.answers.program.tests_of import reference_of
+
+        read_row = read(settings, text, row)
+        return read_row.text, reference_of(read_row.tests)
+
+    def shown(self, reference: str) -> str:
+        """See `AnswerExtension`."""
+        from harness.extensions.answers.program.shown import shown
+
+        return shown(reference)
+
+    def examples(self, reference: str) -> tuple[str, str] | None:
+        """See `AnswerExtension`."""
+        from harness.extensions.answers.program.shown import examples
+
+        return examples(reference)
+
+    def open(self, workers: int, sandbox: str | None) -> ProgramGrader:
+        """See `AnswerExtension`."""
+        from harness.extensions.answers.program.grading import ProgramGrader
+
+        return ProgramGrader(workers, sandbox)
+
+
+ANSWER = ProgramAnswer()

@@ -1,0 +1,205 @@
+"""The command of a sandbox by bubblewrap: an empty machine with an interpreter in it.
+
+    root       empty and read-only: the interpreter, its standard library, the shared libraries that these load, numpy
+               where the harness has one for this interpreter, our own `inside`; /dev/null, /dev/urandom, /proc, an
+               empty /tmp
+    missing    network, environment, every other file, every other process, privileges of the machine
+    user       where the harness runs as root: nobody (65534), so that nothing in the sandbox is root outside
+
+Inside its own user name space the first process keeps CAP_SYS_ADMIN, and no other capability, to make a fresh name
+space for each program (`inside.cell`); programs have none.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from harness.core import codec
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+from harness.core.wording import option
+from harness.extensions.answers.program.inside.confinement import supported
+
+PROGRAM = "bwrap"
+PACKAGE = "bubblewrap"
+
+_NOBODY = 65534
+_INSIDE = "harness/extensions/answers/program/inside"
+_LIBRARY = "/sandbox"
+"""Folder in the sandbox that holds `inside`, by its full name, and numpy."""
+
+_PROBE_SECONDS = 60.0
+_PROBE = """
+import importlib, json, os, sys, sysconfig
+folder = os.path.join(sysconfig.get_path("platstdlib"), "lib-dynload")
+for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+    if "test" not in name and "tkinter" not in name:
+        try:
+            importlib.import_module(name.partition(".")[0])
+        except BaseException:
+            pass
+if len(sys.argv) > 1:
+    sys.path.append(sys.argv[1])
+    try:
+        import numpy
+    except BaseException:
+        sys.argv = sys.argv[:1]
+maps = {line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if "/" in line}
+print(json.dumps({"version": list(sys.version_info[:3]), "stdlib": sysconfig.get_path("stdlib"),
+    "numpy": len(sys.argv) > 1, "files": sorted(path for path in maps if ".so" in path)}))
+"""
+
+
+class Interpreter(NamedTuple):
+    """The Python of the sandbox. files: shared libraries that it and its modules load. numpy: its folder, or None."""
+
+    path: str
+    version: tuple[int, ...]
+    standard_library: str
+    files: tuple[str, ...]
+    numpy: str | None
+
+    @property
+    def name(self) -> str:
+        """As a grade names it: verdicts may differ between versions of Python."""
+        return f"python{'.'.join(map(str, self.version))}"
+
+
+@cache
+def interpreter() -> Interpreter:
+    """The Python that programs run on: the harness's own, else the system's. Raises `UsageError`."""
+    candidates = [os.path.realpath(getattr(sys, "_base_executable", sys.executable)), "/usr/bin/python3"]
+    numpy = _numpy_folder()
+    for path in candidates:
+        real = os.path.realpath(path)
+        arguments = [numpy] if numpy and _may_read(numpy) else []
+        if not _may_read(real):
+            continue
+        done = _probe(real, arguments)
+        if done is not None and done.version >= (3, 9):
+            stdlib = os.path.realpath(done.stdlib)
+            files = tuple(file for file in done.files if not file.startswith((stdlib, numpy or "\0")))
+            return Interpreter(real, done.version, stdlib, files, numpy if done.numpy else None)
+    raise UsageError(
+        "no Python that the sandbox's user can read: run the harness as an ordinary user, or install python3 for all"
+    )
+
+
+class _Probed(msgspec.Struct):
+    version: tuple[int, int, int]
+    stdlib: str
+    numpy: bool
+    files: list[str]
+
+
+def _probe(path: str, arguments: list[str]) -> _Probed | None:
+    try:
+        done = subprocess.run(
+            [path, "-I", "-S", "-B", "-c", _PROBE, *arguments], env={}, stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=_PROBE_SECONDS, check=True, cwd="/", **_user(),
+        )  # fmt: skip
+        return codec.decode(done.stdout, _Probed)
+    except (OSError, codec.DecodeError, subprocess.SubprocessError):
+        return None
+
+
+def _numpy_folder() -> str | None:
+    found_spec = find_spec("numpy")
+    return None if found_spec is None or not found_spec.origin else str(Path(found_spec.origin).parent.parent)
+
+
+def _may_read(path: str) -> bool:
+    """The user of the sandbox can read the file or folder."""
+    if os.geteuid() != 0:
+        return os.access(path, os.R_OK)
+    real = Path(path)
+    try:
+        return all(folder.stat().st_mode & 0o1 for folder in real.parents) and bool(real.stat().st_mode & 0o4)
+    except OSError:
+        return False
+
+
+def _user() -> dict[str, Any]:
+    """Arguments of a started process: nobody, where this one is root."""
+    return {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
+
+
+def require() -> str:
+    """The path of bubblewrap. Raises `UsageError` in a sentence where no sandbox can be made."""
+    path = shutil.which(PROGRAM)
+    if path is None:
+        raise UsageError(
+            f"grading programs needs a sandbox, and {PROGRAM} is not installed: `apt install {PACKAGE}` (or dnf, "
+            f"pacman), or give another sandbox ({option('sandbox')}); nothing was executed"
+        )
+    if not supported():
+        machine = visible(os.uname().machine)
+        raise UsageError(f"the sandbox is written for Linux on x86_64 and aarch64, not for {machine}")
+    return path
+
+
+def command(channel: int) -> list[str]:
+    """The command of one sandbox that talks over the descriptor `channel`. Raises `UsageError`."""
+    words = [require(), *_EMPTY]
+    python = interpreter()
+    for file in (python.path, *python.files):
+        words += ["--ro-bind", file, file]
+    words += ["--ro-bind", python.standard_library, python.standard_library]
+    for packages in ("site-packages", "dist-packages", "test", "idlelib", "ensurepip"):
+        if (Path(python.standard_library) / packages).is_dir():
+            words += ["--tmpfs", f"{python.standard_library}/{packages}"]
+    words += _links(python.files)
+    words += ["--ro-bind", str(Path(__file__).parent / "inside"), f"{_LIBRARY}/{_INSIDE}"]
+    if python.numpy is not None:
+        for name in ("numpy", "numpy.libs"):
+            if (Path(python.numpy) / name).is_dir():
+                words += ["--ro-bind", f"{python.numpy}/{name}", f"{_LIBRARY}/{name}"]
+    starts = (
+        f"import sys; sys.path.append({_LIBRARY!r}); "
+        "from harness.extensions.answers.program.inside import cell; "
+        f"cell.serve({channel}, name_spaces=True)"
+    )
+    return [*words, "--remount-ro", "/", "--", python.path, "-I", "-S", "-B", "-c", starts]
+
+
+_EMPTY = [
+    "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--die-with-parent",
+    "--new-session", "--clearenv", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--proc", "/proc",
+    "--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/urandom", "/dev/urandom", "--dir", "/tmp",  # noqa: S108 - in the sandbox
+    "--setenv", "PYTHONHASHSEED", "0", "--setenv", "OMP_NUM_THREADS", "1", "--setenv", "OPENBLAS_NUM_THREADS", "1",
+    "--chdir", "/tmp",  # noqa: S108
+]  # fmt: skip
+
+
+def _links(files: tuple[str, ...]) -> list[str]:
+    """The symbolic links by which a binary finds its loader and its libraries, as this system has them."""
+    words = []
+    for name in ("lib", "lib64", "bin"):
+        root = Path("/", name)
+        if root.is_symlink():
+            words += ["--symlink", str(root.readlink()), str(root)]
+    for folder in sorted({str(Path(file).parent) for file in files} | {os.path.realpath("/lib64")}):
+        links = sorted(link for link in Path(folder).glob("*.so*") if link.is_symlink())
+        for link in links:
+            target = os.path.realpath(link)
+            if target in files:
+                words += ["--symlink", target, str(link)]
+    return words
+
+
+def start(channel: int) -> subprocess.Popen[bytes]:
+    """Start a sandbox that talks over `channel`, a descriptor of this process. Raises `UsageError`."""
+    words = command(channel)
+    return subprocess.Popen(
+        words, pass_fds=(channel,), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        env={}, cwd="/", start_new_session=True, **_user(),
+    )  # fmt: skip

@@ -1,0 +1,155 @@
+"""Sandboxes that are kept, and jobs in them: the side of the harness.
+
+A job goes to a sandbox that has none. The sandbox is believed in one thing: which bytes came out of it. If it dies,
+says what it must not, or is silent for too long, it is killed, and the job is done once more in another; failing twice,
+it raises `SandboxFailedError`, which is no verdict on the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
+
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+from harness.extensions.answers.program import bubblewrap
+from harness.extensions.answers.program.inside import frames
+
+_START_SECONDS = 60.0
+"""Longest start of a sandbox, in seconds."""
+
+_SILENCE_SECONDS = 60.0
+_SILENCE_FACTOR = 40.0
+"""A sandbox that says nothing for this many seconds, and this many times the limits of the program, is stuck: more than
+a machine with 20 processes a core needs."""
+
+_MAX_COMPLAINT_BYTES = 2_000
+
+T = TypeVar("T")
+
+
+class SandboxFailedError(Exception):
+    """The sandbox failed, not the program in it."""
+
+
+class Conversation(Protocol):
+    """One job under way."""
+
+    def say(self, message: Any) -> None:
+        """Send a message. Raises `SandboxFailedError`."""
+        ...
+
+    def hear(self) -> dict[str, Any]:
+        """Wait for a message. Raises `SandboxFailedError`."""
+        ...
+
+
+class SandboxCell:
+    """A sandbox that is kept for job after job; for one thread."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._silence = _SILENCE_SECONDS
+
+    def do(self, job: dict[str, Any], lead: Callable[[Conversation], T]) -> T:
+        """What `lead` makes of the job. Raises `SandboxFailedError` if two sandboxes failed, `UsageError` if none
+        starts."""
+        limits = job["limits"]
+        self._silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu"] + limits["sleep"])
+        for attempt in (1, 2):
+            try:
+                with self._job():
+                    self._socket_there().sendall(b"j")
+                    self.say(job)
+                    return lead(self)
+            except (SandboxFailedError, OSError) as error:
+                self.close()
+                if attempt == 2:
+                    raise SandboxFailedError(str(error)) from error
+        raise AssertionError
+
+    @contextlib.contextmanager
+    def _job(self) -> Iterator[None]:
+        """Start a sandbox if there is none; at the end, the sandbox is ready for the next job, or gone."""
+        if self._process is None:
+            self._start()
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+        while "over" not in self.hear():
+            pass
+
+    def say(self, message: Any) -> None:
+        """See `Conversation`."""
+        try:
+            frames.send(self._socket_there().fileno(), message)
+        except frames.ClosedError as error:
+            raise SandboxFailedError(str(error)) from error
+
+    def hear(self) -> dict[str, Any]:
+        """See `Conversation`."""
+        return self._hear(self._silence)
+
+    def _hear(self, seconds: float) -> dict[str, Any]:
+        fd, deadline = self._socket_there().fileno(), time.monotonic() + seconds
+        poller = select.poll()
+        poller.register(fd, select.POLLIN)
+
+        def wait() -> None:
+            if not poller.poll(max(deadline - time.monotonic(), 0.0) * 1000):
+                raise SandboxFailedError(f"the sandbox said nothing for {seconds:.0f} s")
+
+        try:
+            message = frames.receive(fd, wait=wait)
+        except frames.ClosedError as error:
+            raise SandboxFailedError(f"the sandbox ended: {error}") from error
+        if not isinstance(message, dict):
+            raise SandboxFailedError("the sandbox sent no message")
+        return message
+
+    def _socket_there(self) -> socket.socket:
+        assert self._socket is not None
+        return self._socket
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = bubblewrap.start(theirs.fileno())
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._socket = ours
+        try:
+            self._hear(_START_SECONDS)
+        except SandboxFailedError as error:
+            why = self.close() or str(error)
+            raise UsageError(
+                f"no sandbox could be started: {visible(why, 300)}; nothing was executed. `harness doctor` tells more"
+            ) from error
+
+    def close(self) -> str:
+        """End the sandbox and all in it; return what bubblewrap complained of."""
+        process, self._process = self._process, None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if process is None:
+            return ""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert process.stderr is not None
+        with process.stderr as errors:
+            return errors.read(_MAX_COMPLAINT_BYTES).decode(errors="replace").strip()

@@ -1,0 +1,209 @@
+"""From a program and its tests to a verdict, by jobs in a sandbox.
+
+    stdin    a fresh process for each test; its standard output is compared here, so it never sees what is expected
+    calls    one process; the results of its function are compared in another one (`inside.tests_outside`)
+    checks   one process; the tests run in another one, likewise
+
+What the sandbox could not carry out twice is undecided, never wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from harness.core.inert import visible
+from harness.core.records import Verdict as Outcome
+from harness.extensions.answers.program.cells import Conversation, SandboxFailedError
+from harness.extensions.answers.program.inside.served import EXIT_MEMORY
+from harness.extensions.answers.program.tests_of import QuestionTests
+
+T = TypeVar("T")
+
+PASSED, SANDBOX, TESTS = "all tests", "sandbox", "broken tests"
+"""Rules of verdicts: every test passed; the sandbox failed; the benchmark's own tests cannot be run."""
+
+RULES = {
+    PASSED: "the program passed all its tests in the sandbox",
+    "wrong output": "a test saw another output than it expected",
+    "exception": "the program raised an exception",
+    "time limit": "the program used more CPU time than a test has",
+    "sleep limit": "the program slept for longer than a test may take",
+    "memory limit": "the program needed more memory than it has",
+    "output limit": "the program printed more than it may",
+    "ended": "the program ended before it answered",
+    "bad value": "the program returned what no test can read",
+    SANDBOX: "the sandbox failed twice, which says nothing of the program",
+    TESTS: "the benchmark's own tests cannot be run",
+}
+"""Rule → its meaning in words."""
+
+MAX_SHOWN_CHARS = 400
+"""Longest input, output or message of a failure, in characters."""
+
+MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+"""Largest output of a program for one test; twice what is expected, where that is more."""
+
+_MAX_FILE_BYTES = 16 * 1024 * 1024
+_RECURSION = 50_000
+"""Limit of recursion, as in LiveCodeBench."""
+
+_SLEEP_SECONDS = 5.0
+"""Shortest time that a program may sleep, in seconds: a limit for programs that wait for nothing."""
+
+_TESTS_MEMORY_MB = 4096
+_TESTS_CPU_SECONDS = 120
+
+
+class Sandbox(Protocol):
+    """Where jobs are done; for one thread."""
+
+    def do(self, job: dict[str, Any], lead: Callable[[Conversation], T]) -> T:
+        """See `cells.SandboxCell.do`."""
+        ...
+
+
+class Failure(NamedTuple):
+    """The first test that failed. test: its number from 1, 0 for the program itself. Texts as they came."""
+
+    test: int
+    given: str = ""
+    expected: str = ""
+    came: str = ""
+    message: str = ""
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The failure, a sentence a step."""
+        first = (
+            f"the first test that failed is number {self.test}" if self.test else "the program failed before any test"
+        )
+        named = (("input", self.given), ("expected", self.expected), ("came", self.came), ("message", self.message))
+        return (first, *(f"{name}: {visible(text, MAX_SHOWN_CHARS)}" for name, text in named if text))
+
+
+class ProgramDecision(NamedTuple):
+    """The verdict on a program. cpu_seconds: of its slowest test."""
+
+    outcome: Outcome
+    rule: str
+    failure: Failure | None = None
+    cpu_seconds: float = 0.0
+
+
+def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+    """Run the program on its tests until one fails. Raises `UsageError` where no sandbox can be started."""
+    try:
+        return _DECIDERS[tests.style](sandbox, tests, code)
+    except SandboxFailedError as error:
+        return ProgramDecision("undecided", SANDBOX, Failure(0, message=str(error)))
+
+
+def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int = 0) -> dict[str, Any]:
+    seconds = tests.limits.seconds
+    return {
+        "style": tests.style,
+        "code": code,
+        "header": tests.header,
+        "language": "python",
+        "limits": {
+            "cpu": seconds, "cpu_total": seconds * (n if each else 1), "each": each,
+            "sleep": max(seconds, _SLEEP_SECONDS),
+            "memory": tests.limits.memory_mb << 20, "file": _MAX_FILE_BYTES, "output": max(output, MAX_OUTPUT_BYTES),
+            "recursion": _RECURSION, "tests_memory": _TESTS_MEMORY_MB << 20, "tests_cpu": _TESTS_CPU_SECONDS,
+        },
+    }  # fmt: skip
+
+
+def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+    slowest = 0.0
+    for number, case in enumerate(tests.cases, 1):
+
+        def feed(talk: Conversation, given: str = case.input) -> dict[str, Any]:
+            begun = talk.hear()
+            if "started" not in begun:
+                return begun
+            talk.say({"input": given})
+            return talk.hear()
+
+        job = _job(tests, code, each=True, output=2 * len(case.output))
+        came = sandbox.do(job, feed)
+        output, rule = str(came.get("out", "")).encode("latin-1", "replace").decode("utf-8", "replace"), _rule_of(came)
+        if not rule and not same_lines(output, case.output):
+            rule = "wrong output"
+        slowest = max(slowest, float(came.get("cpu", 0.0)))
+        if rule:
+            error = str(came.get("err", "")).strip().rpartition("\n")[2]
+            return ProgramDecision("wrong", rule, Failure(number, case.input, case.output, output, error), slowest)
+    return ProgramDecision("correct", PASSED, None, slowest)
+
+
+def _rule_of(came: dict[str, Any]) -> str:
+    """The rule by which a process failed that ended like this; "" for one that ended well."""
+    end = came.get("end")
+    if end != "closed":
+        if end not in RULES:
+            raise SandboxFailedError("the sandbox sent no end of a program")
+        return str(end)
+    if came.get("code") == 0:
+        return ""
+    if came.get("code") == EXIT_MEMORY:
+        return "memory limit"
+    return "exception"
+
+
+def same_lines(came: str, expected: str) -> bool:
+    """Whether two outputs agree line by line: equal but for blanks around, or both a row of equal decimal numbers.
+
+    As LiveCodeBench compares (lcb_runner/evaluation/testing_util.py, grade_stdio).
+    """
+    lines = [[line.strip() for line in text.strip().split("\n")] for text in (came, expected)]
+    return len(lines[0]) == len(lines[1]) and all(a == b or _same_numbers(a, b) for a, b in zip(*lines, strict=True))
+
+
+def _same_numbers(came: str, expected: str) -> bool:
+    try:
+        return [Decimal(word) for word in came.split()] == [Decimal(word) for word in expected.split()]
+    except (InvalidOperation, ValueError):
+        return False
+
+
+def _by_tests(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+    calls = tests.style == "calls"
+    work: dict[str, Any]
+    if calls:
+        work = {"function": tests.function, "cases": [{"input": c.input, "output": c.output} for c in tests.cases]}
+    else:
+        work = {"setup": tests.setup, "tests": list(tests.checks), "own": [tests.function]}
+
+    def lead(talk: Conversation) -> dict[str, Any]:
+        begun = talk.hear()
+        if "names" not in begun:
+            return {**begun, "begun": False}
+        talk.say(work)
+        return talk.hear()
+
+    report = sandbox.do(_job(tests, code, each=calls, n=len(tests.cases)), lead)
+    end, cpu = report.get("end"), float(report.get("cpu", 0.0))
+    if end == "passed":
+        return ProgramDecision("correct", PASSED, None, cpu)
+    if end == "broken":
+        return ProgramDecision("undecided", TESTS, Failure(0, message=str(report.get("why", ""))))
+    if report.get("begun") is False and end in RULES:
+        return ProgramDecision("wrong", str(end), Failure(0, message=str(report.get("message", ""))), cpu)
+    number, rule = report.get("test"), report.get("rule")
+    if end != "failed" or not isinstance(number, int) or rule not in RULES:
+        raise SandboxFailedError("the sandbox sent no report")
+    expected = str(report.get("expected") or report.get("asserted", ""))
+    failure = Failure(
+        number + 1,
+        str(report.get("arguments", "")),
+        expected,
+        str(report.get("came", "")),
+        str(report.get("message", "")),
+    )
+    return ProgramDecision("wrong", str(rule), failure, cpu)
+
+
+_DECIDERS = {"stdin": _by_output, "calls": _by_tests, "checks": _by_tests}

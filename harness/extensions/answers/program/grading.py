@@ -1,0 +1,112 @@
+"""Verdicts on replies that are programs, by a sandbox for each worker."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from concurrent.futures import Future
+from functools import lru_cache
+
+from harness.answers.bounds import MAX_ANSWER_CHARS
+from harness.core.inert import visible
+from harness.core.records import Question, Sample
+from harness.extensions.answers.program.decide import RULES, ProgramDecision, Sandbox, decide
+from harness.extensions.answers.program.replies import ReplyProgram, program_of
+from harness.extensions.answers.program.sandboxes import SandboxKind, sandbox_kind
+from harness.extensions.answers.program.tests_of import QuestionTests, tests_of
+from harness.grading.find.extract import bounded
+from harness.grading.verdict import Verdict
+
+VERSION = "1"
+"""Version of the rules. It goes up whenever any program may get another verdict."""
+
+_Task = tuple["Future[Verdict]", Question, Sample, bool]
+
+
+class ProgramGrader:
+    """See `harness.grading.elsewhere.Decider`. A thread and a sandbox for each worker, started when they are needed."""
+
+    def __init__(self, workers: int, sandbox: str | None) -> None:
+        self._size = workers
+        self._kind: SandboxKind = sandbox_kind(sandbox)
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._idle = threading.Semaphore(0)
+
+    @property
+    def name(self) -> str:
+        """See `Decider`. Raises `UsageError` where no sandbox works."""
+        return f"program/{VERSION} {self._kind.name()}"
+
+    def ask(self, question: Question, sample: Sample, *, with_steps: bool = False) -> Future[Verdict]:
+        """See `Decider`."""
+        future: Future[Verdict] = Future()
+        self._tasks.put((future, question, sample, with_steps))
+        if not self._idle.acquire(blocking=False) and len(self._threads) < self._size:
+            thread = threading.Thread(target=self._work, name=f"programs-{len(self._threads)}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return future
+
+    def close(self) -> None:
+        """See `Decider`."""
+        with contextlib.suppress(queue.Empty):  # nobody waits for these verdicts any more
+            while True:
+                self._tasks.get_nowait()
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def _work(self) -> None:
+        sandbox = self._kind.start()
+        try:
+            while (task := self._tasks.get()) is not None:
+                future, question, sample, with_steps = task
+                try:
+                    future.set_result(_verdict(sandbox, question, sample, self.name, with_steps=with_steps))
+                except BaseException as error:  # noqa: BLE001 - whoever waits for the verdict gets it
+                    future.set_exception(error)
+                self._idle.release()
+        finally:
+            sandbox.close()
+
+
+def _verdict(sandbox: Sandbox, question: Question, sample: Sample, grader: str, *, with_steps: bool) -> Verdict:
+    tests = _tests(question.references[0])
+    program = program_of(sample.text, tests)
+    if program is None:
+        steps = ("the reply gives no program: no fenced block after the reasoning", "no answer") if with_steps else ()
+        return Verdict("no_answer", "no answer", None, None, None, False, steps, grader=grader)
+    decision = decide(sandbox, tests, program.code)
+    assert sample.text is not None
+    return Verdict(
+        outcome=decision.outcome,
+        rule=decision.rule,
+        extracted=bounded(sample.text[program.start : program.end], MAX_ANSWER_CHARS),
+        span=(program.start, program.end),
+        vote=None,
+        unextracted=False,
+        steps=_steps(program, decision, tests) if with_steps else (),
+        grader=grader,
+    )
+
+
+@lru_cache(maxsize=64)
+def _tests(reference: str) -> QuestionTests:
+    """The tests of a reference; cached, for it is the same for all samples of a question."""
+    return tests_of(reference)
+
+
+def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTests) -> tuple[str, ...]:
+    n = len(tests.cases) or len(tests.checks)
+    return (
+        f"program found at characters {program.start:,}–{program.end:,}: {len(program.code):,} characters of "
+        f"{tests.language} with its starter code",
+        f"run in a sandbox on {n} test{'' if n == 1 else 's'} ({tests.style}), {tests.limits.seconds:g} s of CPU time",
+        *(() if decision.failure is None else decision.failure.steps),
+        f"rule {decision.rule}: {visible(RULES[decision.rule])}",
+        decision.outcome.replace("_", " "),
+    )

@@ -1,0 +1,355 @@
+"""The first process of a sandbox: it stays, and forks a fresh supervisor and a fresh program for each job.
+
+    harness ═ socket ═ cell (keeps no byte of a job)
+                        └─ supervisor (reads the job; runs the tests; sees the program die)
+                             └─ program (a name space of its own; confined; runs the reply)
+
+One job: the byte `j`, the message of the job; the supervisor forks the program, and only then says `started` and reads
+what the program must not see. At the end the cell kills every process but itself, waits until none is left, and says
+`over`. What could leak from one program to the next: the cell's memory, which a job never enters; files, which lie in
+a mount that dies with the program; processes, of which none is left; System V objects, which the filter refuses.
+
+The limits of a program are of its CPU time, by the clock of the process (`clock_gettime`), and of the time that it
+sleeps: wall time without its CPU time and without the time that it waited for a processor (`/proc/…/schedstat`). So a
+busy machine changes no verdict.
+"""
+
+from __future__ import annotations
+
+import base64
+import gc
+import importlib
+import os
+import platform
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from harness.extensions.answers.program.inside import confinement, frames, served, tests_outside
+from harness.extensions.answers.program.inside.tests_outside import ProgramEndedError
+
+MAX_ERROR_CHARS = 2_000
+"""Characters of a program's standard error that are kept: its end."""
+
+_MAX_THREADS = 64
+"""Threads that a program may have, where the system counts them for its user."""
+
+_CPU_GRACE_SECONDS = 3
+"""CPU seconds beyond its limit after which the system itself ends a program."""
+
+_LIBRARIES = (
+    "string re datetime collections heapq bisect copy math random statistics itertools functools operator io json "
+    "typing array atexit cmath dataclasses decimal enum fractions queue threading traceback linecache ast"
+)
+"""Imported once, before the first program: those that LiveCodeBench imports for every program, and usual ones."""
+
+
+def serve(channel: int, *, name_spaces: bool) -> None:
+    """Do jobs until the harness closes the channel. name_spaces: a fresh set for each program can be made."""
+    for name in _LIBRARIES.split():
+        importlib.import_module(name)
+    sys.set_int_max_str_digits(50_000) if hasattr(sys, "set_int_max_str_digits") else None
+    confinement.call("prctl", 36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans of a job come here
+    confinement.hide()
+    gc.collect()
+    gc.freeze()
+    frames.send(channel, {"ready": platform.python_version()})
+    while os.read(channel, 1) == b"j":
+        pid = os.fork()
+        if pid == 0:
+            try:
+                _Supervisor(channel, name_spaces).work()
+                os._exit(0)
+            except frames.ClosedError:
+                os._exit(2)
+            except BaseException:
+                os._exit(3)
+        status = os.waitpid(pid, 0)[1]
+        _reap(name_spaces)
+        frames.send(channel, {"over": status})
+
+
+def _reap(alone: bool) -> None:
+    """End all that is left of a job. alone: all processes that this one sees are its own."""
+    if alone:
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    try:
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        pass
+
+
+class _Supervisor:
+    """The work of one job.
+
+    `_pid`: the program, 0 where there is none. `_status`: its wait status. `_base`: CPU seconds that do not count any
+    more. `_since`, `_spent`, `_waited`: wall, CPU and waiting seconds when the latest answer was asked for. `_slept`:
+    sleeping seconds of the answers before.
+    """
+
+    def __init__(self, channel: int, name_spaces: bool) -> None:
+        self._channel, self._name_spaces = channel, name_spaces
+        self._pid = self._status = 0
+        self._replies = self._requests = self._schedstat = -1
+        self._base = self._since = self._spent = self._waited = self._slept = 0.0
+        self._last_cpu = 0.0
+        self._limits: dict[str, Any] = {}
+
+    def work(self) -> None:
+        """Read the job, do it, report. Raises `frames.ClosedError` if the harness is gone."""
+        job = frames.receive(self._channel)
+        self._limits = job["limits"]
+        confinement.hide()
+        try:
+            getattr(self, "_do_" + job["style"])(job)
+        finally:
+            if self._pid:
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, 0)
+
+    # --- one program on standard input and output ---
+    def _do_stdin(self, job: dict[str, Any]) -> None:
+        given, into = os.pipe()
+        out, written = os.pipe()
+        errors, complained = os.pipe()
+        self._fork(job, {0: given, 1: written, 2: complained})
+        for fd in (given, written, complained):
+            os.close(fd)
+        frames.send(self._channel, {"started": True})
+        test = frames.receive(self._channel)
+        self._start_clock()
+        end, output, error = self._converse(into, out, errors, test["input"].encode("utf-8", "surrogatepass"))
+        status = {"end": end, "cpu": self._cpu_seconds(), "out": output.decode("latin-1"),
+                  "err": error[-MAX_ERROR_CHARS:].decode("utf-8", "replace")}  # fmt: skip
+        if end == "closed":
+            status.update(self._exit_status())
+        frames.send(self._channel, status)
+
+    def _converse(self, into: int, out: int, errors: int, given: bytes) -> tuple[str, bytes, bytes]:
+        """(why it ended, standard output, end of standard error) of a program that is fed `given`."""
+        os.set_blocking(into, False)
+        parts: list[bytes] = []
+        size, error, left = 0, b"", memoryview(given)
+        watched = [out, errors]
+        while watched:
+            over = self._over()
+            if over:
+                return over, b"".join(parts), error
+            reads, writes, _ = select.select(watched, [into] if left else [], [], self._wait_seconds())
+            if writes:
+                try:
+                    left = left[os.write(into, left[: 1 << 20]) :]
+                except BlockingIOError:
+                    pass
+                except OSError:  # it reads no more
+                    left = memoryview(b"")
+            if not left and into >= 0:
+                os.close(into)
+                into = -1
+            for fd in reads:
+                data = os.read(fd, 1 << 18)
+                if not data:
+                    watched.remove(fd)
+                elif fd == errors:
+                    error = (error + data)[-4 * MAX_ERROR_CHARS :]
+                else:
+                    parts.append(data)
+                    size += len(data)
+            if size > self._limits["output"]:
+                return "output limit", b"", error
+        while True:  # it closed its output: it ends, or goes on without
+            over = self._over()
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._pid, self._status = 0, status
+                return over if over == "time limit" else "closed", b"".join(parts), error
+            if over:
+                return over, b"".join(parts), error
+            time.sleep(0.0005)
+
+    def _exit_status(self) -> dict[str, int]:
+        status = self._status
+        return {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
+
+    # --- functions of a program ---
+    def _do_calls(self, job: dict[str, Any]) -> None:
+        """Calls of one function, each result compared here with what is expected."""
+        self._do_tests(job, lambda work, _: tests_outside.run_calls(work["function"], work["cases"], self._ask))
+
+    def _do_checks(self, job: dict[str, Any]) -> None:
+        """Test code of the benchmark."""
+
+        def checked(work: dict[str, Any], names: list[str]) -> dict[str, Any]:
+            return tests_outside.run_tests(work["setup"], work["tests"], work["own"], names, self._ask)
+
+        self._do_tests(job, checked)
+
+    def _do_tests(self, job: dict[str, Any], run: Callable[[dict[str, Any], list[str]], dict[str, Any]]) -> None:
+        """The tests run in this process, after it has confined itself as well."""
+        self._serve_functions(job)
+        begun = self._begin()
+        frames.send(self._channel, begun)
+        if "end" in begun:
+            return
+        work = frames.receive(self._channel)
+        confinement.limit(int(self._limits["tests_memory"]), int(self._limits["tests_cpu"]), 0, _MAX_THREADS)
+        confinement.confine(supervises=True)
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        frames.send(self._channel, {**run(work, begun["names"]), "cpu": self._cpu_seconds()})
+
+    def _serve_functions(self, job: dict[str, Any]) -> None:
+        to_program, requests = os.pipe()
+        replies, answered = os.pipe()
+        null = os.open(os.devnull, os.O_RDWR)
+        self._fork(job, {0: null, 1: null, 2: null, 3: to_program, 4: answered})
+        for fd in (to_program, answered, null):
+            os.close(fd)
+        self._requests, self._replies = requests, replies
+
+    def _begin(self) -> dict[str, Any]:
+        """How running the program's own code went: its names, or why it ended."""
+        self._start_clock()
+        try:
+            reply = self._reply()
+        except ProgramEndedError as ended:
+            return {"end": ended.rule, "message": ""}
+        if "raised" in reply:
+            return {"end": "exception", "message": f"{reply['raised']}: {reply.get('message', '')}"[:MAX_ERROR_CHARS]}
+        value = reply.get("value")
+        names = value[1] if isinstance(value, list) and len(value) == 2 and isinstance(value[1], list) else []
+        return {"names": [name for name in names if isinstance(name, str)][:100_000]}
+
+    def _ask(self, request: dict[str, Any]) -> Any:
+        """The program's answer. Raises `ProgramEndedError`."""
+        self._start_clock()
+        if self._limits["each"]:
+            self._base, self._slept = self._spent, 0.0
+        try:
+            frames.send(self._requests, request)
+        except frames.ClosedError:
+            raise ProgramEndedError(self._end_rule()) from None
+        return self._reply()
+
+    def _reply(self) -> dict[str, Any]:
+        def wait() -> None:
+            while not frames.readable([self._replies], self._wait_seconds()):
+                over = self._over()
+                if over:
+                    raise ProgramEndedError(over)
+
+        try:
+            reply = frames.receive(self._replies, frames.MAX_REPLY_BYTES, wait)
+        except frames.ClosedError:
+            raise ProgramEndedError(self._end_rule()) from None
+        if not isinstance(reply, dict):
+            raise ProgramEndedError("bad value")
+        over = self._over()
+        if over == "time limit":
+            raise ProgramEndedError(over)
+        self._slept += self._sleeping(self._cpu_seconds())
+        return reply
+
+    def _end_rule(self) -> str:
+        """Why the program is gone, or broke the protocol."""
+        deadline = time.monotonic() + 0.2
+        while time.monotonic() < deadline:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            if pid:
+                self._pid, self._status = 0, status
+                if os.WIFEXITED(status) and os.WEXITSTATUS(status) == served.EXIT_MEMORY:
+                    return "memory limit"
+                return "time limit" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL else "ended"
+            time.sleep(0.001)
+        return "bad value"
+
+    # --- the process ---
+    def _fork(self, job: dict[str, Any], descriptors: dict[int, int]) -> None:
+        limits = self._limits
+        if self._name_spaces:
+            confinement.call("unshare", 0x20000000)  # CLONE_NEWPID: the next child is the first of its own
+        pid = os.fork()
+        if pid:
+            self._pid = pid
+            return
+        try:
+            if self._name_spaces:
+                confinement.own_name_space()
+                os.chdir("/tmp")
+            top = max([*descriptors.values(), *descriptors, self._channel]) + 1
+            copies = {target: os.dup2(source, top + target) for target, source in descriptors.items()}
+            for target, source in copies.items():
+                os.dup2(source, target)
+            os.closerange(max(descriptors) + 1, 4_096)
+            cpu = int(limits["cpu_total"]) + _CPU_GRACE_SECONDS
+            is_binary = job["language"] == "binary"
+            if is_binary:
+                self._write_binary(job["code"])
+            confinement.limit(int(limits["memory"]), cpu, int(limits["file"]), _MAX_THREADS)
+            confinement.confine(exec_allowed=is_binary)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            if is_binary:
+                os.execve("/tmp/program", ["program"], {})
+            sys.setrecursionlimit(int(limits["recursion"]))
+            if job["style"] == "stdin":
+                served.run_script(job["code"], job["header"])
+            served.ServedProgram(3, 4).serve(job["code"], job["header"])
+        finally:
+            os._exit(served.EXIT_EXCEPTION)
+
+    def _write_binary(self, text: str) -> None:
+        with open("/tmp/program", "wb") as file:
+            file.write(base64.b64decode(text))
+        os.chmod("/tmp/program", 0o500)
+
+    # --- its clocks ---
+    def _open_schedstat(self) -> int:
+        try:
+            return os.open(f"/proc/{self._pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return -1
+
+    def _start_clock(self) -> None:
+        if self._schedstat < 0:
+            self._schedstat = self._open_schedstat()
+        self._since = time.monotonic()
+        self._spent, self._waited = self._cpu_seconds(), self._wait_for_processor()
+
+    def _cpu_seconds(self) -> float:
+        """CPU seconds of the program, all threads; those at the last look where it is gone."""
+        if self._pid:
+            try:
+                self._last_cpu = time.clock_gettime((~self._pid << 3) | 2)  # as clock_getcpuclockid(3) makes it
+            except OSError:
+                pass
+        return self._last_cpu
+
+    def _wait_for_processor(self) -> float:
+        if self._schedstat < 0:
+            return 0.0
+        try:
+            return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return self._waited
+
+    def _sleeping(self, cpu: float) -> float:
+        """Seconds for which the program slept since its latest answer was asked for."""
+        return time.monotonic() - self._since - (cpu - self._spent) - (self._wait_for_processor() - self._waited)
+
+    def _over(self) -> str:
+        """The limit that the program has passed, "" for none."""
+        cpu = self._cpu_seconds()
+        if cpu - self._base > self._limits["cpu"]:
+            return "time limit"
+        return "sleep limit" if self._slept + self._sleeping(cpu) > self._limits["sleep"] else ""
+
+    def _wait_seconds(self) -> float:
+        """Until a limit may be passed."""
+        left = float(self._limits["cpu"]) - (self._cpu_seconds() - self._base)
+        return max(0.01, min(left + 0.01, 1.0))

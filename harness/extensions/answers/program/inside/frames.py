@@ -1,0 +1,68 @@
+"""Messages over a file descriptor: four bytes of length, big-endian, and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+from collections.abc import Callable
+from typing import Any
+
+MAX_FRAME_BYTES = 256 * 1024 * 1024
+"""Longest message between the harness and the sandbox, in bytes."""
+
+MAX_REPLY_BYTES = 32 * 1024 * 1024
+"""Longest message that is taken from the process of a program, in bytes."""
+
+_HEADER = struct.Struct(">I")
+
+
+class ClosedError(Exception):
+    """The other side closed the connection, or sent no message."""
+
+
+def send(fd: int, message: Any) -> None:
+    """Write one message. Raises `ClosedError`."""
+    body = json.dumps(message, separators=(",", ":")).encode()
+    data = memoryview(_HEADER.pack(len(body)) + body)
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError as error:
+        raise ClosedError(str(error)) from error
+
+
+def receive(fd: int, max_bytes: int = MAX_FRAME_BYTES, wait: Callable[[], None] | None = None) -> Any:
+    """Read one message, and not a byte more. wait: returns when there is something to read, or raises.
+
+    Raises `ClosedError` at the end of the stream, and for what is no message.
+    """
+    (size,) = _HEADER.unpack(_exactly(fd, _HEADER.size, wait))
+    if size > max_bytes:
+        raise ClosedError(f"a message of {size} bytes")
+    try:
+        return json.loads(_exactly(fd, size, wait))
+    except (ValueError, RecursionError) as error:
+        raise ClosedError(f"no message: {error}") from error
+
+
+def _exactly(fd: int, size: int, wait: Callable[[], None] | None) -> bytes:
+    parts = []
+    while size:
+        if wait is not None:
+            wait()
+        try:
+            part = os.read(fd, min(size, 1 << 20))
+        except OSError as error:
+            raise ClosedError(str(error)) from error
+        if not part:
+            raise ClosedError("the connection was closed")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def readable(fds: list[int], seconds: float) -> list[int]:
+    """Those of the descriptors that can be read, after at most so many seconds."""
+    return select.select(fds, [], [], max(seconds, 0.0))[0]

@@ -1,0 +1,138 @@
+"""The process of a program: it runs the reply, then does what it is asked to over two pipes.
+
+Nothing here is trusted by anybody: a program can change all of it. What is written to the pipe is what the program
+claims to return, and is judged elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+from harness.extensions.answers.program.inside import frames
+from harness.extensions.answers.program.inside.values import decoded, encoded
+
+EXIT_EXCEPTION, EXIT_MEMORY = 1, 97
+"""Exit codes of a program that an exception ended, and of one that ran out of memory."""
+
+
+def run_script(code: str, header: str) -> None:
+    """Run a whole program on standard input and output; does not return."""
+    sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    status = 0
+    try:
+        try:
+            exec(_compiled(code), _globals("__main__", header))
+        except SystemExit:
+            pass
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()  # as the interpreter does: other threads may still write
+        import atexit
+
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+    except MemoryError:
+        status = EXIT_MEMORY
+    except BaseException:
+        traceback.print_exc()
+        status = EXIT_EXCEPTION
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
+
+
+def _compiled(code: str) -> Any:
+    return compile(code, "<program>", "exec", dont_inherit=True)
+
+
+def _globals(name: str, header: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": name, "__builtins__": __builtins__}
+    if header:
+        exec(compile(header, "<header>", "exec", dont_inherit=True), names)
+    return names
+
+
+class ServedProgram:
+    """A program whose functions are called from outside.
+
+    objects: what the caller holds a number of, since it is no plain value.
+    """
+
+    def __init__(self, requests: int, replies: int) -> None:
+        self._requests, self._replies = requests, replies
+        self._code = ""
+        self._names: dict[str, Any] = {}
+        self._objects: list[Any] = []
+
+    def serve(self, code: str, header: str) -> None:
+        """Run the program, say how that went, then answer requests until the caller goes; does not return."""
+        with open(os.devnull, "w") as null:
+            sys.stdout = sys.stderr = null
+            self._answer(lambda: self._run(code, header))
+            while True:
+                request = frames.receive(self._requests)
+                self._answer(lambda: self._do(request))  # noqa: B023 - called at once
+
+    def _answer(self, action: Any) -> None:
+        try:
+            reply = {"value": encoded(action(), self._hold)}
+        except MemoryError:
+            os._exit(EXIT_MEMORY)
+        except BaseException as error:
+            name = type(error).__name__
+            reply = {"raised": name, "message": str(error)[:500]}
+        try:
+            frames.send(self._replies, reply)
+        except (ValueError, RecursionError):
+            frames.send(self._replies, {"raised": "ValueError", "message": "the value cannot be written"})
+
+    def _run(self, code: str, header: str) -> list[str]:
+        self._code = code
+        self._names = _globals("program", header)
+        exec(_compiled(code), self._names)
+        return [name for name in self._names if isinstance(name, str)]
+
+    def _hold(self, value: Any) -> int:
+        self._objects.append(value)
+        return len(self._objects) - 1
+
+    def _do(self, request: Any) -> Any:
+        what, target = request["do"], request.get("target")
+        if what == "method":  # LeetCode's form: the function of an object of the class Solution, where there is one
+            in_class = "class Solution" in self._code
+            return self._hold(getattr(self._names["Solution"](), target) if in_class else self._names[target])
+        held = self._names[target] if isinstance(target, str) else self._objects[target]
+        arguments = [decoded(value, self._objects.__getitem__) for value in request.get("arguments", ())]
+        if what == "call":
+            named = {key: decoded(value, self._objects.__getitem__) for key, value in request.get("named", {}).items()}
+            return held(*arguments, **named)
+        if what == "get":
+            return getattr(held, request["name"])
+        if what == "set":
+            return setattr(held, request["name"], arguments[0])
+        if what == "items":
+            return _first(held)
+        if what == "item":
+            return held[arguments[0]]
+        return _ASIDE[what](held)
+
+
+_ASIDE: dict[str, Any] = {"bool": bool, "len": len, "str": str}
+
+MAX_ITERATED = 1_000_000
+"""Items that are taken from an iterable of the program's own; an endless one ends there."""
+
+
+def _first(iterable: Any) -> list[Any]:
+    items = []
+    for item in iterable:
+        items.append(item)
+        if len(items) > MAX_ITERATED:
+            raise ValueError("an iterable has too many items")
+    return items

@@ -1,0 +1,210 @@
+"""The process of the tests: it runs a benchmark's own test code, and calls the program's functions in another process.
+
+    test code ─ candidate(3) ─► Remote ─ pipe ─► the program's process
+              ◄── plain value ─────────── pipe ──
+
+What is proof: every assertion is evaluated in this process, which never runs a byte of the reply. The program's process
+can only say which values its functions return. It has no descriptor of this process, does not see it, and was started
+before the tests were read. A value that is not plain stays in the program's process and is a `Remote` here: the program
+says how it looks, but never whether it equals anything.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+from harness.extensions.answers.program.inside.values import decoded, encoded
+
+Ask = Callable[[dict[str, Any]], Any]
+"""Sends one request to the program and returns its reply."""
+
+MAX_SHOWN_CHARS = 400
+"""Longest text of a value in a report, in characters."""
+
+
+class ProgramEndedError(BaseException):
+    """The program ended, or ran out of a limit, while it owed an answer; no test may catch it. rule: why."""
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(rule)
+        self.rule = rule
+
+
+class _Line:
+    """The way to the program. last: the latest call, as (function, arguments, result or exception), for reports."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self.last = ("", "", "")
+
+    def do(self, what: str, target: Any, arguments: tuple[Any, ...] = (), **more: Any) -> Any:
+        request = {"do": what, "target": target, "arguments": [encoded(value, _number) for value in arguments], **more}
+        reply = self._ask(request)
+        if what == "call":
+            self.last = (str(target), shown(arguments), "")
+        if "raised" in reply:
+            name, message = str(reply["raised"]), str(reply.get("message", ""))
+            self.last = (*self.last[:2], f"{name}: {message}"[:MAX_SHOWN_CHARS])
+            raise _exception(name, message)
+        try:
+            value = decoded(reply.get("value"), lambda number: Remote(self, number))
+        except ValueError:
+            raise ProgramEndedError("bad value") from None
+        if what == "call":
+            self.last = (*self.last[:2], shown(value))
+        return value
+
+
+def _exception(name: str, message: str) -> Exception:
+    """The exception of the language that has this name; `RuntimeError` for any other."""
+    kind = getattr(builtins, name, None)
+    try:
+        return kind(message) if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError(message)
+    except TypeError:  # one that takes more than a message
+        return RuntimeError(message)
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, Remote) and isinstance(value._target, int):
+        return value._target
+    raise ValueError(f"the tests hand over {type(value).__name__}, which is no plain value")
+
+
+class Remote:
+    """A function of the program, or an object that stays in its process. It equals itself and nothing else."""
+
+    def __init__(self, line: _Line, target: Any) -> None:
+        object.__setattr__(self, "_line", line)
+        object.__setattr__(self, "_target", target)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        encoded_named = {key: encoded(value, _number) for key, value in named.items()}
+        return self._line.do("call", self._target, arguments, named=encoded_named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._line.do("get", self._target, name=name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._line.do("set", self._target, (value,), name=name)
+
+    def __iter__(self) -> Any:
+        return iter(self._line.do("items", self._target))
+
+    def __bool__(self) -> bool:
+        return self._line.do("bool", self._target) is True
+
+    def __len__(self) -> int:
+        return int(self._line.do("len", self._target))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._line.do("item", self._target, (index,))
+
+    def __str__(self) -> str:
+        return str(self._line.do("str", self._target))
+
+    def __repr__(self) -> str:
+        return "<an object of the program>"
+
+
+def shown(value: Any) -> str:
+    """A value in a few words."""
+    text = repr(value)
+    return (
+        text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS // 2] + " … " + text[-MAX_SHOWN_CHARS // 2 :]
+    )
+
+
+def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], ask: Ask) -> dict[str, Any]:
+    """The report on the tests: passed, or the number of the first one that failed and why.
+
+    setup: code of the benchmark that the tests need. own: names that are the program's, whatever setup says. offered:
+    names that the program has; the tests get those that neither they nor setup define.
+    """
+    line = _Line(ask)
+    names: dict[str, Any] = {"__name__": "tests"}
+    try:
+        exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
+        sources = [compile(_source(number, test), f"<test {number}>", "exec", dont_inherit=True)
+                   for number, test in enumerate(tests)]  # fmt: skip
+        loaded = {name for test in [setup, *tests] for name in _loaded(test)}
+    except ProgramEndedError as ended:
+        return {"end": "failed", "test": 0, "rule": ended.rule}
+    except BaseException as error:
+        return {"end": "broken", "why": f"{type(error).__name__}: {error}"[:MAX_SHOWN_CHARS]}
+    free = {name for name in loaded & set(offered) if name not in names and not hasattr(builtins, name)}
+    names.update({name: Remote(line, name) for name in free | set(own)})
+    for number, code in enumerate(sources):
+        line.last = ("", "", "")
+        try:
+            exec(code, names)
+        except ProgramEndedError as ended:
+            return _failed(number, ended.rule, line, "")
+        except BaseException as error:
+            rule = "wrong output" if isinstance(error, AssertionError) else "exception"
+            return _failed(number, rule, line, f"{type(error).__name__}: {error}", _asserted(error, number))
+    return {"end": "passed"}
+
+
+def run_calls(function: str, cases: list[dict[str, str]], ask: Ask) -> dict[str, Any]:
+    """The report on calls of one function, of the class `Solution` where the program has one.
+
+    cases: `input`, an argument in JSON a line; `output`, the expected result in JSON. A tuple counts as a list, as in
+    LiveCodeBench (lcb_runner/evaluation/testing_util.py, grade_call_based).
+    """
+    line = _Line(ask)
+    number = 0
+    try:
+        parsed = [
+            ([json.loads(text) for text in case["input"].split("\n")], json.loads(case["output"])) for case in cases
+        ]
+    except ValueError as error:
+        return {"end": "broken", "why": f"a test is no JSON: {error}"[:MAX_SHOWN_CHARS]}
+    try:
+        method = Remote(line, line.do("method", function))
+        for number, (arguments, expected) in enumerate(parsed):
+            line.last = ("", "", "")
+            came = method(*arguments)
+            if isinstance(came, tuple):
+                came = list(came)
+            if isinstance(came, Remote) or not came == expected:  # noqa: SIM201
+                return {**_failed(number, "wrong output", line, ""), "expected": shown(expected)}
+    except ProgramEndedError as ended:
+        return _failed(number, ended.rule, line, "")
+    except Exception as error:
+        return _failed(number, "exception", line, f"{type(error).__name__}: {error}")
+    return {"end": "passed"}
+
+
+def _failed(number: int, rule: str, line: _Line, message: str, asserted: str = "") -> dict[str, Any]:
+    function, arguments, result = line.last
+    return {
+        "end": "failed", "test": number, "rule": rule, "asserted": asserted[:MAX_SHOWN_CHARS],
+        "message": message[:MAX_SHOWN_CHARS], "arguments": f"{function}{arguments}" if function else "", "came": result,
+    }  # fmt: skip
+
+
+def _source(number: int, test: str) -> str:
+    linecache.cache[f"<test {number}>"] = (len(test), None, test.splitlines(keepends=True), f"<test {number}>")
+    return test
+
+
+def _asserted(error: BaseException, number: int) -> str:
+    """The line of the test that failed."""
+    trace, number_of_line = error.__traceback__, 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == f"<test {number}>":
+            number_of_line = trace.tb_lineno
+        trace = trace.tb_next
+    return linecache.getline(f"<test {number}>", number_of_line).strip()
+
+
+def _loaded(code: str) -> set[str]:
+    """The names that the code reads."""
+    return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}

@@ -1,0 +1,118 @@
+"""Plain values as JSON and back, exactly: how arguments and results cross from one process to another.
+
+    None, bool, str, float, small int      as JSON has them
+    list tuple set frozenset dict bytes    ["l", items] ["t", items] ["s", items] ["z", items] ["d", pairs] ["b", hex]
+    complex, other int, deque              ["c", real, imaginary] ["i", hex] ["q", items]
+    Decimal, Fraction                      ["m", text] ["r", numerator, denominator]
+    anything else                          ["o", number]: an object that stays where it is, known by a number
+
+Guarantee: a decoded value is of exactly these types, so that comparing it runs no code of the process that sent it.
+Instances of subclasses lose the subclass. A value nested deeper than `MAX_DEPTH`, or larger than `MAX_ITEMS`, raises
+`ValueError`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+MAX_DEPTH = 300
+"""Deepest nesting of a value, in levels."""
+
+MAX_ITEMS = 5_000_000
+"""Largest number of parts of one value."""
+
+_MAX_PLAIN_INT = 2**53
+"""Integers up to this one stand in JSON as they are; larger ones in hexadecimal, which is read in linear time."""
+
+_SEQUENCES = (("l", list), ("t", tuple), ("s", set), ("z", frozenset), ("q", deque))
+
+
+def _refuse(value: Any) -> int:
+    raise ValueError(f"{type(value).__name__} is no plain value")
+
+
+def encoded(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
+    """The value as JSON can write it. hold: the number of an object that is not plain. Raises `ValueError`."""
+    return _encode(value, hold, 0, [MAX_ITEMS])
+
+
+def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int]) -> Any:
+    left[0] -= 1
+    if depth > MAX_DEPTH or left[0] < 0:
+        raise ValueError("the value is nested too deeply or has too many parts")
+    kind = type(value)
+    if value is None or kind is bool or kind is float:
+        return value
+    if isinstance(value, str):
+        return value if kind is str else str.__str__(value)
+    if isinstance(value, int):
+        number = int(value)
+        return number if -_MAX_PLAIN_INT <= number <= _MAX_PLAIN_INT else ["i", hex(number)]
+    for tag, sequence in _SEQUENCES:
+        if isinstance(value, sequence):
+            return [tag, [_encode(item, hold, depth + 1, left) for item in value]]
+    if isinstance(value, dict):
+        pairs = [
+            [_encode(key, hold, depth + 1, left), _encode(item, hold, depth + 1, left)] for key, item in value.items()
+        ]
+        return ["d", pairs]
+    if isinstance(value, (bytes, bytearray)):
+        return ["b", value.hex()]
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, complex):
+        return ["c", value.real, value.imag]
+    if isinstance(value, Decimal):
+        return ["m", str(value)]
+    if isinstance(value, Fraction):
+        return ["r", hex(value.numerator), hex(value.denominator)]
+    if kind.__module__ == "numpy" and hasattr(value, "tolist"):  # an array, or a number of numpy's
+        return _encode(value.tolist(), hold, depth + 1, left)
+    return ["o", hold(value)]
+
+
+def decoded(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
+    """The value of what `encoded` made. held: the object of a number. Raises `ValueError` for anything else."""
+    return _decode(value, held, 0)
+
+
+def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
+    if depth > 2 * MAX_DEPTH:
+        raise ValueError("the value is nested too deeply")
+    if value is None or isinstance(value, (bool, str, int, float)):
+        return value
+    if not isinstance(value, list) or len(value) < 2 or not isinstance(value[0], str):
+        raise ValueError("no encoded value")
+    tag, body = value[0], value[1]
+    try:
+        for name, sequence in _SEQUENCES:
+            if tag == name:
+                return sequence(_decode(item, held, depth + 1) for item in _list(body))
+        if tag == "d":
+            pairs = (_list(pair) for pair in _list(body))
+            return {_decode(key, held, depth + 1): _decode(item, held, depth + 1) for key, item in pairs}
+        if tag == "b":
+            return bytes.fromhex(body)
+        if tag == "i":
+            return int(body, 16)
+        if tag == "c":
+            return complex(float(body), float(value[2]))
+        if tag == "m":
+            return Decimal(body)
+        if tag == "r":
+            return Fraction(int(body, 16), int(value[2], 16))
+        if tag == "o" and isinstance(body, int):
+            return held(body)
+    except (TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
+        raise ValueError(f"no encoded value: {error}") from error
+    raise ValueError(f"no encoded value of the tag {tag[:10]!r}")
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("no encoded value: a list is missing")
+    return value

@@ -1,0 +1,58 @@
+"""LiveCodeBench's private tests: base64 of zlib of a pickle of one text, read without `pickle`.
+
+A pickle is a program for a small machine that can import and call anything. This reader knows the few instructions
+that write one text and refuses every other one. Source of the format: CPython, Lib/pickletools.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+
+from harness.extensions.answers.program.tests_of import MAX_TESTS_BYTES
+
+_LENGTH_BYTES = {b"\x8c": 1, b"X": 4, b"\x8d": 8}
+"""SHORT_BINUNICODE, BINUNICODE, BINUNICODE8: the bytes of the length that follows."""
+
+_PROTO, _FRAME, _STOP = b"\x80", b"\x95", b"."
+_MEMO = {b"\x94": 0, b"q": 1, b"r": 4}
+"""MEMOIZE, BINPUT, LONG_BINPUT: bytes of their argument. They remember the text, which nothing here needs."""
+
+
+def unpacked_text(packed: str) -> str:
+    """The text. Raises `ValueError` for anything but the pickle of exactly one text."""
+    try:
+        reader = zlib.decompressobj()
+        data = reader.decompress(base64.b64decode(packed, validate=True), MAX_TESTS_BYTES)
+    except (binascii.Error, ValueError, zlib.error) as error:
+        raise ValueError(f"is neither JSON nor base64 of a zlib stream: {error}") from error
+    if not reader.eof:
+        raise ValueError(f"is cut off, or unpacks to more than {MAX_TESTS_BYTES} bytes")
+    return pickled_text(data)
+
+
+def pickled_text(data: bytes) -> str:
+    """The text of a pickle that holds one text. Raises `ValueError` for every other pickle."""
+    place, text = 0, None
+    while place < len(data):
+        code, place = data[place : place + 1], place + 1
+        if code == _PROTO:
+            place += 1
+        elif code == _FRAME:
+            place += 8
+        elif code in _LENGTH_BYTES and text is None:
+            size, place = (
+                int.from_bytes(data[place : place + _LENGTH_BYTES[code]], "little"),
+                place + _LENGTH_BYTES[code],
+            )
+            if place + size > len(data):
+                break
+            text, place = data[place : place + size].decode("utf-8", "surrogatepass"), place + size
+        elif code in _MEMO and text is not None:
+            place += _MEMO[code]
+        elif code == _STOP and text is not None and place == len(data):
+            return text
+        else:
+            raise ValueError(f"is a pickle that holds more than a text (instruction {code!r} at byte {place - 1})")
+    raise ValueError("is a pickle that is cut off")

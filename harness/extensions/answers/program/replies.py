@@ -1,0 +1,104 @@
+"""From a reply to the program that it gives, by text alone: nothing is parsed.
+
+A reply to a whole program, or to a function of LiveCodeBench: the lines between the last two lines that hold three
+backticks, as its own code takes them (lcb_runner/utils/extraction_utils.py, extract_code). A reply to a function with
+starter code (HumanEval, MBPP): the last fenced block that defines the function, else the last block; without a fence,
+the text itself where it goes on from the starter code or defines the function.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from harness.extensions.answers.program.tests_of import QuestionTests
+from harness.grading.find.reasoning import final_part
+
+MAX_PROGRAM_CHARS = 400_000
+"""Longest program, in characters; a longer one is no answer."""
+
+FENCE = "```"
+
+
+class ReplyProgram(NamedTuple):
+    """The program of a reply. code: as it is run. start, end: where its text stands in the reply, in characters."""
+
+    code: str
+    start: int
+    end: int
+
+
+def program_of(text: str | None, tests: QuestionTests) -> ReplyProgram | None:
+    """The program that a reply gives after its reasoning; None where it gives none."""
+    part = final_part(text) if text else None
+    if text is None or part is None:
+        return None
+    start, end = part
+    blocks = _blocks(text, start, end)
+    span: tuple[int, int] | None
+    if tests.style == "checks":
+        defining = [block for block in blocks if _defines(text[block[0] : block[1]], tests.function)]
+        span = (defining or blocks)[-1] if blocks else None
+        if span is None and (_continues(text[start:end], tests) or _defines(text[start:end], tests.function)):
+            span = (start, end)
+    else:
+        span = _last_between_fences(text, start, end)
+    if span is None or not text[span[0] : span[1]].strip() or span[1] - span[0] > MAX_PROGRAM_CHARS:
+        return None
+    return ReplyProgram(_joined(text[span[0] : span[1]], tests), *span)
+
+
+def _joined(code: str, tests: QuestionTests) -> str:
+    """The code with the starter code: its imports and helpers before a whole function, all of it before a body."""
+    if not tests.starter or tests.style != "checks":
+        return code
+    if not _defines(code, tests.function):
+        return tests.starter + code
+    starts = [
+        match.start() for match in re.finditer(rf"^def {re.escape(tests.function)}\b", tests.starter, re.MULTILINE)
+    ]
+    return tests.starter[: starts[-1]] + "\n" + code if starts else code
+
+
+def _defines(code: str, function: str) -> bool:
+    return bool(function) and re.search(rf"^(async )?def {re.escape(function)}\b", code, re.MULTILINE) is not None
+
+
+def _continues(code: str, tests: QuestionTests) -> bool:
+    """The text is the body of the starter code's function: its first line is indented."""
+    first = next((line for line in code.splitlines() if line.strip()), "")
+    return bool(tests.starter) and first[:1] in (" ", "\t")
+
+
+def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """(start, end without the line feed) of each line of text[start:end]."""
+    spans, begin = [], start
+    while begin <= end:
+        stop = text.find("\n", begin, end)
+        stop = end if stop < 0 else stop
+        spans.append((begin, stop))
+        begin = stop + 1
+    return spans
+
+
+def _last_between_fences(text: str, start: int, end: int) -> tuple[int, int] | None:
+    lines = _lines(text, start, end)
+    fences = [number for number, (a, b) in enumerate(lines) if FENCE in text[a:b]]
+    if len(fences) < 2:
+        return None
+    first, last = fences[-2] + 1, fences[-1] - 1
+    return (lines[first][0], lines[last][1]) if first <= last else None
+
+
+def _blocks(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The fenced blocks; one that is never closed ends with the reply."""
+    blocks, opened = list[tuple[int, int]](), -1
+    for a, b in _lines(text, start, end):
+        if not text[a:b].lstrip().startswith(FENCE):
+            continue
+        if opened < 0:
+            opened = min(b + 1, end)
+        else:
+            blocks.append((opened, max(opened, a - 1)))
+            opened = -1
+    return [*blocks, (opened, end)] if 0 <= opened < end else blocks

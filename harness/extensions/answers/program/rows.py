@@ -1,0 +1,194 @@
+"""The tests in a row of a data set, by the format that its card names.
+
+    tests          of one's own: `tests` (a list of {input, output}, or of test code), `function`, `starter`, `solution`
+    humaneval      HumanEval, HumanEval+: prompt, test (code with `check`), entry_point, canonical_solution
+    mbpp           MBPP: test_list, test_setup_code, code    ·    MBPP+: test (code), code, prompt
+    livecodebench  public_test_cases, private_test_cases, metadata (func_name), starter_code
+
+Formats: openai/human-eval data/HumanEval.jsonl.gz; evalplus/evalplus (evalplus/data); google-research/mbpp;
+LiveCodeBench lcb_runner/benchmarks/code_generation.py. What a program may use without importing it: testing_util.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from harness.core import codec
+from harness.core.inert import quoted
+from harness.extensions.answers.program.packed_text import unpacked_text
+from harness.extensions.answers.program.tests_of import Case, ProgramLimits, QuestionTests
+
+T = TypeVar("T")
+
+MAX_CASES = 10_000
+"""Largest number of tests of one question."""
+
+
+class ReadRow(NamedTuple):
+    """A question as its row asks it: the text, and the tests."""
+
+    text: str
+    tests: QuestionTests
+
+
+class _JsonCase(msgspec.Struct):
+    input: str
+    output: str
+    testtype: str = "stdin"
+
+
+class _Metadata(msgspec.Struct):
+    func_name: str | None = None
+
+
+_LIVECODEBENCH_STAR = (
+    "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json "
+    "builtins typing"
+)
+_LIVECODEBENCH_HEADER = "".join(
+    [
+        *(f"from {name} import *\n" for name in _LIVECODEBENCH_STAR.split()),
+        *(f"import {name}\n" for name in _LIVECODEBENCH_STAR.split() if name not in ("builtins", "typing")),
+    ]
+)
+"""The names that LiveCodeBench imports for every program (testing_util.py, `import_string`)."""
+
+_WITH_STARTER = (
+    "You will use the following starter code to write the solution to the problem and enclose your code within "
+    "delimiters."
+)
+_WITHOUT_STARTER = (
+    "Read the inputs from stdin solve the problem and write the answer to stdout (do not directly test on the sample "
+    "inputs). Enclose your code within delimiters as follows. Ensure that when the python program runs, it reads the "
+    "inputs, runs the algorithm and writes output to STDOUT."
+)
+
+
+def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> ReadRow:
+    """The question and the tests of a row. settings: the card's `program`. text: the question's column.
+
+    Raises `ValueError`: a sentence that begins with what is wrong with the row.
+    """
+    limits = ProgramLimits(seconds=settings["seconds"], memory_mb=settings["memory_mb"])
+    read_row = _FORMATS[settings["format"]](text, row)
+    return read_row._replace(
+        tests=msgspec.structs.replace(read_row.tests, limits=limits, language=settings["language"])
+    )
+
+
+def _humaneval(text: str, row: Mapping[str, Any]) -> ReadRow:
+    function, test = _name(row, "entry_point"), _text(row, "test")
+    tests = QuestionTests(
+        style="checks",
+        setup=f"{text}    pass\n",  # the prompt ends in a docstring; its helpers are the benchmark's own
+        checks=(f"{test}\n\ncheck({function})\n",),
+        function=function,
+        starter=text,
+        solution=text + _text(row, "canonical_solution", ""),
+    )
+    return ReadRow(text, tests)
+
+
+_CALLED = re.compile(
+    r"^\s*assert\s+(?:not\s+)?[(\s]*(?:(?:\w+\.)*(?:set|sorted|abs|isclose|tuple|list|str|len|round)\s*\(\s*)*"
+    r"([A-Za-z_]\w*)\s*\("
+)
+"""The first function of the program that an assertion of MBPP calls."""
+
+
+def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:
+    solution, listed = _text(row, "code", ""), row.get("test_list")
+    if not (isinstance(listed, list) and listed and all(isinstance(test, str) for test in listed)):
+        raise ValueError(f"has no list of tests in `test_list`, found {quoted(repr(listed))}")
+    name = _CALLED.search(str(listed[0]))
+    if name is None:
+        raise ValueError(f"has a first test that calls no function: {quoted(str(listed[0]))}")
+    plus = _text(row, "test", "")
+    imports = row.get("test_imports") or []
+    setup = "\n".join([*map(str, imports), _text(row, "test_setup_code", "")])
+    checks = (plus,) if plus else tuple(listed)
+    read_row = f"{text.strip()}\nYour code should satisfy these tests:\n\n" + "\n".join(listed)
+    return ReadRow(
+        read_row, QuestionTests(style="checks", setup=setup, checks=checks, function=name[1], solution=solution)
+    )
+
+
+def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
+    function = _decoded(_text(row, "metadata", "{}"), _Metadata, "metadata").func_name or ""
+    starter = _text(row, "starter_code", "")
+    cases = []
+    for column in ("public_test_cases", "private_test_cases"):
+        held = _text(row, column)
+        try:
+            held = held if held.lstrip()[:1] in ("[", "") else unpacked_text(held)
+        except ValueError as error:
+            raise ValueError(f"has a column {column!r} that {error}") from error
+        cases += _decoded(held, list[_JsonCase], column)
+    if not 0 < len(cases) <= MAX_CASES:
+        raise ValueError(f"has {len(cases)} tests; 1 to {MAX_CASES} are allowed")
+    read_row = (
+        f"### Question:\n{text}\n\n### Format: {_WITH_STARTER if starter else _WITHOUT_STARTER}\n"
+        f"```python\n{starter or '# YOUR CODE HERE'}\n```\n\n### Answer: (use the provided format with backticks)\n\n"
+    )
+    return ReadRow(
+        read_row,
+        QuestionTests(
+            style="calls" if function else "stdin",
+            cases=tuple(Case(case.input, case.output) for case in cases),
+            function=function,
+            header=_LIVECODEBENCH_HEADER,
+        ),
+    )
+
+
+def _tests(text: str, row: Mapping[str, Any]) -> ReadRow:
+    listed, function = row.get("tests"), _text(row, "function", "")
+    starter, solution, setup = (_text(row, column, "") for column in ("starter", "solution", "setup"))
+    if not (isinstance(listed, list) and 0 < len(listed) <= MAX_CASES):
+        raise ValueError(f"has no list of 1 to {MAX_CASES} tests in `tests`, found {quoted(repr(listed))}")
+    if all(isinstance(test, str) for test in listed):
+        if not function:
+            raise ValueError("has test code and names no `function` that the program must define")
+        tests = QuestionTests(style="checks", checks=tuple(listed), function=function)
+    else:
+        try:
+            cases = msgspec.convert(listed, tuple[Case, ...])
+        except msgspec.ValidationError as error:
+            raise ValueError(f"has tests that are neither code nor {{input, output}}: {error}") from error
+        tests = QuestionTests(style="calls" if function else "stdin", cases=cases, function=function)
+    return ReadRow(text, msgspec.structs.replace(tests, starter=starter, solution=solution, setup=setup))
+
+
+_FORMATS: dict[str, Callable[[str, Mapping[str, Any]], ReadRow]] = {
+    "tests": _tests,
+    "humaneval": _humaneval,
+    "mbpp": _mbpp,
+    "livecodebench": _livecodebench,
+}
+
+
+def _text(row: Mapping[str, Any], column: str, default: str | None = None) -> str:
+    value = row.get(column)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str):
+        raise ValueError(f"must have a text in `{column}`, found {quoted(repr(value))}")
+    return value
+
+
+def _name(row: Mapping[str, Any], column: str) -> str:
+    value = _text(row, column)
+    if not re.fullmatch(r"[A-Za-z_]\w*", value):
+        raise ValueError(f"must have the name of a function in `{column}`, found {quoted(value)}")
+    return value
+
+
+def _decoded(text: str, kind: type[T], column: str) -> T:
+    try:
+        return codec.decode(text.encode("utf-8", "surrogatepass"), kind)
+    except codec.DecodeError as error:
+        raise ValueError(f"has a column {column!r} that cannot be read: {error}") from error

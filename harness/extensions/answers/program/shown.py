@@ -1,0 +1,39 @@
+"""Tests in words, for a person who reads a question."""
+
+from __future__ import annotations
+
+from harness.extensions.answers.program.tests_of import QuestionTests, summary_of
+
+MAX_SHOWN_CHARS = 300
+"""Longest test that is shown, in characters."""
+
+_STYLES = {"stdin": "input and output", "calls": "calls of a function", "checks": "test code"}
+
+
+def shown(reference: str) -> str:
+    """How many tests of which form, their limits, and the first one."""
+    tests = summary_of(reference)
+    n = tests.n
+    limits = f"{tests.limits.seconds:g} s of CPU time, {tests.limits.memory_mb} MB"
+    named = f" of {tests.function}" if tests.function else ""
+    return f"{n} test{'' if n == 1 else 's'}{named} ({_STYLES[tests.style]}, {tests.language}; {limits}){_first(tests)}"
+
+
+def examples(reference: str) -> tuple[str, str] | None:
+    """(a reply with the solution, one with a program that does nothing); None where the data have no solution."""
+    tests = summary_of(reference)
+    if not tests.solution:
+        return None
+    nothing = f"def {tests.function}(*values): raise NotImplementedError" if tests.function else "pass"
+    return f"```python\n{tests.solution}\n```", f"```python\n{nothing}\n```"
+
+
+def _first(tests: QuestionTests) -> str:
+    if tests.cases:
+        return f"; the first: {_clipped(tests.cases[0].input)} → {_clipped(tests.cases[0].output)}"
+    return f"; the first: {_clipped(tests.checks[0])}" if tests.checks else ""
+
+
+def _clipped(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + " …"

@@ -1,0 +1,143 @@
+"""Each way to be right or wrong, in the real sandbox, beside its twin."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.extensions.answers.program.cells import SandboxCell
+from tests.programs.sandboxed import called, cell, checked, needs_sandbox, script
+
+pytestmark = needs_sandbox
+__all__ = ["cell"]
+
+DOUBLE = ("21\n", "42\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        ("print(2 * int(input()))", "all tests"),
+        ("import sys\nprint(2 * int(sys.stdin.read()))\nsys.exit(3)", "all tests"),
+        ("print('  42 ')\nprint()", "all tests"),
+        ("print(42.0)", "all tests"),
+        ("print(42.5)", "wrong output"),
+        ("print(43)", "wrong output"),
+        ("print(42)\nprint(42)", "wrong output"),
+        ("", "wrong output"),
+        ("print(42)\n1 / 0", "exception"),
+        ("def", "exception"),
+        ("while True: pass", "time limit"),
+        ("x = [0]\nwhile True: x *= 2", "memory limit"),
+        ("while True: print('x' * 100_000)", "output limit"),
+        ("import os\nos._exit(3)", "exception"),
+        ("import atexit\natexit.register(lambda: print(42))", "all tests"),
+        ("import threading\nthreading.Thread(target=lambda: print(42)).start()", "all tests"),
+        ("def f(n): return n and 1 + f(n - 1)\nprint(f(9_000) - 8_958)", "all tests"),
+        ("open('x', 'w').write('42')\nprint(open('x').read())", "all tests"),
+    ],
+)  # fmt: skip
+def test_a_whole_program(cell: SandboxCell, code: str, rule: str) -> None:
+    decision = script(cell, code, DOUBLE)
+    assert decision.rule == rule
+    assert decision.outcome == ("correct" if rule == "all tests" else "wrong")
+
+
+def test_sleeping_ends_a_program_and_waiting_a_little_does_not(cell: SandboxCell) -> None:
+    assert script(cell, "import time\ntime.sleep(0.3)\nprint(42)", DOUBLE).outcome == "correct"
+    assert script(cell, "import time\ntime.sleep(60)\nprint(42)", DOUBLE).rule == "sleep limit"
+
+
+def test_the_first_failing_test_is_told_with_what_came(cell: SandboxCell) -> None:
+    decision = script(cell, "print(max(0, int(input())))", ("3", "3"), ("-1", "1"), ("-2", "2"))
+    assert decision.failure is not None
+    assert decision.failure.test == 2
+    assert decision.failure.steps == (
+        "the first test that failed is number 2", "input: -1", "expected: 1", "came: 0\\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        ("def f(a, b): return [a, b]", "all tests"),
+        ("class Solution:\n    def f(self, a, b): return (a, b)", "all tests"),
+        ("def f(a, b): return [b, a]", "wrong output"),
+        ("def g(a, b): return [a, b]", "exception"),
+        ("def f(a, b): raise ValueError", "exception"),
+        ("def f(a, b): exit()", "wrong output"),
+        ("def f(a, b):\n    while True: pass", "time limit"),
+        ("class Same:\n    def __eq__(self, other): return True\ndef f(a, b): return Same()", "wrong output"),
+        ("def f(a, b): return ([a, b], [a, b])[0]", "all tests"),
+        ("def f(a, b):\n    import os\n    os._exit(0)", "ended"),
+    ],
+)
+def test_calls_of_a_function(cell: SandboxCell, code: str, rule: str) -> None:
+    decision = called(cell, code, ("1\n[2]", "[1, [2]]"), ("null\n0.5", "[null, 0.5]"))
+    assert decision.rule == rule or (rule == "wrong output" and decision.outcome == "wrong")
+    assert (decision.outcome == "correct") == (rule == "all tests")
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        ("def f(x): return x + 1", "correct"),
+        ("def f(x): return x", "wrong"),
+        ("import os\nos._exit(0)", "wrong"),
+        ("def f(x): raise SystemExit(0)", "wrong"),
+        ("class Same:\n    def __eq__(self, other): return True\ndef f(x): return Same()", "wrong"),
+        ("import builtins\nbuiltins.AssertionError = None\ndef f(x): return x", "wrong"),
+        ("def f(x): return x\ndef check(candidate): pass", "wrong"),
+        ("def f(x): return 10 ** 400", "wrong"),
+        ("def f(x): return f(x)", "wrong"),
+    ],
+)
+def test_test_code(cell: SandboxCell, code: str, outcome: str) -> None:
+    check = "def check(candidate):\n    assert candidate(1) == 2\n    assert candidate(2) == 3\n\ncheck(f)\n"
+    assert checked(cell, code, check).outcome == outcome
+
+
+def test_values_keep_their_types_on_their_way_to_the_tests(cell: SandboxCell) -> None:
+    values = (
+        "(1, 'ä\\ud800', 2.5, None, True, 3j, b'x', {1, 2}, frozenset((1,)), {(1, 2): [3]}, 2 ** 100, float('inf'))"
+    )
+    same = f"assert f() == {values} and all(type(a) is type(b) for a, b in zip(f(), {values}))"
+    assert checked(cell, f"def f(): return {values}", same).outcome == "correct"
+    assert checked(cell, f"def f(): return list({values})", same).outcome == "wrong"
+
+
+def test_objects_of_the_program_stay_in_it_and_can_be_handed_back(cell: SandboxCell) -> None:
+    code = "class Pair:\n    def __init__(self, a): self.a = a\n    def __len__(self): return 0\ndef f(p): return p.a"
+    assert checked(cell, code, "p = Pair(3)", "assert f(p) == 3", "p.a = 4", "assert f(p) == 4").outcome == "correct"
+    assert checked(cell, code, "assert Pair(3)").outcome == "wrong", "an empty thing is false, as the program has it"
+    assert checked(cell, code, "assert Pair(3) == 3").outcome == "wrong"
+    assert checked(cell, "def f(): return (i for i in [1, 2])", "assert list(f()) == [1, 2]").outcome == "correct"
+
+
+def test_an_exception_keeps_its_class_where_the_language_has_it(cell: SandboxCell) -> None:
+    check = "try:\n    f()\nexcept KeyError:\n    pass\nelse:\n    assert False"
+    assert checked(cell, "def f(): return {}[1]", check).outcome == "correct"
+    assert checked(cell, "def f(): return [][1]", check).outcome == "wrong"
+    assert checked(cell, "def f(): return 1", check).outcome == "wrong"
+
+
+def test_broken_tests_say_nothing_of_the_program(cell: SandboxCell) -> None:
+    decision = checked(cell, "def f(): return 1", "assert f( == 1")
+    assert (decision.outcome, decision.rule) == ("undecided", "broken tests")
+
+
+def test_a_sandbox_that_dies_is_replaced_and_twice_is_undecided(cell: SandboxCell) -> None:
+    class Dying(SandboxCell):
+        def say(self, message: object) -> None:
+            assert self._process is not None
+            self._process.kill()
+            self._process.wait()
+            super().say(message)
+
+    dying = Dying()
+    decision = script(dying, "print(42)", DOUBLE)  # type: ignore[arg-type]
+    dying.close()
+    assert (decision.outcome, decision.rule) == ("undecided", "sandbox")
+    assert cell._process is None or script(cell, "print(42)", DOUBLE).outcome == "correct"
+    if cell._process is not None:
+        cell._process.kill()
+    assert script(cell, "print(42)", DOUBLE).outcome == "correct", "once is made good by another sandbox"
