@@ -1,6 +1,8 @@
 """The card: one short file that says what a benchmark is, where its data come from and how it is asked.
 
 Unknown keys are refused with the near name; every field that shapes a score stands here and nowhere else.
+
+Long: it is one form, whose fields and checks are read together.
 """
 
 from __future__ import annotations
@@ -277,7 +279,7 @@ class Card(_Part):
     r"""A backslash and an n in a question stand for a line break, except where they begin a LaTeX command."""
     rules: _Rules = Field(default_factory=GradeRules)
     program: ProgramTests | None = None
-    """Of `kind: program`, whose answers are run on tests in a sandbox."""
+    """The tests of `kind: program`, whose answers are run in a sandbox."""
 
     prompt: str = "boxed"
     prompts: Annotated[tuple[Prompt, ...], Field(strict=False)] = ()
@@ -364,10 +366,10 @@ class Card(_Part):
             elif span is not None and self.date_column is not None:
                 changes["dates"] = span.groups("")
             else:
-                known = [*self.releases, *(["2024-08..2025-01"] if self.date_column else [])]
+                choices = [*self.releases, *(["2024-08..2025-01"] if self.date_column else [])]
                 raise UsageError(
                     f"{quoted(argument)} is no release and no span of dates of {self.name}"
-                    f"{': there are ' + ', '.join(known) if known else ', which has none'}"
+                    f"{': there are ' + ', '.join(choices) if choices else ', which has none'}"
                 )
         card = self.model_copy(update=changes)
         card._own_data = False  # its counts and checksums are of the whole

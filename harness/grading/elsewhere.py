@@ -48,7 +48,7 @@ class AnswerExtension(Protocol):
         """(a reply that is right, one that is wrong) where the reference tells one, for a check of the grader."""
         ...
 
-    def open(self, workers: int, sandbox: str | None) -> Decider:
+    def start(self, workers: int, sandbox: str | None) -> Decider:
         """The deciders. sandbox: where, by the word of the option; None: the default. Raises `UsageError`."""
         ...
 

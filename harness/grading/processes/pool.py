@@ -363,7 +363,7 @@ class _Elsewhere:
     def decider(self, grader: str) -> Decider:
         """The decider of a kind of answer. Raises `UsageError` where nothing can be decided here."""
         if grader not in self._open:
-            self._open[grader] = required(grader).open(self._workers, self._sandbox)
+            self._open[grader] = required(grader).start(self._workers, self._sandbox)
         return self._open[grader]
 
 

@@ -43,7 +43,7 @@ class ProgramAnswer:
 
         return examples(reference)
 
-    def open(self, workers: int, sandbox: str | None) -> ProgramGrader:
+    def start(self, workers: int, sandbox: str | None) -> ProgramGrader:
         """See `AnswerExtension`."""
         from harness.extensions.answers.program.grading import ProgramGrader
 

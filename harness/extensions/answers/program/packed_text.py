@@ -34,25 +34,25 @@ def unpacked_text(packed: str) -> str:
 
 def pickled_text(data: bytes) -> str:
     """The text of a pickle that holds one text. Raises `ValueError` for every other pickle."""
-    place, text = 0, None
-    while place < len(data):
-        code, place = data[place : place + 1], place + 1
+    offset, text = 0, None
+    while offset < len(data):
+        code, offset = data[offset : offset + 1], offset + 1
         if code == _PROTO:
-            place += 1
+            offset += 1
         elif code == _FRAME:
-            place += 8
+            offset += 8
         elif code in _LENGTH_BYTES and text is None:
-            size, place = (
-                int.from_bytes(data[place : place + _LENGTH_BYTES[code]], "little"),
-                place + _LENGTH_BYTES[code],
+            size, offset = (
+                int.from_bytes(data[offset : offset + _LENGTH_BYTES[code]], "little"),
+                offset + _LENGTH_BYTES[code],
             )
-            if place + size > len(data):
+            if offset + size > len(data):
                 break
-            text, place = data[place : place + size].decode("utf-8", "surrogatepass"), place + size
+            text, offset = data[offset : offset + size].decode("utf-8", "surrogatepass"), offset + size
         elif code in _MEMO and text is not None:
-            place += _MEMO[code]
-        elif code == _STOP and text is not None and place == len(data):
+            offset += _MEMO[code]
+        elif code == _STOP and text is not None and offset == len(data):
             return text
         else:
-            raise ValueError(f"is a pickle that holds more than a text (instruction {code!r} at byte {place - 1})")
+            raise ValueError(f"is a pickle that holds more than a text (instruction {code!r} at byte {offset - 1})")
     raise ValueError("is a pickle that is cut off")
