@@ -15,8 +15,7 @@ import msgspec
 
 from harness.core import about, codec
 from harness.core.errors import UsageError
-from harness.core.files import write_atomically
-from harness.core.reading import read_named
+from harness.core.files import read_named, write_atomically
 
 MAX_INLINE_CHARS = 40_000
 """Longest tests that stand in the reference itself, in characters of JSON."""
