@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         merge,
         pilot,
         plan,
+        published,
         race,
         repeats,
         report,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         score,
         serve,
         sweep,
+        update_published,
         verify,
     )
     from harness.asking.options import RunOptions
@@ -82,6 +84,7 @@ __all__ = [
     "merge",
     "pilot",
     "plan",
+    "published",
     "race",
     "repeats",
     "report",
@@ -91,6 +94,7 @@ __all__ = [
     "score",
     "serve",
     "sweep",
+    "update_published",
     "verify",
 ]
 

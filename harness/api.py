@@ -28,6 +28,7 @@ from harness.asking.keywords import (
     GradeKeywords,
     MergeKeywords,
     PlanKeywords,
+    PublishedUpdateKeywords,
     ReportKeywords,
     RunKeywords,
     ScoreKeywords,
@@ -40,6 +41,7 @@ from harness.asking.options import (
     GradeOptions,
     MergeOptions,
     PlanOptions,
+    PublishedUpdateOptions,
     RaceRules,
     RepeatsRules,
     ReportOptions,
@@ -78,6 +80,9 @@ from harness.verbs.grade import grade as grade_response
 from harness.verbs.merge import merge as merge_runs
 from harness.verbs.pilot import pilot as take_pilot
 from harness.verbs.plan import Needed, plan_from
+from harness.verbs.published import PublicScores, PublishedUpdate
+from harness.verbs.published import published as published_scores
+from harness.verbs.published import update as update_index
 from harness.verbs.report import report as report_of
 from harness.verbs.run import run_at
 from harness.verbs.second_opinions import second_opinions
@@ -287,6 +292,20 @@ def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]
     return verify_run(Path(source), VerifyOptions.of(**options))
 
 
+def published(model: str, benchmark: str | None = None) -> PublicScores:
+    """All public scores of a model: the shipped ones, and those of the local index (`update_published`).
+
+    benchmark: a card's name, or a source's; None: all. Raises `UsageError` where nothing is known.
+    """
+    return published_scores(model, benchmark)
+
+
+def update_published(**options: Unpack[PublishedUpdateKeywords]) -> list[PublishedUpdate]:
+    """Bring the local index of public scores up to date. source: a folder of records, or "hub". Raises `UsageError`."""
+    verbs.check("published update", options)
+    return update_index(PublishedUpdateOptions.of(**options))
+
+
 def plan(
     source: Run | RunFolder | FilePath,
     detect: float,
@@ -438,6 +457,7 @@ for _verb, _declared in (
     (export, ExportOptions),
     (compare, CompareOptions),
     (verify, VerifyOptions),
+    (update_published, PublishedUpdateOptions),
     (grade, GradeOptions),
     (audit, AuditOptions),
 ):
@@ -462,6 +482,7 @@ __all__ = [
     "merge",
     "pilot",
     "plan",
+    "published",
     "race",
     "repeats",
     "report",
@@ -471,5 +492,6 @@ __all__ = [
     "score",
     "serve",
     "sweep",
+    "update_published",
     "verify",
 ]

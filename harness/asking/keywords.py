@@ -142,6 +142,13 @@ class VerifyKeywords(TypedDict, total=False):
 
     model: str | None
     published: FilePath | None
+    against: Literal["shipped", "any"]
+
+
+class PublishedUpdateKeywords(TypedDict, total=False):
+    """The fields of `PublishedUpdateOptions`; None leaves an option as it is by default (seed: sends none)."""
+
+    source: str
 
 
 class MergeKeywords(TypedDict, total=False):

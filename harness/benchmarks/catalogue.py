@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -45,13 +45,13 @@ def load(name_or_path: str) -> Card:
         path = Path(before)
     if path.suffix in (".yaml", ".yml"):
         return load_file(path, task)
-    folded = _folded(name_or_path)
+    meant = folded(name_or_path)
     for file in _card_files():
-        if _folded(file.stem) == folded:
+        if folded(file.stem) == meant:
             return load_file(file)
     for file in _card_files():
         candidate = _named_card(file)
-        if candidate and folded in _names_of(candidate):
+        if candidate and meant in _names_of(candidate):
             return load_file(file)
     if path.is_file():
         raise UsageError(f"{visible(name_or_path, 100)} is a file: give it with {option('data')}")
@@ -65,9 +65,9 @@ def load(name_or_path: str) -> Card:
 
 def knows(name: str) -> bool:
     """Whether a card goes by this name or alias."""
-    folded = _folded(name)
-    return any(_folded(path.stem) == folded for path in _card_files()) or any(
-        folded in map(_folded, card.aliases) for card in cards()
+    meant = folded(name)
+    return any(folded(path.stem) == meant for path in _card_files()) or any(
+        meant in map(folded, card.aliases) for card in cards()
     )
 
 
@@ -92,7 +92,7 @@ def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
     recorded = settings.get(CARD)
     if isinstance(recorded, str):
         return Path(recorded) if Path(recorded).is_file() else None
-    return next((path for path in _card_files() if _folded(path.stem) == _folded(_whole(name))), None)
+    return next((path for path in _card_files() if folded(path.stem) == folded(_whole(name))), None)
 
 
 def by_rules_of_card(
@@ -143,7 +143,7 @@ def may_publish(name: str, settings: Mapping[str, object]) -> bool:
     """
     if settings.get("publish_questions") is False:
         return False
-    named = [_named_card(path) for path in _card_files() if _folded(path.stem) == _folded(_whole(name))]
+    named = [_named_card(path) for path in _card_files() if folded(path.stem) == folded(_whole(name))]
     return all(named_card.publish_questions for named_card in named if named_card is not None)
 
 
@@ -161,7 +161,7 @@ def shipped(name: str, settings: Mapping[str, object]) -> Card | None:
     """The card that ships for a run's benchmark; None where it was asked by a card of the user's, or has none."""
     if settings.get(CARD) is not None:
         return None
-    folded = _folded(_whole(name))
+    folded = folded(_whole(name))
     listed = (_named_card(path) for path in sorted(shipped_folder().glob("*.yaml")))
     return next((candidate for candidate in listed if candidate and folded in _names_of(candidate)), None)
 
@@ -176,13 +176,13 @@ def _whole(name: str) -> str:
     return name.partition("@")[0]
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     return re.sub(r"[\s_.-]+", "", name.casefold())
 
 
 def _names_of(named_card: Card) -> set[str]:
     """The name and the aliases of a card, folded."""
-    return {_folded(named_card.name), *map(_folded, named_card.aliases)}
+    return {folded(named_card.name), *map(folded, named_card.aliases)}
 
 
 def _folders() -> Iterable[Path]:

@@ -38,6 +38,7 @@ COMMANDS = {
     "experiment": "Repeat a run, or run it with more and more samples: what the error is and should be.",
     "race": "Sample candidates in rounds until it is clear which is better.",
     "verify": "Say whether a run agrees with what is published of its model.",
+    "published": "List what is published of a model, from all public sources known here.",
     "report": "Print one table for runs, and write Markdown and HTML.",
     "export": "Write a run as training data, as a table, or as another tool's results.",
     "show": "Read a run's questions and samples in the terminal.",

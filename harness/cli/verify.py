@@ -17,6 +17,7 @@ from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.scoring import PublishedComparison
+    from harness.verbs.compare import Verified
 
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
 
@@ -51,10 +52,27 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     else:
         for benchmark in verified:
             click.echo(f"{visible(benchmark.benchmark)}: {benchmark.standing}")
+            for line in _public_lines(benchmark):
+                click.echo(f"  {line}")
             for comparison in benchmark.comparisons:
                 for line in _lines(comparison):
                     click.echo(f"  {line}")
     sys.exit(max((_CODES[benchmark.standing] for benchmark in verified), default=EXIT_COMPLETE))
+
+
+def _public_lines(verified: Verified) -> list[str]:
+    """What all sources say together; none unless they were asked for."""
+    lines, public = [], verified.public
+    if public is not None:
+        sources = "1 source" if public.sources == 1 else f"{public.sources} sources"
+        lines.append(
+            f"{sources} from {100 * public.lowest:.1f} to {100 * public.highest:.1f} %; a run that measures the same "
+            f"lies within {100 * public.low:.1f} to {100 * public.high:.1f} %; {100 * public.ours:.1f} % here: "
+            f"{public.verdict}"
+        )
+    if verified.n_near:
+        lines.append(f"left out: {verified.n_near} of names that may be another model; `harness published` lists them")
+    return lines
 
 
 def _lines(comparison: PublishedComparison) -> list[str]:

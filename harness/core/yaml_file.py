@@ -67,6 +67,14 @@ def read_mapping(
     return _loaded(path, what, max_bytes, is_wanted)[0]
 
 
+def read_list(path: Path, what: str, max_bytes: int = MAX_BYTES) -> list[Any]:
+    """The list in the YAML file, which should hold `what`. Raises `UsageError` with file and line."""
+    value, _ = _parsed(path, what, max_bytes, None)
+    if not isinstance(value, list):
+        raise UsageError(f"{path} must hold a list of {what}, found {type(value).__name__}")
+    return value
+
+
 Lines = Callable[[Sequence[str | int]], int]
 """The keys and indices that lead to a value (("runs", 2, "model")) → the line of the value, from 1; for a value that is
 not there, the line of the nearest value around it."""
@@ -104,6 +112,16 @@ def _loaded(
     path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None
 ) -> tuple[dict[str, Any], str]:
     """(the mapping, the text that was parsed)."""
+    value, text = _parsed(path, what, max_bytes, is_wanted)
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        kinds = {dict: "a key that is no text", list: "a list", type(None): "nothing"}
+        kind = kinds.get(type(value), "a single value")
+        raise UsageError(f"{path} must hold `key: value` lines of {what}, found {kind}")
+    return value, text
+
+
+def _parsed(path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None) -> tuple[Any, str]:
+    """(the value, the text that was parsed)."""
     try:
         data = read_named(path, max_bytes)
     except OSError as error:
@@ -125,10 +143,6 @@ def _loaded(
         raise UsageError(f"{path} is no plain YAML: {quoted(str(error))}") from error
     except RecursionError as error:
         raise UsageError(f"{path} is nested too deeply for {what}") from error
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        kinds = {dict: "a key that is no text", list: "a list", type(None): "nothing"}
-        kind = kinds.get(type(value), "a single value")
-        raise UsageError(f"{path} must hold `key: value` lines of {what}, found {kind}")
     return value, text
 
 

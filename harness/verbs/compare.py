@@ -21,7 +21,9 @@ from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, di
 from harness.scoring import (
     PairedComparison,
     PublishedComparison,
+    PublishedScore,
     QuestionTally,
+    Score,
     compare_published,
     compare_runs,
     load_published,
@@ -30,8 +32,13 @@ from harness.scoring.comparison import PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide, standing
 from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published import matching
+from harness.scoring.published.all_sources import PublicAgreement, beside_all
+from harness.scoring.published.index import look_up
 from harness.scoring.uncertainty import unequal_clusters
 from harness.verbs.outputs import open_scored
+
+DECIDING_SOURCES = 3
+"""Fewer sources decide nothing together where none states its settings."""
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
@@ -100,11 +107,17 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """One benchmark of a run beside the published scores of its model. comparisons: the nearest settings come first."""
+    """One benchmark of a run beside the published scores of its model. comparisons: the nearest settings come first.
+
+    public: the run beside all sources at once; None unless all were asked for. n_near: public scores of names that may
+    be another model, which decide nothing; 0 unless all were asked for.
+    """
 
     benchmark: str
     standing: PublishedVerdict
     comparisons: Sequence[PublishedComparison]
+    public: PublicAgreement | None = None
+    n_near: int = 0
 
 
 def verify(source: Path, options: VerifyOptions) -> list[Verified]:
@@ -124,15 +137,29 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
     for benchmark in run.benchmarks.values():
         questions = scored(run, benchmark)
         assert benchmark.score is not None
+        references, n_near = matching(scores, name, benchmark.name), 0
+        if options.against == "any":
+            found = look_up(name, benchmark.name)
+            references += [row.score for row in found if row.match.same]
+            n_near = sum(not row.match.same for row in found)
         comparisons = [
             compare_published(
                 benchmark.score, questions, reference, settings_beside(run, benchmark.name, reference.settings)
             )
-            for reference in matching(scores, name, benchmark.name)
+            for reference in references
         ]
         if comparisons:
             comparisons.sort(key=PublishedComparison.rank)
-            verified.append(Verified(benchmark=benchmark.name, standing=standing(comparisons), comparisons=comparisons))
+            public = _beside_all(benchmark.score, references) if options.against == "any" else None
+            verified.append(
+                Verified(
+                    benchmark=benchmark.name,
+                    standing=standing(comparisons) if public is None else _standing_beside_all(comparisons, public),
+                    comparisons=comparisons,
+                    public=public,
+                    n_near=n_near,
+                )
+            )
     if not verified:
         names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
         where = "results/published/" if published is None else visible(str(published), 200)
@@ -141,6 +168,21 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
             f"if the model is published under another name, or {option('published')} for scores of your own"
         )
     return verified
+
+
+def _standing_beside_all(comparisons: Sequence[PublishedComparison], public: PublicAgreement) -> PublishedVerdict:
+    """As the scores with stated settings decide; where they cannot, as `DECIDING_SOURCES` sources decide together. A
+    score without settings decides nothing alone."""
+    decided = standing([entry for entry in comparisons if entry.published.settings])
+    if decided != "cannot say" or public.sources < DECIDING_SOURCES:
+        return decided
+    return "compatible" if public.verdict == "as others report" else "not compatible"
+
+
+def _beside_all(score: Score, references: Sequence[PublishedScore]) -> PublicAgreement | None:
+    """The run's accuracy beside all sources that do not state another number of questions."""
+    same = [reference for reference in references if reference.n_questions in {None, score.n_questions}]
+    return None if score.accuracy is None else beside_all(score.accuracy, score.sampling_error, same)
 
 
 def scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:

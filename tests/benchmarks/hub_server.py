@@ -36,6 +36,7 @@ class Hub:
     token: str = "hf_right"
     approved: bool = True
     broken: int | None = None
+    leaderboards: dict[str, bytes] = field(default_factory=dict)
     log: list[tuple[str, str, str | None]] = field(default_factory=list)
 
 
@@ -82,6 +83,13 @@ class _Handler(BaseHTTPRequestHandler):
         if path.startswith("/cdn/"):
             return self._cdn(path, body)
         parts = path.strip("/").split("/")
+        if parts[:2] == ["api", "datasets"] and parts[4:] == ["leaderboard"]:
+            board = self.state.leaderboards.get("/".join(parts[2:4]))
+            if board is None:
+                return self._error(404, "", body)
+            return self._send(200, board, {"Content-Type": "application/json"}, body)
+        if parts[:2] == ["api", "datasets"] and parts[4:5] == ["tree"]:
+            return self._tree(self._dataset("/".join(parts[2:4])), parts[5], token, body)
         if parts[:2] == ["api", "datasets"] and len(parts) >= 4:
             found, revision = self._dataset("/".join(parts[2:4])), parts[5] if parts[4:5] == ["revision"] else "main"
             return self._info("/".join(parts[2:4]), found, revision, token, body)
@@ -124,6 +132,16 @@ class _Handler(BaseHTTPRequestHandler):
             "cardData": {"configs": found.configs},
         }
         return self._send(200, json.dumps(info).encode(), {"Content-Type": "application/json"}, body)
+
+    def _tree(self, found: Dataset | None, commit: str, token: str | None, body: bool) -> None:
+        if self._refused(found, token, body):
+            return None
+        assert found is not None
+        files = [
+            {"type": "file", "path": path, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+            for path, data in found.commits[commit].items()
+        ]
+        return self._send(200, json.dumps(files).encode(), {"Content-Type": "application/json"}, body)
 
     def _resolve(
         self, name: str, found: Dataset | None, revision: str, file: str, token: str | None, body: bool

@@ -9,6 +9,7 @@ from __future__ import annotations
 from harness.asking.options.deciding import (
     CompareOptions,
     PlanOptions,
+    PublishedUpdateOptions,
     RaceRules,
     RepeatsRules,
     SizesRules,
@@ -32,6 +33,7 @@ __all__ = [
     "MergeOptions",
     "OutputsOptions",
     "PlanOptions",
+    "PublishedUpdateOptions",
     "RaceRules",
     "RepeatsRules",
     "ReportOptions",

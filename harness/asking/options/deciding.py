@@ -6,7 +6,7 @@ Differences are in points: one point is one hundredth of an accuracy.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from harness.core.errors import UsageError
 from harness.core.options import POINTS, SERIES, Option, Options
@@ -35,6 +35,36 @@ class VerifyOptions(Options):
             "scores that are shipped."
         ),
     ] = None
+    against: Annotated[
+        Literal["shipped", "any"],
+        Option(
+            "Which public scores count: those that are shipped, or any that the local index of `harness published` "
+            "holds, too. Default: shipped."
+        ),
+    ] = "shipped"
+
+    def _check(self) -> None:
+        """Raise `UsageError` for a file of scores beside all public ones."""
+        super()._check()
+        if self.against == "any" and self.published is not None:
+            raise UsageError(
+                f"all public scores are read, so {option('published')} adds none: give one of them", field="against"
+            )
+
+
+class PublishedUpdateOptions(Options):
+    """Where public scores are read from."""
+
+    source: Annotated[
+        str,
+        Option(
+            "Folder of records (Every Eval Ever's, or .eval_results of models), or `hub`: the datastore of Every Eval "
+            "Ever and the leaderboards of the cards' data sets.",
+            flag="from",
+            metavar="FOLDER|hub",
+            chars=1,
+        ),
+    ] = "hub"
 
 
 class PlanOptions(Options):

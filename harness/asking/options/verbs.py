@@ -10,6 +10,7 @@ from typing import Annotated
 from harness.asking.options.deciding import (
     CompareOptions,
     PlanOptions,
+    PublishedUpdateOptions,
     RaceRules,
     RepeatsRules,
     SizesRules,
@@ -142,6 +143,7 @@ VERBS: dict[str, Verb] = {
     "plan": Verb(PlanOptions),
     "compare": Verb(CompareOptions),
     "verify": Verb(VerifyOptions),
+    "published update": Verb(PublishedUpdateOptions),
     "merge": Verb(MergeOptions),
     "report": Verb(ReportOptions),
     "export": Verb(ExportOptions),

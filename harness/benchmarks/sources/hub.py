@@ -103,6 +103,54 @@ def file_of(source: HubSource, name: str) -> tuple[Path, str]:
     return _file(source, listing, path), listing.revision
 
 
+def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, ...]) -> tuple[Path, str]:
+    """(folder, commit) of a data set's files that fit one of `patterns` and none of `left_out`, downloaded where the
+    cache has not got them. The files are links into the cache. Raises `UsageError`."""
+    try:
+        listing = _listing(source, [])
+        with _translated(source):
+            folder = _library().snapshot_download(
+                source.id,
+                repo_type="dataset",
+                revision=listing.revision,
+                cache_dir=_cache(),
+                endpoint=_endpoint(),
+                etag_timeout=METADATA_TIMEOUT_SECONDS,
+                local_files_only=_offline(),
+                allow_patterns=list(patterns),
+                ignore_patterns=list(left_out),
+            )
+    except _NoNetworkError as error:
+        raise _absent(error) from error
+    return Path(folder), listing.revision
+
+
+def leaderboard(source: HubSource) -> bytes | None:
+    """The hub's leaderboard of a data set, as JSON; None where it has none. Raises `UsageError`."""
+    import httpx
+
+    from harness.core import http_get
+
+    headers = {**_library().utils.build_hf_headers(), **http_get.HEADERS}
+    try:
+        with httpx.Client(headers=headers, timeout=METADATA_TIMEOUT_SECONDS, follow_redirects=False) as client:
+            page = http_get.get(
+                client,
+                f"{_endpoint()}/api/datasets/{source.id}/leaderboard",
+                max_bytes=MAX_LISTING_BYTES,
+                body_s=METADATA_TIMEOUT_SECONDS,
+            )
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise UsageError(
+            f"{_host()} cannot be reached for the leaderboard of {source.id}: {type(error).__name__}"
+        ) from error
+    if page.status == 404:
+        return None
+    if page.status != 200 or not page.whole:
+        raise UsageError(f"{_host()} answered {page.status} for the leaderboard of {source.id}; try again later")
+    return page.body
+
+
 def _listing(source: HubSource, notes: list[str]) -> _Listing:
     """Of the pinned commit, from the cache if it is there; else of the newest, if there is a network."""
     listing = _saved(source)

@@ -1,9 +1,10 @@
 """Records of Every Eval Ever (`eval.schema.json`, as of version 0.3.0) read as published scores.
 
 Fields of a record that a published score has no field for are ignored. A result is skipped if its metric is not
-accuracy, pass@k or maj@k, or if it does not say whether its score is a fraction or a percentage. `num_samples` of a
-result counts all samples of all questions; divided by the number of questions it gives the samples of each, which are
-unknown if the division leaves a remainder.
+accuracy, pass@k or maj@k, or if it does not say whether its score is a fraction or a percentage. Of several results
+whose card is known by the data set only, that of the whole benchmark is read if one of them is named so; the others are
+parts of it. `num_samples` of a result counts all samples of all questions; divided by the number of questions it gives
+the samples of each, which are unknown if the division leaves a remainder.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from harness.benchmarks import catalogue
 from harness.benchmarks.card import Card
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.files import read_named
 from harness.core.inert import quoted, visible
+from harness.scoring.published.benchmark_name import NamedBenchmark, find_card, is_overall
 from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -81,6 +82,7 @@ class _Metric(msgspec.Struct, frozen=True):
     lower_is_better: bool
     metric_id: str | None = None
     metric_name: str | None = None
+    metric_kind: str | None = None
     metric_unit: str | None = None
     metric_parameters: dict[str, str | int | float | bool | None] | None = None
     max_score: int | float | str | None = None
@@ -129,27 +131,44 @@ def read(path: Path) -> list[PublishedScore]:
         raise UsageError(f"cannot read a record of Every Eval Ever from {path}: {error.strerror or error}") from error
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{path} is longer than a record of Every Eval Ever may be: {MAX_FILE_BYTES:,} bytes")
-    record = _decoded(data, _Record, str(path))
-    if not record.schema_version.startswith("0."):
-        raise UsageError(
-            f"{path}: schema_version is {quoted(record.schema_version)}, expected 0.x of Every Eval Ever's schema"
-        )
-    if len(record.evaluation_results) > MAX_RESULTS:
-        raise UsageError(f"{path} holds more than {MAX_RESULTS:,} evaluation_results")
-    scores, passed_over = [], []
-    for number, raw in enumerate(record.evaluation_results):
-        where = f"{path}: evaluation_results[{number}]"
-        result = _decoded(bytes(raw), _Result, where)
-        metric, scale = _metric(result.metric_config), _scale(result.metric_config, where)
-        if metric is None or scale is None:
-            name = result.metric_config.metric_name or result.metric_config.metric_id or "a metric without a name"
-            passed_over.append(f"{visible(name, 40)}{' in no known unit' if metric else ''}")
-        else:
-            scores.append(_score(record, result, metric, scale, where))
+    scores, passed_over = scores_of(data, str(path))
     if not scores:
         passed = ", ".join(list(dict.fromkeys(passed_over))[:10]) or "no result"
         raise UsageError(f"{path} has no accuracy, pass@k or maj@k to compare with, found {passed}")
     return scores
+
+
+def scores_of(data: bytes, where: str) -> tuple[list[PublishedScore], list[str]]:
+    """(the scores of a record, why each other result is no score), each in order. Raises `UsageError` for what is no
+    record, naming `where` and the field."""
+    record = _decoded(data, _Record, where)
+    if not record.schema_version.startswith("0."):
+        raise UsageError(
+            f"{where}: schema_version is {quoted(record.schema_version)}, expected 0.x of Every Eval Ever's schema"
+        )
+    if len(record.evaluation_results) > MAX_RESULTS:
+        raise UsageError(f"{where} holds more than {MAX_RESULTS:,} evaluation_results")
+    passed_over: list[str] = []
+    read: list[tuple[_Result, NamedBenchmark, PublishedScore]] = []
+    for number, raw in enumerate(record.evaluation_results):
+        at = f"{where}: evaluation_results[{number}]"
+        result = _decoded(bytes(raw), _Result, at)
+        metric, scale = _metric(result.metric_config), _scale(result.metric_config, at)
+        if metric is None or scale is None:
+            name = result.metric_config.metric_name or result.metric_config.metric_id or "a metric without a name"
+            passed_over.append(f"{visible(name, 40)}{' in no known unit' if metric else ''}")
+        else:
+            meant = _benchmark(result)
+            read.append((result, meant, _score(record, result, meant.card, metric, scale, at)))
+    scores = []
+    for result, meant, score in read:
+        beside = [other for other, its, drawn in read if its.card is meant.card and drawn.metric == score.metric]
+        whole = [other for other in beside if _is_whole(other)]
+        if meant.card is None or meant.by_name or len(beside) == 1 or (len(whole) == 1 and whole[0] is result):
+            scores.append(score)
+        else:
+            passed_over.append(f"a part of {visible(score.benchmark, 40)}")
+    return scores, passed_over
 
 
 def _decoded(data: bytes, of: type[_T], where: str) -> _T:
@@ -167,7 +186,7 @@ def _metric(config: _Metric) -> str | None:
     """The metric in our spelling, such as pass@8; None for a metric that our runs do not have."""
     if config.lower_is_better:
         return None
-    for name in (config.metric_id, config.metric_name):
+    for name in (config.metric_id, config.metric_name, config.metric_kind):
         spelled = re.sub(r"[\s_-]+", "", (name or "").casefold())
         if spelled in _ACCURACY:
             return "pass@1"
@@ -204,14 +223,13 @@ def _scale(config: _Metric, where: str) -> int | None:
     return scales.pop() if scales else None
 
 
-def _score(record: _Record, result: _Result, metric: str, scale: int, where: str) -> PublishedScore:
+def _score(record: _Record, result: _Result, card: Card | None, metric: str, scale: int, where: str) -> PublishedScore:
     details, data = result.score_details, result.source_data
     if not 0 <= details.score <= scale:
         raise UsageError(
             f"{where}.score_details.score is {quoted(repr(details.score))}, expected a number from 0 to {scale}"
         )
     uncertainty = details.uncertainty or _Uncertainty()
-    card = _card(result.evaluation_name, data.dataset_name, data.hf_repo)
     n_questions, n_samples = _questions(data, card, uncertainty.num_samples), uncertainty.num_samples
     error = uncertainty.standard_error
     computed = record.source_metadata.source_type == "evaluation_run"
@@ -230,11 +248,17 @@ def _score(record: _Record, result: _Result, metric: str, scale: int, where: str
     )
 
 
-def _card(*names: str) -> Card | None:
-    """The shipped card of the first name that has one. The task and the data set are tried, because lm-eval appends the
-    name of a filter to its task. A part of a benchmark may match the card of the whole; its number of questions then
-    keeps the two from being compared."""
-    return next((card for name in names if (card := catalogue.shipped(name, {})) is not None), None)
+def _benchmark(result: _Result) -> NamedBenchmark:
+    """The card that is meant. The task and the data set are tried, because lm-eval appends the name of a filter to its
+    task. A part of a benchmark may match the card of the whole; its number of questions then keeps the two from being
+    compared."""
+    data = result.source_data
+    repositories = (data.hf_repo, data.additional_details.get("benchmark_hf_repo", ""))
+    return find_card((result.evaluation_name, data.dataset_name, data.hf_repo), filter(None, repositories))
+
+
+def _is_whole(result: _Result) -> bool:
+    return is_overall(result.evaluation_name) or is_overall(result.metric_config.metric_id or "")
 
 
 def _questions(data: _Data, card: Card | None, n_samples: int | None) -> int | None:

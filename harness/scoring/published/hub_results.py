@@ -1,0 +1,151 @@
+"""Evaluation results of the Hugging Face hub: `.eval_results/*.yaml` of a model, and the leaderboard of a data set.
+
+Neither form says whether a value is a fraction or a percentage, and both occur. A value above 1 can only be a
+percentage. A value of at most 1 may be either (0.9 is 90 % on one board and 0.9 % on another), so it is not read.
+Neither form has a field for settings: these scores decide nothing alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from harness.core import codec, yaml_file
+from harness.core.errors import UsageError
+from harness.core.inert import quoted, visible
+from harness.scoring.published.benchmark_name import find_card
+from harness.scoring.published.value import PublishedScore, Source, last_digit
+
+FOLDER = ".eval_results"
+"""Folder of a model's repository that holds its results."""
+
+MAX_FILE_BYTES = 1024 * 1024
+"""A larger file of results is refused."""
+
+MAX_ENTRIES = 1_000
+"""A file with more results is refused."""
+
+
+class _Dataset(msgspec.Struct, frozen=True):
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    task_id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class _EntrySource(msgspec.Struct, frozen=True):
+    url: str | None = None
+    name: str | None = None
+    user: str | None = None
+    org: str | None = None
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """One result, of the fields that the hub's page on evaluation results describes."""
+
+    dataset: _Dataset
+    value: int | float
+    source: _EntrySource | None = None
+    notes: str | None = None
+
+
+class _BoardSource(msgspec.Struct, frozen=True):
+    url: str | None = None
+    name: str | None = None
+
+
+class _BoardEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """One line of a leaderboard, of the fields of which these are read."""
+
+    model_id: str
+    value: int | float
+    verified: bool = False
+    source: _BoardSource | None = None
+    notes: str | None = None
+
+
+def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
+    """(the scores of OWNER/MODEL/.eval_results/NAME.yaml, why each other entry is no score). The model is the owner and
+    the folder above. Raises `UsageError`."""
+    content = yaml_file.read_list(path, "evaluation results of the hub", MAX_FILE_BYTES)
+    if len(content) > MAX_ENTRIES:
+        raise UsageError(f"{path} holds more than {MAX_ENTRIES:,} results")
+    try:
+        entries = msgspec.convert(content, list[_Entry])
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path} holds no evaluation results of the hub: {quoted(str(error))}") from error
+    repository = path.parent.parent
+    model = f"{repository.parent.name}/{repository.name}"
+    scores, passed_over = [], []
+    for entry in entries:
+        source = entry.source
+        found = _score(
+            model=model,
+            names=(entry.dataset.task_id,),
+            dataset=entry.dataset.id,
+            value=entry.value,
+            source=Source(
+                title=(source.name or source.org or source.user if source else None) or f"{model} on the hub",
+                url=_https(source.url if source else None),
+                by="others",
+                note=visible(entry.notes or "", 200),
+            ),
+        )
+        if isinstance(found, str):
+            passed_over.append(found)
+        else:
+            scores.append(found)
+    return scores, passed_over
+
+
+def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedScore], list[str]]:
+    """(the scores of a data set's leaderboard, why each other entry is no score). data: the reply of
+    `/api/datasets/OWNER/NAME/leaderboard`. Raises `UsageError` naming `where`."""
+    try:
+        entries = codec.decode(data, list[_BoardEntry])
+    except codec.DecodeError as error:
+        raise UsageError(f"{where} is no leaderboard of the hub: {quoted(str(error))}") from error
+    scores, passed_over = [], []
+    for entry in entries:
+        source = entry.source
+        found = _score(
+            model=entry.model_id,
+            names=(),
+            dataset=dataset,
+            value=entry.value,
+            source=Source(
+                title=(source.name if source else None) or f"leaderboard of {dataset}",
+                url=_https(source.url if source else None),
+                by="others",
+                note=visible("; ".join(filter(None, ["verified" if entry.verified else "", entry.notes])), 200),
+            ),
+        )
+        if isinstance(found, str):
+            passed_over.append(found)
+        else:
+            scores.append(found)
+    return scores, passed_over
+
+
+def _score(*, model: str, names: tuple[str, ...], dataset: str, value: float, source: Source) -> PublishedScore | str:
+    """The score, or why the entry is none."""
+    card, _ = find_card(names, (dataset,))
+    if not 1 < value <= 100:
+        return f"a value of at most 1 of {visible(dataset, 60)}, which may be a fraction or a percentage"
+    return PublishedScore(
+        model=model,
+        benchmark=card.name if card else (names or (dataset,))[0],
+        metric="pass@1",
+        value=value / 100,
+        n_questions=card.questions if card else None,
+        samples=None,
+        unit=last_digit(value) / 100,
+        run_deviation=None,
+        stated=False,
+        settings={},
+        source=source,
+    )
+
+
+def _https(url: str | None) -> str:
+    return url if url and url.startswith("https://") else ""

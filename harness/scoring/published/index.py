@@ -1,0 +1,253 @@
+"""The local index of public scores: one SQLite file, made from folders of records, from which a model is looked up.
+
+    $HARNESS_CACHE/published.sqlite3
+      files    one row for each file that was read: origin, path, size and time of change, why results were passed over
+      scores   one row for each score, with the key of its model (`ModelName.key`) and of its benchmark
+
+Guarantees: an update that is killed goes on where it stopped (each `BATCH_FILES` files are one transaction, a file and
+its scores are written together). A file that has not changed is not read again; one that is gone takes its scores
+along. The index holds nothing
+that cannot be read again, so it stands in the cache.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from harness.benchmarks.catalogue import folded
+from harness.core import about
+from harness.core.errors import UsageError
+from harness.core.inert import quoted, visible
+from harness.scoring.published.model_name import ModelName, NameMatch, match
+from harness.scoring.published.value import PublishedScore
+
+VERSION = 1
+"""`user_version` of the file; another one is made anew."""
+
+BATCH_FILES = 500
+"""Files in one transaction."""
+
+MAX_FOUND = 10_000
+"""Most scores that a look-up gives."""
+
+MAX_REASON_CHARS = 200
+"""Longest reason that is kept for what was passed over."""
+
+_TABLES = """
+CREATE TABLE files (
+  id INTEGER PRIMARY KEY, origin TEXT NOT NULL, path TEXT NOT NULL, size INTEGER NOT NULL, changed INTEGER NOT NULL,
+  passed_over TEXT NOT NULL, UNIQUE (origin, path));
+CREATE TABLE scores (
+  file INTEGER NOT NULL REFERENCES files (id) ON DELETE CASCADE, model TEXT NOT NULL, benchmark TEXT NOT NULL,
+  score BLOB NOT NULL);
+CREATE INDEX scores_of_model ON scores (model, benchmark);
+CREATE INDEX scores_of_file ON scores (file);
+"""
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """One file that may hold scores. path: inside its origin. size, changed: its bytes and time of change in ns."""
+
+    path: str
+    size: int
+    changed: int
+
+
+Reader = Callable[[str], tuple[list[PublishedScore], list[str]]]
+"""Reads the file of a path inside the origin: (its scores, why each other result is none). Raises `UsageError` for a
+file that holds none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Updated:
+    """What an update did. read, unchanged, gone: files. scores: in the index now, of this origin. passed_over: reasons
+    for which results of this origin are not in the index → their number, the commonest first."""
+
+    read: int
+    unchanged: int
+    gone: int
+    scores: int
+    passed_over: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundScore:
+    """A public score. match: how its model's name relates to the one that was looked up. file: that it was read from;
+    empty for a shipped score."""
+
+    score: PublishedScore
+    match: NameMatch
+    file: str
+
+
+def index_path() -> Path:
+    """The index's file; it need not be there."""
+    return about.cache_folder() / "published.sqlite3"
+
+
+def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
+    """Scores of a model, of one benchmark or of all; empty without an index. Those of exactly this model come first. A
+    record that a datastore holds under two paths is found once.
+
+    Raises `UsageError` for a damaged index.
+    """
+    path = index_path()
+    if not path.is_file():
+        return []
+    ours = ModelName.read(model)
+    values = (ours.key, None if benchmark is None else folded(benchmark), MAX_FOUND)
+    found = []
+    with _opened(path) as database:
+        rows = database.execute(
+            "SELECT score, origin, min(path) FROM scores JOIN files ON files.id = file "
+            "WHERE model = ?1 AND (?2 IS NULL OR benchmark = ?2) GROUP BY score, origin LIMIT ?3",
+            values,
+        )
+        for data, origin, file in rows:
+            score = _DECODER.decode(data)
+            relation = match(ours, ModelName.read(score.model))
+            if relation is not None:
+                found.append(FoundScore(score=score, match=relation, file=f"{origin}/{file}"))
+    return sorted(found, key=lambda row: (not row.match.same, row.score.benchmark, row.score.metric, row.score.value))
+
+
+def update(
+    origin: str, files: Iterable[Unread], read: Reader, progress: Callable[[int, int], None] = lambda *_: None
+) -> Updated:
+    """Bring the index in line with `files`, which are all files of `origin`. progress: called after each batch with the
+    number of files seen and of scores read. Raises `UsageError` where the index cannot be written."""
+    n_read = n_unchanged = n_scores = 0
+    with _opened(index_path(), for_writing=True) as database:
+        known = {
+            path: (number, size, changed)
+            for number, path, size, changed in database.execute(
+                "SELECT id, path, size, changed FROM files WHERE origin = ?", (origin,)
+            )
+        }
+        unseen = iter(files)
+        while batch := list(islice(unseen, BATCH_FILES)):
+            with database:
+                for file in batch:
+                    number, *state = known.pop(file.path, (None, None, None))
+                    if state == [file.size, file.changed]:
+                        n_unchanged += 1
+                        continue
+                    if number is not None:
+                        database.execute("DELETE FROM files WHERE id = ?", (number,))
+                    n_scores += _insert(database, origin, file, read)
+                    n_read += 1
+            progress(n_read + n_unchanged, n_scores)
+        with database:
+            database.executemany("DELETE FROM files WHERE id = ?", [(number,) for number, *_ in known.values()])
+        return Updated(
+            read=n_read,
+            unchanged=n_unchanged,
+            gone=len(known),
+            scores=_one(database, "SELECT count(*) FROM scores JOIN files ON files.id = file WHERE origin = ?", origin),
+            passed_over=_passed_over(database, origin),
+        )
+
+
+def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reader) -> int:
+    """Store the file with its scores; returns their number."""
+    try:
+        scores, reasons = read(file.path)
+    except UsageError as error:
+        scores, reasons = [], [str(error).replace(file.path, "a file")]
+    kept = "\n".join(visible(_NUMBER.sub("[…]", reason), MAX_REASON_CHARS) for reason in reasons)
+    number = database.execute(
+        "INSERT INTO files (origin, path, size, changed, passed_over) VALUES (?, ?, ?, ?, ?)",
+        (origin, file.path, file.size, file.changed, kept),
+    ).lastrowid
+    database.executemany(
+        "INSERT INTO scores VALUES (?, ?, ?, ?)",
+        [
+            (number, ModelName.read(score.model).key, folded(score.benchmark), msgspec.json.encode(score))
+            for score in scores
+        ],
+    )
+    return len(scores)
+
+
+def _passed_over(database: sqlite3.Connection, origin: str) -> dict[str, int]:
+    rows = database.execute("SELECT passed_over FROM files WHERE origin = ? AND passed_over != ''", (origin,))
+    return dict(Counter(reason for (text,) in rows for reason in text.split("\n")).most_common())
+
+
+def _one(database: sqlite3.Connection, query: str, *values: str) -> int:
+    return int(database.execute(query, values).fetchone()[0])
+
+
+@contextmanager
+def _opened(path: Path, *, for_writing: bool = False) -> Iterator[sqlite3.Connection]:
+    """A connection to the index; for writing it is made if it is not there, or of another version."""
+    try:
+        if for_writing:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            address = f"{path.as_uri()}?mode=rwc"
+        else:
+            address = f"{path.as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=30.0)) as database:
+            version = _one(database, "PRAGMA user_version")
+            if version != VERSION:
+                if not for_writing:
+                    raise UsageError(
+                        f"{path} is an index of version {version}, expected {VERSION}: make it anew by "
+                        "`harness published update`"
+                    )
+                _make(database)
+            database.execute("PRAGMA foreign_keys = ON")
+            yield database
+    except (sqlite3.Error, msgspec.DecodeError) as error:
+        raise UsageError(
+            f"the index of public scores {path} cannot be used ({quoted(str(error))}): remove it and run "
+            "`harness published update` again"
+        ) from error
+    except OSError as error:
+        raise UsageError(
+            f"cannot write the index of public scores {path}: {error.strerror or error}; HARNESS_CACHE names another "
+            "folder"
+        ) from error
+
+
+def _make(database: sqlite3.Connection) -> None:
+    """Empty tables of this version, in place of what is there."""
+    names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('files', 'scores')")
+    dropped = "".join(f"DROP TABLE {name};" for (name,) in names.fetchall())
+    database.executescript(f"BEGIN; {dropped} {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+
+
+_DECODER = msgspec.json.Decoder(PublishedScore)
+
+_NUMBER = re.compile(r"\[\d+\]")
+"""Index of a result in its file: left out of reasons, so that equal reasons are counted as one."""
+
+
+def files_of(folder: Path, *, follow_links: bool = False) -> Iterator[Unread]:
+    """Files of a folder tree that may hold scores, in order of path: records of Every Eval Ever (`.json`) and
+    evaluation results of models (`.eval_results/*.yaml`). follow_links: also files that are links, as in the hub's
+    cache."""
+    for here, folders, names in os.walk(folder):
+        folders.sort()
+        inside = Path(here).relative_to(folder)
+        for name in sorted(names):
+            if not (name.endswith(".json") or (inside.name == ".eval_results" and name.endswith((".yaml", ".yml")))):
+                continue
+            path = Path(here, name)
+            try:
+                status = path.stat(follow_symlinks=follow_links)
+            except OSError:  # gone since it was listed, or a link to nowhere
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield Unread((inside / name).as_posix(), status.st_size, status.st_mtime_ns)

@@ -1,0 +1,154 @@
+"""Published names of models taken apart, so that two spellings of one model meet and two models do not.
+
+Sources write one model as `Qwen/Qwen3-32B`, `qwen3-32b`, `Qwen3 32B (thinking)` or `Qwen3-32B-FP8`. A name is read into
+six parts:
+
+| part | of `Qwen/Qwen3-30B-A3B-Instruct-2507-FP8 (high)` | where it is read from |
+| --- | --- | --- |
+| organisation | `qwen` | the word before the last slash |
+| size | `30b-a3b` | `8b`, `a3b`, `8x7b`, `1.5b`, `270m` |
+| release | `2507` | `2507`, `0528`, `2025-01-31`, `20250131` |
+| precision | `fp8` | a word of `PRECISIONS`, or a form of GGUF such as `q4_k_m` |
+| thinking | `high` | a word of `THINKING_WORDS`; of `EFFORTS` only where the name ends in it |
+| base | `qwen3instruct` | all words that are no other part |
+
+Two names are *one model* where all parts are equal; an organisation that one of them leaves out is a guess. They are
+*near* where base and size are equal and another part differs or is stated by one only: a near name may be another model
+(`Phi-4-mini` and `Phi-4-mini-reasoning`), so its scores are shown with the parts that differ, and decide nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MAX_NAME_CHARS = 300
+"""A longer name is cut before it is read."""
+
+PRECISIONS = frozenset(
+    {"4bit", "8bit", "bf16", "fp16", "fp4", "fp8", "int4", "int8", "mxfp4", "nvfp4", "w4a16", "w8a16", "w8a8"}
+) | frozenset({"awq", "bnb", "exl2", "gguf", "gptq", "mlx", "quantized"})
+"""Words that name the precision of weights, or the format that implies one."""
+
+THINKING_WORDS = frozenset(["thinking", "think", "reasoning", "nonthinking", "nonreasoning", "nothinking", "nothink"])
+"""Words that say whether the model thinks before it answers."""
+
+EFFORTS = frozenset(["minimal", "low", "medium", "high", "xhigh", "max"])
+"""Words for how long the model thinks, at the end of a name; elsewhere they are part of it (`mistral-medium-3`)."""
+
+_GGUF = re.compile(r"(?<![a-z0-9])i?q\d_(?:k(?:_[slm])?|[01]|xs|xxs|nl|s|m)(?![a-z0-9])")
+_NEGATED = re.compile(r"(?<![a-z0-9])(?:non|no|without)[\s_-]+(thinking|think|reasoning)(?![a-z0-9])")
+_DATE = re.compile(r"(?<![a-z0-9])(20\d\d)-?(0[1-9]|1[0-2])-?([0-3]\d)(?![a-z0-9])")
+_RELEASE = re.compile(r"\d{4}")
+_SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bm]|[ae]\d+(?:\.\d+)?b")
+_BUDGET = re.compile(r"\d+k")
+_SEPARATORS = re.compile(r"[\s_\-/()\[\]{},;:+]+")
+_NUMBER = re.compile(r"\d+(?:\.\d+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """The parts of a model's name, in lower case; empty where the name does not state the part."""
+
+    organisation: str
+    base: str
+    size: str
+    release: str
+    precision: str
+    thinking: str
+
+    @property
+    def key(self) -> str:
+        """Base and size: equal for one model, and for names that are near."""
+        return f"{self.base}:{self.size}"
+
+    @classmethod
+    def read(cls, name: str) -> ModelName:
+        """The parts of `name`, of which at most `MAX_NAME_CHARS` are read."""
+        text = name[:MAX_NAME_CHARS].casefold().rstrip("/")
+        owner, _, text = text.rpartition("/")
+        parts: dict[str, list[str]] = {"size": [], "release": [], "precision": [], "thinking": []}
+
+        def take(pattern: re.Pattern[str], part: str, form: str) -> None:
+            nonlocal text
+            parts[part] += [found.expand(form) for found in pattern.finditer(text)]
+            text = pattern.sub(" ", text)
+
+        take(_GGUF, "precision", r"\g<0>")
+        take(_NEGATED, "thinking", r"non\1")
+        take(_DATE, "release", r"\1-\2-\3")
+        words = [word for word in _SEPARATORS.split(text) if word]
+        if words and words[-1] in EFFORTS:
+            parts["thinking"].append(words.pop())
+        base: list[str] = []
+        for word in words:
+            if word in PRECISIONS:
+                parts["precision"].append(word)
+            elif word in THINKING_WORDS:
+                parts["thinking"].append(_THINKING_SPELLING.get(word, word))
+            elif _SIZE.fullmatch(word):
+                parts["size"].append(word)
+            elif _RELEASE.fullmatch(word):
+                parts["release"].append(word)
+            elif _BUDGET.fullmatch(word) and parts["thinking"]:
+                parts["thinking"].append(word)
+            else:
+                base.append(word)
+        return cls(
+            organisation=owner.rsplit("/", 1)[-1],
+            base=_joined(base),
+            size="-".join(parts["size"]),
+            release="-".join(parts["release"]),
+            precision="-".join(sorted(parts["precision"])),
+            thinking="-".join(dict.fromkeys(_THINKING_SPELLING.get(word, word) for word in parts["thinking"])),
+        )
+
+
+_THINKING_SPELLING = {
+    "think": "thinking",
+    "reasoning": "thinking",
+    "nonthink": "nonthinking",
+    "nonreasoning": "nonthinking",
+    "nothink": "nonthinking",
+    "nothinking": "nonthinking",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NameMatch:
+    """How one name relates to another. same: one model, as far as names tell. differing: the parts that are not equal,
+    each as (name of the part, ours, theirs); a part that a name leaves out is empty there."""
+
+    same: bool
+    differing: tuple[tuple[str, str, str], ...]
+
+    @property
+    def guess(self) -> str:
+        """What was assumed, for a person; empty where the names are equal in all parts."""
+        return "; ".join(
+            f"{part}: {ours or 'not stated'} here, {theirs or 'not stated'} there"
+            for part, ours, theirs in self.differing
+        )
+
+
+def match(ours: ModelName, theirs: ModelName) -> NameMatch | None:
+    """How `theirs` relates to `ours`; None for another model."""
+    if not ours.base or ours.key != theirs.key:
+        return None
+    parts = ("organisation", "release", "precision", "thinking")
+    differing = tuple(
+        (part, getattr(ours, part), getattr(theirs, part))
+        for part in parts
+        if getattr(ours, part) != getattr(theirs, part)
+    )
+    assumed = all(part == "organisation" and not (mine and other) for part, mine, other in differing)
+    return NameMatch(same=assumed, differing=differing)
+
+
+def _joined(words: list[str]) -> str:
+    """Words without separators. Numbers that stand side by side keep a dot between them: `3-7` is `3.7`."""
+    text = ""
+    for word in words:
+        beside = text and _NUMBER.match(word) and _NUMBER.fullmatch(re.split(r"[^\d.]", text)[-1] or "x")
+        text += f".{word}" if beside else word
+    return text

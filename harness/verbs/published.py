@@ -1,0 +1,212 @@
+"""Public scores: the local index brought up to date, and what all sources say of a model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from harness.asking.options import PublishedUpdateOptions
+from harness.core import codec
+from harness.core.errors import UsageError
+from harness.core.files import open_named, open_untrusted
+from harness.core.inert import visible
+from harness.scoring import load_published
+from harness.scoring.published import PublishedScore, every_eval_ever, hub_results, index
+from harness.scoring.published.index import FoundScore, Updated
+from harness.scoring.published.model_name import ModelName, match
+
+DATASTORE = "evaleval/EEE_datastore"
+"""Data set of the hub that holds the records of Every Eval Ever."""
+
+MANIFEST = "aggregate.jsonl"
+"""File of a datastore that lists its records with their SHA-256."""
+
+MAX_MANIFEST_LINE_BYTES = 64 * 1024
+"""A longer line of the manifest is refused."""
+
+HUB = "hub"
+"""The source of an update that is no folder: the datastore and the leaderboards of the Hugging Face hub."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with the origin, the number of files seen and the number of scores read so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedUpdate:
+    """One origin that was brought up to date: a folder, the datastore, or the leaderboard of a data set."""
+
+    origin: str
+    updated: Updated
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicScores:
+    """What is published of a model, the shipped scores first. scores: of this model. near: of names that may be another
+    model: another precision, release, organisation or thinking mode, or one that a name leaves out."""
+
+    model: str
+    scores: tuple[FoundScore, ...]
+    near: tuple[FoundScore, ...]
+
+
+def published(model: str, benchmark: str | None = None) -> PublicScores:
+    """All public scores of a model that are known here: the shipped ones and those of the local index.
+
+    benchmark: the name of a card, or any name that a source uses; None: all. Raises `UsageError` where nothing is
+    known.
+    """
+    meant = _benchmark_name(benchmark)
+    found = [*_shipped(model, meant), *index.look_up(model, meant)]
+    found.sort(key=lambda row: (row.score.benchmark, row.score.metric, -row.score.value))
+    if not found:
+        on = f" on {visible(benchmark, 100)}" if benchmark else ""
+        raise UsageError(
+            f"nothing is published of {visible(model, 100)}{on}, as far as the shipped scores and the local index go: "
+            "`harness published update` brings the index up to date"
+        )
+    return PublicScores(
+        model=model,
+        scores=tuple(row for row in found if row.match.same),
+        near=tuple(row for row in found if not row.match.same),
+    )
+
+
+def update(options: PublishedUpdateOptions, progress: Progress = lambda *_: None) -> list[PublishedUpdate]:
+    """Bring the local index in line with a folder of records, or with the hub. Raises `UsageError`."""
+    if options.source == HUB:
+        return list(_update_from_hub(progress))
+    folder = Path(options.source).expanduser().resolve()
+    if not folder.is_dir():
+        raise UsageError(
+            f"expected a folder of records (`.json` of Every Eval Ever, `OWNER/MODEL/.eval_results/*.yaml`), or `hub`; "
+            f"{visible(str(folder), 200)} is not there",
+            field="source",
+        )
+    return [_update_from_folder(folder, str(folder), progress)]
+
+
+def _update_from_folder(
+    folder: Path, origin: str, progress: Progress, *, follow_links: bool = False
+) -> PublishedUpdate:
+    updated = index.update(
+        origin,
+        index.files_of(folder, follow_links=follow_links),
+        _FolderReader(folder, follow_links, _checksums(folder, follow_links)).read,
+        partial(progress, origin),
+    )
+    return PublishedUpdate(origin=origin, updated=updated)
+
+
+def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
+    from harness.benchmarks.card import HubSource
+    from harness.benchmarks.catalogue import shipped_cards
+    from harness.benchmarks.sources import hub
+
+    store = HubSource(kind="hub", id=DATASTORE)
+    folder, _ = hub.snapshot(store, ("data/*.json", f"*{MANIFEST}"), ("*_samples.json*",))
+    yield _update_from_folder(folder, f"hf://datasets/{DATASTORE}", progress, follow_links=True)
+    sources = {card.source.id: card.source for card in shipped_cards() if isinstance(card.source, HubSource)}
+    for name, source in sorted(sources.items()):
+        board = hub.leaderboard(source)
+        if board is None:
+            continue
+        origin = f"hf://datasets/{name}/leaderboard"
+        listed = index.Unread("", len(board), int.from_bytes(hashlib.sha256(board).digest()[:7]))
+        updated = index.update(origin, [listed], _BoardReader(board, name, origin).read, partial(progress, origin))
+        yield PublishedUpdate(origin=origin, updated=updated)
+
+
+@dataclass(frozen=True)
+class _BoardReader:
+    """Reads one leaderboard. board: its JSON. dataset: whose it is."""
+
+    board: bytes
+    dataset: str
+    origin: str
+
+    def read(self, _path: str) -> tuple[list[PublishedScore], list[str]]:
+        """See `index.Reader`."""
+        return hub_results.leaderboard(self.board, self.dataset, self.origin)
+
+
+@dataclass(frozen=True)
+class _FolderReader:
+    """Reads the files of one folder tree. checksums: SHA-256 by the file's name, as the folder's manifest states
+    them."""
+
+    folder: Path
+    follow_links: bool
+    checksums: dict[str, str]
+
+    def read(self, path: str) -> tuple[list[PublishedScore], list[str]]:
+        """See `index.Reader`."""
+        if not path.endswith(".json"):
+            try:
+                return hub_results.read(self.folder / path)
+            except UsageError as error:
+                raise UsageError(str(error).replace(str(self.folder / path), path)) from error
+        data = self._data(path)
+        expected = self.checksums.get(path.rpartition("/")[2])
+        if expected is not None and hashlib.sha256(data).hexdigest() != expected:
+            raise UsageError(f"the SHA-256 of a file is not that of {MANIFEST}")
+        return every_eval_ever.scores_of(data, path)
+
+    def _data(self, path: str) -> bytes:
+        open_file = open_named if self.follow_links else open_untrusted
+        try:
+            with open_file(self.folder / path) as file:
+                data = file.read(every_eval_ever.MAX_FILE_BYTES + 1)
+        except OSError as error:
+            raise UsageError(f"a file cannot be read: {error.strerror or error}") from error
+        if len(data) > every_eval_ever.MAX_FILE_BYTES:
+            raise UsageError(f"a file is longer than a record may be: {every_eval_ever.MAX_FILE_BYTES:,} bytes")
+        return data
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    """One line of a datastore's manifest, of which these fields are read."""
+
+    object_path: str
+    sha256: str
+
+
+def _checksums(folder: Path, follow_links: bool) -> dict[str, str]:
+    """SHA-256 by file name, from the manifests in the folder; empty without one. Raises `UsageError` for a damaged
+    one."""
+    checksums = {}
+    for path in sorted(folder.rglob(MANIFEST)):
+        if path.is_symlink() and not follow_links:
+            continue
+        try:
+            with open_named(path) as file:
+                while line := file.readline(MAX_MANIFEST_LINE_BYTES):
+                    listed = codec.decode(line, _Listed)
+                    checksums[listed.object_path.rpartition("/")[2]] = listed.sha256
+        except (OSError, codec.DecodeError) as error:
+            raise UsageError(f"{path} is no list of records with their SHA-256: {error}") from error
+    return checksums
+
+
+def _shipped(model: str, benchmark: str | None) -> list[FoundScore]:
+    """Shipped scores of this model and of near names."""
+    ours = ModelName.read(model)
+    found = []
+    for score in load_published():
+        relation = match(ours, ModelName.read(score.model)) if benchmark in {None, score.benchmark} else None
+        if relation is not None:
+            found.append(FoundScore(score=score, match=relation, file=""))
+    return found
+
+
+def _benchmark_name(benchmark: str | None) -> str | None:
+    from harness.scoring.published.benchmark_name import find_card
+
+    if benchmark is None:
+        return None
+    card = find_card((benchmark,)).card
+    return card.name if card else benchmark
