@@ -74,10 +74,10 @@ def show(model: str, benchmark: str | None, as_json: bool) -> None:
         say(scores)
         return
     if scores.scores:
-        terminal.table(_HEADER, [_row(found) for found in scores.scores])
+        terminal.table(_HEADER, [_row(row) for row in scores.scores])
     if scores.near:
         click.echo("Names that may be another model:")
-        terminal.table((*_HEADER, "what differs"), [(*_row(found), found.match.guess) for found in scores.near])
+        terminal.table((*_HEADER, "what differs"), [(*_row(row), row.match.guess) for row in scores.near])
 
 
 @command.command("update", cls=SpelledCommand, verb="published update")
@@ -98,15 +98,15 @@ def update(as_json: bool, **given: Any) -> None:
         say(updates)
         return
     for entry in updates:
-        done = entry.updated
+        counts = entry.updated
         click.echo(
-            f"{visible(entry.origin, 200)}: {done.scores:,} scores; {done.read:,} files read, {done.unchanged:,} "
-            f"unchanged, {done.gone:,} gone"
+            f"{visible(entry.origin, 200)}: {counts.scores:,} scores; {counts.read:,} files read, {counts.unchanged:,} "
+            f"unchanged, {counts.gone:,} gone"
         )
-        for reason, number in list(done.passed_over.items())[:MAX_LISTED_REASONS]:
+        for reason, number in list(counts.passed_over.items())[:MAX_LISTED_REASONS]:
             click.echo(f"  left out {number:,} ×: {visible(reason, 200)}")
-        if len(done.passed_over) > MAX_LISTED_REASONS:
-            click.echo(f"  and {len(done.passed_over) - MAX_LISTED_REASONS:,} other reasons (--json lists all)")
+        if len(counts.passed_over) > MAX_LISTED_REASONS:
+            click.echo(f"  and {len(counts.passed_over) - MAX_LISTED_REASONS:,} other reasons (--json lists all)")
 
 
 def _show_progress(origin: str, n_files: int, n_scores: int) -> None:
@@ -117,8 +117,8 @@ def _show_progress(origin: str, n_files: int, n_scores: int) -> None:
 _HEADER = ("benchmark", "metric", "score", "questions × samples", "model", "source", "settings")
 
 
-def _row(found: FoundScore) -> tuple[str, ...]:
-    score = found.score
+def _row(row: FoundScore) -> tuple[str, ...]:
+    score = row.score
     error = "" if score.standard_error is None else f" ± {100 * score.standard_error:.2g}"
     settings = ", ".join(f"{name} {value}" for name, value in sorted(score.settings.items())) or "not stated"
     return (

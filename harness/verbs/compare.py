@@ -139,9 +139,9 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
         assert benchmark.score is not None
         references, n_near = matching(scores, name, benchmark.name), 0
         if options.against == "any":
-            found = look_up(name, benchmark.name)
-            references += [row.score for row in found if row.match.same]
-            n_near = sum(not row.match.same for row in found)
+            rows = look_up(name, benchmark.name)
+            references += [row.score for row in rows if row.match.same]
+            n_near = sum(not row.match.same for row in rows)
         comparisons = [
             compare_published(
                 benchmark.score, questions, reference, settings_beside(run, benchmark.name, reference.settings)

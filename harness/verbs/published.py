@@ -61,9 +61,9 @@ def published(model: str, benchmark: str | None = None) -> PublicScores:
     known.
     """
     meant = _benchmark_name(benchmark)
-    found = [*_shipped(model, meant), *index.look_up(model, meant)]
-    found.sort(key=lambda row: (row.score.benchmark, row.score.metric, -row.score.value))
-    if not found:
+    rows = [*_shipped(model, meant), *index.look_up(model, meant)]
+    rows.sort(key=lambda row: (row.score.benchmark, row.score.metric, -row.score.value))
+    if not rows:
         on = f" on {visible(benchmark, 100)}" if benchmark else ""
         raise UsageError(
             f"nothing is published of {visible(model, 100)}{on}, as far as the shipped scores and the local index go: "
@@ -71,8 +71,8 @@ def published(model: str, benchmark: str | None = None) -> PublicScores:
         )
     return PublicScores(
         model=model,
-        scores=tuple(row for row in found if row.match.same),
-        near=tuple(row for row in found if not row.match.same),
+        scores=tuple(row for row in rows if row.match.same),
+        near=tuple(row for row in rows if not row.match.same),
     )
 
 
@@ -195,12 +195,12 @@ def _checksums(folder: Path, follow_links: bool) -> dict[str, str]:
 def _shipped(model: str, benchmark: str | None) -> list[FoundScore]:
     """Shipped scores of this model and of near names."""
     ours = ModelName.read(model)
-    found = []
+    rows = []
     for score in load_published():
         relation = match(ours, ModelName.read(score.model)) if benchmark in {None, score.benchmark} else None
         if relation is not None:
-            found.append(FoundScore(score=score, match=relation, file=""))
-    return found
+            rows.append(FoundScore(score=score, match=relation, file=""))
+    return rows
 
 
 def _benchmark_name(benchmark: str | None) -> str | None:

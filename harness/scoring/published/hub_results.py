@@ -79,7 +79,7 @@ def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
     scores, passed_over = [], []
     for entry in entries:
         source = entry.source
-        found = _score(
+        score = _score(
             model=model,
             names=(entry.dataset.task_id,),
             dataset=entry.dataset.id,
@@ -91,10 +91,10 @@ def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
                 note=visible(entry.notes or "", 200),
             ),
         )
-        if isinstance(found, str):
-            passed_over.append(found)
+        if isinstance(score, str):
+            passed_over.append(score)
         else:
-            scores.append(found)
+            scores.append(score)
     return scores, passed_over
 
 
@@ -108,7 +108,7 @@ def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedSc
     scores, passed_over = [], []
     for entry in entries:
         source = entry.source
-        found = _score(
+        score = _score(
             model=entry.model_id,
             names=(),
             dataset=dataset,
@@ -120,10 +120,10 @@ def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedSc
                 note=visible("; ".join(filter(None, ["verified" if entry.verified else "", entry.notes])), 200),
             ),
         )
-        if isinstance(found, str):
-            passed_over.append(found)
+        if isinstance(score, str):
+            passed_over.append(score)
         else:
-            scores.append(found)
+            scores.append(score)
     return scores, passed_over
 
 

@@ -107,7 +107,7 @@ def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
         return []
     ours = ModelName.read(model)
     values = (ours.key, None if benchmark is None else folded(benchmark), MAX_FOUND)
-    found = []
+    matches = []
     with _opened(path) as database:
         rows = database.execute(
             "SELECT score, origin, min(path) FROM scores JOIN files ON files.id = file "
@@ -118,8 +118,8 @@ def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
             score = _DECODER.decode(data)
             relation = match(ours, ModelName.read(score.model))
             if relation is not None:
-                found.append(FoundScore(score=score, match=relation, file=f"{origin}/{file}"))
-    return sorted(found, key=lambda row: (not row.match.same, row.score.benchmark, row.score.metric, row.score.value))
+                matches.append(FoundScore(score=score, match=relation, file=f"{origin}/{file}"))
+    return sorted(matches, key=lambda row: (not row.match.same, row.score.benchmark, row.score.metric, row.score.value))
 
 
 def update(
@@ -129,7 +129,7 @@ def update(
     number of files seen and of scores read. Raises `UsageError` where the index cannot be written."""
     n_read = n_unchanged = n_scores = 0
     with _opened(index_path(), for_writing=True) as database:
-        known = {
+        stored = {
             path: (number, size, changed)
             for number, path, size, changed in database.execute(
                 "SELECT id, path, size, changed FROM files WHERE origin = ?", (origin,)
@@ -139,7 +139,7 @@ def update(
         while batch := list(islice(unseen, BATCH_FILES)):
             with database:
                 for file in batch:
-                    number, *state = known.pop(file.path, (None, None, None))
+                    number, *state = stored.pop(file.path, (None, None, None))
                     if state == [file.size, file.changed]:
                         n_unchanged += 1
                         continue
@@ -149,11 +149,11 @@ def update(
                     n_read += 1
             progress(n_read + n_unchanged, n_scores)
         with database:
-            database.executemany("DELETE FROM files WHERE id = ?", [(number,) for number, *_ in known.values()])
+            database.executemany("DELETE FROM files WHERE id = ?", [(number,) for number, *_ in stored.values()])
         return Updated(
             read=n_read,
             unchanged=n_unchanged,
-            gone=len(known),
+            gone=len(stored),
             scores=_one(database, "SELECT count(*) FROM scores JOIN files ON files.id = file WHERE origin = ?", origin),
             passed_over=_passed_over(database, origin),
         )
@@ -165,10 +165,10 @@ def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reade
         scores, reasons = read(file.path)
     except UsageError as error:
         scores, reasons = [], [str(error).replace(file.path, "a file")]
-    kept = "\n".join(visible(_NUMBER.sub("[…]", reason), MAX_REASON_CHARS) for reason in reasons)
+    reasons_text = "\n".join(visible(_NUMBER.sub("[…]", reason), MAX_REASON_CHARS) for reason in reasons)
     number = database.execute(
         "INSERT INTO files (origin, path, size, changed, passed_over) VALUES (?, ?, ?, ?, ?)",
-        (origin, file.path, file.size, file.changed, kept),
+        (origin, file.path, file.size, file.changed, reasons_text),
     ).lastrowid
     database.executemany(
         "INSERT INTO scores VALUES (?, ?, ?, ?)",
