@@ -14,16 +14,16 @@ from collections import defaultdict
 import mpmath
 
 from harness.scoring.published import load_published
-from harness.scoring.published.model_name import ModelName
+from harness.scoring.published.model_name import NameParts
 
 
 def variances() -> list[tuple[int, float]]:
     """(degrees of freedom, variance) of each group in which the sources differ at all."""
-    groups: dict[tuple[ModelName, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[tuple[NameParts, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for score in load_published():
         if score.metric == "pass@1" and not score.quoted:
-            name = ModelName.read(score.model)
-            one_model = ModelName("", name.base, name.size, name.release, name.precision, name.thinking)
+            name = NameParts.read(score.model)
+            one_model = NameParts("", name.base, name.size, name.release, name.precision, name.thinking)
             groups[one_model, score.benchmark][score.source.title].append(math.asin(math.sqrt(score.value)))
     means = [[statistics.fmean(values) for values in sources.values()] for sources in groups.values()]
     spreads = [(len(values) - 1, statistics.variance(values)) for values in means if len(values) > 1]

@@ -18,7 +18,7 @@ from harness.core.inert import visible
 from harness.scoring import load_published
 from harness.scoring.published import PublishedScore, every_eval_ever, hub_results, index
 from harness.scoring.published.index import FoundScore, Updated
-from harness.scoring.published.model_name import ModelName, match
+from harness.scoring.published.model_name import NameParts, match
 
 DATASTORE = "evaleval/EEE_datastore"
 """Data set of the hub that holds the records of Every Eval Ever."""
@@ -194,10 +194,10 @@ def _checksums(folder: Path, follow_links: bool) -> dict[str, str]:
 
 def _shipped(model: str, benchmark: str | None) -> list[FoundScore]:
     """Shipped scores of this model and of near names."""
-    ours = ModelName.read(model)
+    ours = NameParts.read(model)
     rows = []
     for score in load_published():
-        relation = match(ours, ModelName.read(score.model)) if benchmark in {None, score.benchmark} else None
+        relation = match(ours, NameParts.read(score.model)) if benchmark in {None, score.benchmark} else None
         if relation is not None:
             rows.append(FoundScore(score=score, match=relation, file=""))
     return rows

@@ -14,7 +14,7 @@ import pytest
 
 from harness.scoring import load_published
 from harness.scoring.published.all_sources import PRIOR_SPREAD, beside_all, predicted
-from harness.scoring.published.model_name import ModelName
+from harness.scoring.published.model_name import NameParts
 from harness.scoring.published.value import PublishedScore, Source
 
 REPEATS = 3000
@@ -57,10 +57,10 @@ def test_another_model_is_found() -> None:
 
 def test_no_shipped_source_is_unlike_the_others_more_often_than_stated() -> None:
     """Each source of a model and benchmark with several, beside the others: real spreads of real sources."""
-    groups: dict[tuple[ModelName, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[tuple[NameParts, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for score in load_published():
         if score.metric == "pass@1" and not score.quoted:
-            groups[ModelName.read(score.model.rpartition("/")[2]), score.benchmark][score.source.title].append(
+            groups[NameParts.read(score.model.rpartition("/")[2]), score.benchmark][score.source.title].append(
                 score.value
             )
     outside = tried = 0

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.scoring.published.model_name import EFFORTS, PRECISIONS, THINKING_WORDS, ModelName, match
+from harness.scoring.published.model_name import EFFORTS, PRECISIONS, THINKING_WORDS, NameParts, match
 
 
 class Model(NamedTuple):
@@ -51,7 +51,7 @@ MODELS = st.builds(
 
 @given(MODELS, st.randoms(use_true_random=False))
 def test_spellings_of_one_model_are_one_model(model: Model, chance: random.Random) -> None:
-    first, second = (ModelName.read(model.spelt(chance)) for _ in range(2))
+    first, second = (NameParts.read(model.spelt(chance)) for _ in range(2))
     relation = match(first, second)
     assert relation is not None
     assert relation.same
@@ -62,7 +62,7 @@ def test_spellings_of_one_model_are_one_model(model: Model, chance: random.Rando
 def test_a_name_without_its_organisation_is_the_same_model_by_a_guess_that_is_told(
     model: Model, chance: random.Random
 ) -> None:
-    relation = match(ModelName.read(model.spelt(chance)), ModelName.read(model.spelt(chance, owner=False)))
+    relation = match(NameParts.read(model.spelt(chance)), NameParts.read(model.spelt(chance, owner=False)))
     assert relation is not None
     assert relation.same
     assert relation.guess == f"organisation: {model.owner} here, not stated there"
@@ -72,7 +72,7 @@ def test_a_name_without_its_organisation_is_the_same_model_by_a_guess_that_is_to
 def test_models_that_differ_in_any_part_are_never_taken_for_one(
     ours: Model, theirs: Model, chance: random.Random
 ) -> None:
-    relation = match(ModelName.read(ours.spelt(chance)), ModelName.read(theirs.spelt(chance)))
+    relation = match(NameParts.read(ours.spelt(chance)), NameParts.read(theirs.spelt(chance)))
     one_model = ours == theirs
     assert (relation is not None and relation.same) == one_model
     if (ours.family, ours.tuned, ours.size) != (theirs.family, theirs.tuned, theirs.size):
@@ -102,7 +102,7 @@ def test_models_that_differ_in_any_part_are_never_taken_for_one(
     ],
 )
 def test_names_of_today(first: str, second: str, same: bool | None) -> None:
-    relation = match(ModelName.read(first), ModelName.read(second))
+    relation = match(NameParts.read(first), NameParts.read(second))
     assert (None if relation is None else relation.same) == same
 
 
@@ -113,6 +113,6 @@ def test_the_words_of_one_part_are_of_no_other() -> None:
 
 @given(st.text(max_size=400))
 def test_any_text_is_read(text: str) -> None:
-    name = ModelName.read(text)
+    name = NameParts.read(text)
     relation = match(name, name)
     assert (relation is not None and relation.same and not relation.differing) == bool(name.base)

@@ -2,7 +2,7 @@
 
     $HARNESS_CACHE/published.sqlite3
       files    one row for each file that was read: origin, path, size and time of change, why results were passed over
-      scores   one row for each score, with the key of its model (`ModelName.key`) and of its benchmark
+      scores   one row for each score, with the key of its model (`NameParts.key`) and of its benchmark
 
 Guarantees: an update that is killed goes on where it stopped (each `BATCH_FILES` files are one transaction, a file and
 its scores are written together). A file that has not changed is not read again; one that is gone takes its scores
@@ -29,7 +29,7 @@ from harness.benchmarks.catalogue import folded
 from harness.core import about
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
-from harness.scoring.published.model_name import ModelName, NameMatch, match
+from harness.scoring.published.model_name import NameMatch, NameParts, match
 from harness.scoring.published.value import PublishedScore
 
 VERSION = 1
@@ -105,7 +105,7 @@ def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
     path = index_path()
     if not path.is_file():
         return []
-    ours = ModelName.read(model)
+    ours = NameParts.read(model)
     values = (ours.key, None if benchmark is None else folded(benchmark), MAX_FOUND)
     matches = []
     with _opened(path) as database:
@@ -116,7 +116,7 @@ def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
         )
         for data, origin, file in rows:
             score = _DECODER.decode(data)
-            relation = match(ours, ModelName.read(score.model))
+            relation = match(ours, NameParts.read(score.model))
             if relation is not None:
                 matches.append(FoundScore(score=score, match=relation, file=f"{origin}/{file}"))
     return sorted(matches, key=lambda row: (not row.match.same, row.score.benchmark, row.score.metric, row.score.value))
@@ -173,7 +173,7 @@ def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reade
     database.executemany(
         "INSERT INTO scores VALUES (?, ?, ?, ?)",
         [
-            (number, ModelName.read(score.model).key, folded(score.benchmark), msgspec.json.encode(score))
+            (number, NameParts.read(score.model).key, folded(score.benchmark), msgspec.json.encode(score))
             for score in scores
         ],
     )

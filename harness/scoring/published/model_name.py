@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class ModelName:
+class NameParts:
     """The parts of a model's name, in lower case; empty where the name does not state the part."""
 
     organisation: str
@@ -63,7 +63,7 @@ class ModelName:
         return f"{self.base}:{self.size}"
 
     @classmethod
-    def read(cls, name: str) -> ModelName:
+    def read(cls, name: str) -> NameParts:
         """The parts of `name`, of which at most `MAX_NAME_CHARS` are read."""
         text = name[:MAX_NAME_CHARS].casefold().rstrip("/")
         owner, _, text = text.rpartition("/")
@@ -131,7 +131,7 @@ class NameMatch:
         )
 
 
-def match(ours: ModelName, theirs: ModelName) -> NameMatch | None:
+def match(ours: NameParts, theirs: NameParts) -> NameMatch | None:
     """How `theirs` relates to `ours`; None for another model."""
     if not ours.base or ours.key != theirs.key:
         return None
