@@ -110,15 +110,40 @@ def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
     store = HubSource(kind="hub", id=DATASTORE)
     folder, _ = hub.snapshot(store, ("data/*.json", f"*{MANIFEST}"), ("*_samples.json*",))
     yield _update_from_folder(folder, f"hf://datasets/{DATASTORE}", progress, follow_links=True)
-    sources = {card.source.id: card.source for card in shipped_cards() if isinstance(card.source, HubSource)}
-    for name, source in sorted(sources.items()):
-        board = hub.leaderboard(source)
+    for name in sorted({card.source.id for card in shipped_cards() if isinstance(card.source, HubSource)}):
+        board = _leaderboard(name)
         if board is None:
             continue
         origin = f"hf://datasets/{name}/leaderboard"
         listed = index.Unread("", len(board), int.from_bytes(hashlib.sha256(board).digest()[:7]))
         updated = index.update(origin, [listed], _BoardReader(board, name, origin).read, partial(progress, origin))
         yield PublishedUpdate(origin=origin, updated=updated)
+
+
+def _leaderboard(dataset: str) -> bytes | None:
+    """The hub's leaderboard of a data set, as JSON; None where it has none. Raises `UsageError`."""
+    import httpx
+
+    from harness.benchmarks.sources import hub
+    from harness.core import http_get
+
+    try:
+        with httpx.Client(headers=hub.headers() | http_get.HEADERS, timeout=hub.METADATA_TIMEOUT_SECONDS) as client:
+            page = http_get.get(
+                client,
+                f"{hub.endpoint()}/api/datasets/{dataset}/leaderboard",
+                max_bytes=hub.MAX_LISTING_BYTES,
+                body_s=hub.METADATA_TIMEOUT_SECONDS,
+            )
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise UsageError(
+            f"{hub.host()} cannot be reached for the leaderboard of {dataset}: {type(error).__name__}"
+        ) from error
+    if page.status == 404:
+        return None
+    if page.status != 200 or not page.whole:
+        raise UsageError(f"{hub.host()} answered {page.status} for the leaderboard of {dataset}; try again later")
+    return page.body
 
 
 @dataclass(frozen=True)

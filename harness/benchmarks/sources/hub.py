@@ -114,7 +114,7 @@ def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, 
                 repo_type="dataset",
                 revision=listing.revision,
                 cache_dir=_cache(),
-                endpoint=_endpoint(),
+                endpoint=endpoint(),
                 etag_timeout=METADATA_TIMEOUT_SECONDS,
                 local_files_only=_offline(),
                 allow_patterns=list(patterns),
@@ -125,30 +125,9 @@ def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, 
     return Path(folder), listing.revision
 
 
-def leaderboard(source: HubSource) -> bytes | None:
-    """The hub's leaderboard of a data set, as JSON; None where it has none. Raises `UsageError`."""
-    import httpx
-
-    from harness.core import http_get
-
-    headers = {**_library().utils.build_hf_headers(), **http_get.HEADERS}
-    try:
-        with httpx.Client(headers=headers, timeout=METADATA_TIMEOUT_SECONDS, follow_redirects=False) as client:
-            page = http_get.get(
-                client,
-                f"{_endpoint()}/api/datasets/{source.id}/leaderboard",
-                max_bytes=MAX_LISTING_BYTES,
-                body_s=METADATA_TIMEOUT_SECONDS,
-            )
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise UsageError(
-            f"{_host()} cannot be reached for the leaderboard of {source.id}: {type(error).__name__}"
-        ) from error
-    if page.status == 404:
-        return None
-    if page.status != 200 or not page.whole:
-        raise UsageError(f"{_host()} answered {page.status} for the leaderboard of {source.id}; try again later")
-    return page.body
+def headers() -> dict[str, str]:
+    """Headers of a request to the hub, with the person's token where there is one. Raises `UsageError`."""
+    return dict(_library().utils.build_hf_headers())
 
 
 def _listing(source: HubSource, notes: list[str]) -> _Listing:
@@ -192,7 +171,7 @@ def _current(source: HubSource, notes: list[str]) -> _Listing:
     saved = _saved(source)
     try:
         with _translated(source):
-            info = hub.HfApi(endpoint=_endpoint()).dataset_info(
+            info = hub.HfApi(endpoint=endpoint()).dataset_info(
                 source.id, revision=source.revision, timeout=METADATA_TIMEOUT_SECONDS
             )
     except _NoNetworkError as error:
@@ -208,7 +187,7 @@ def _current(source: HubSource, notes: list[str]) -> _Listing:
         configs=[entry for entry in configs if isinstance(entry, dict)],
     )
     if not _REVISION.fullmatch(listing.revision):
-        raise UsageError(f"{_host()} answered no commit for {source.id}; is HF_ENDPOINT a hub?")
+        raise UsageError(f"{host()} answered no commit for {source.id}; is HF_ENDPOINT a hub?")
     for name in {listing.revision, source.revision or "newest"}:
         write_atomically(_record(source, name), codec.encode(listing))
     return listing
@@ -249,7 +228,7 @@ def _file(source: HubSource, listing: _Listing, file: str) -> Path:
                 repo_type="dataset",
                 revision=listing.revision,
                 cache_dir=_cache(),
-                endpoint=_endpoint(),
+                endpoint=endpoint(),
                 etag_timeout=METADATA_TIMEOUT_SECONDS,
                 local_files_only=_offline(),
             )
@@ -281,7 +260,7 @@ def _translated(source: HubSource) -> Iterator[None]:
 def _explain(source: HubSource, error: Exception) -> NoReturn:
     from huggingface_hub import errors
 
-    page = f"{_host()}/datasets/{source.id}"
+    page = f"{host()}/datasets/{source.id}"
     status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(error, errors.GatedRepoError) or status == 403:
         raise UsageError(
@@ -289,21 +268,21 @@ def _explain(source: HubSource, error: Exception) -> NoReturn:
         ) from error
     if isinstance(error, errors.RevisionNotFoundError):
         raise UsageError(
-            f"{source.id} has no revision {source.revision} at {_host()} any more; look at {page} and pin another"
+            f"{source.id} has no revision {source.revision} at {host()} any more; look at {page} and pin another"
         ) from error
     if isinstance(error, errors.RepositoryNotFoundError) or status == 401:
         raise UsageError(
-            f"{_host()} has no data set {source.id}, or it is private: check the name, or give a token in HF_TOKEN"
+            f"{host()} has no data set {source.id}, or it is private: check the name, or give a token in HF_TOKEN"
         ) from error
     if isinstance(error, errors.LocalEntryNotFoundError) or _is_connection(error):
-        why = "HF_HUB_OFFLINE is set" if _offline() else f"{_host()} cannot be reached"
+        why = "HF_HUB_OFFLINE is set" if _offline() else f"{host()} cannot be reached"
         raise _NoNetworkError(f"{source.id} is not in the cache and {why}") from error
     if isinstance(error, errors.EntryNotFoundError):
         raise UsageError(f"{source.id} has lost a file that its listing names: {quoted(str(error))}") from error
     if isinstance(error, errors.HfHubHTTPError):
-        raise UsageError(f"{_host()} answered {status or 'an error'} for {source.id}; try again later") from error
+        raise UsageError(f"{host()} answered {status or 'an error'} for {source.id}; try again later") from error
     if isinstance(error, OSError | ValueError):
-        raise UsageError(f"cannot read {source.id} from {_host()}: {quoted(str(error))}") from error
+        raise UsageError(f"cannot read {source.id} from {host()}: {quoted(str(error))}") from error
     raise error
 
 
@@ -331,13 +310,14 @@ def _library() -> Any:
     return huggingface_hub
 
 
-def _endpoint() -> str:
+def endpoint() -> str:
+    """Address of the hub: `HF_ENDPOINT`, else the public one."""
     return os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
 
 
-def _host() -> str:
+def host() -> str:
     """The endpoint without credentials, for messages."""
-    parts = urlsplit(_endpoint())
+    parts = urlsplit(endpoint())
     return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 

@@ -151,19 +151,19 @@ def scores_of(data: bytes, where: str) -> tuple[list[PublishedScore], list[str]]
     passed_over: list[str] = []
     read: list[tuple[_Result, NamedBenchmark, PublishedScore]] = []
     for number, raw in enumerate(record.evaluation_results):
-        at = f"{where}: evaluation_results[{number}]"
-        result = _decoded(bytes(raw), _Result, at)
-        metric, scale = _metric(result.metric_config), _scale(result.metric_config, at)
+        path_in_file = f"{where}: evaluation_results[{number}]"
+        result = _decoded(bytes(raw), _Result, path_in_file)
+        metric, scale = _metric(result.metric_config), _scale(result.metric_config, path_in_file)
         if metric is None or scale is None:
             name = result.metric_config.metric_name or result.metric_config.metric_id or "a metric without a name"
             passed_over.append(f"{visible(name, 40)}{' in no known unit' if metric else ''}")
         else:
             meant = _benchmark(result)
-            read.append((result, meant, _score(record, result, meant.card, metric, scale, at)))
+            read.append((result, meant, _score(record, result, meant.card, metric, scale, path_in_file)))
     scores = []
     for result, meant, score in read:
-        beside = [other for other, its, drawn in read if its.card is meant.card and drawn.metric == score.metric]
-        whole = [other for other in beside if _is_whole(other)]
+        beside = [sibling for sibling, its, drawn in read if its.card is meant.card and drawn.metric == score.metric]
+        whole = [sibling for sibling in beside if _is_whole(sibling)]
         if meant.card is None or meant.by_name or len(beside) == 1 or (len(whole) == 1 and whole[0] is result):
             scores.append(score)
         else:

@@ -71,7 +71,7 @@ class NameParts:
 
         def take(pattern: re.Pattern[str], part: str, form: str) -> None:
             nonlocal text
-            parts[part] += [found.expand(form) for found in pattern.finditer(text)]
+            parts[part] += [hit.expand(form) for hit in pattern.finditer(text)]
             text = pattern.sub(" ", text)
 
         take(_GGUF, "precision", r"\g<0>")
@@ -141,7 +141,7 @@ def match(ours: NameParts, theirs: NameParts) -> NameMatch | None:
         for part in parts
         if getattr(ours, part) != getattr(theirs, part)
     )
-    assumed = all(part == "organisation" and not (mine and other) for part, mine, other in differing)
+    assumed = all(part == "organisation" and not (mine and their) for part, mine, their in differing)
     return NameMatch(same=assumed, differing=differing)
 
 
