@@ -161,9 +161,15 @@ def shipped(name: str, settings: Mapping[str, object]) -> Card | None:
     """The card that ships for a run's benchmark; None where it was asked by a card of the user's, or has none."""
     if settings.get(CARD) is not None:
         return None
-    folded = folded(_whole(name))
-    listed = (_named_card(path) for path in sorted(shipped_folder().glob("*.yaml")))
-    return next((candidate for candidate in listed if candidate and folded in _names_of(candidate)), None)
+    meant = folded(_whole(name))
+    return next((card for card in shipped_cards() if meant in _names_of(card)), None)
+
+
+def shipped_cards() -> Iterator[Card]:
+    """The cards that ship, by file name; a user's card of the same name hides none."""
+    for path in sorted(shipped_folder().glob("*.yaml")):
+        if card := _named_card(path):
+            yield card
 
 
 def shipped_folder() -> Path:
