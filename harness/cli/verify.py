@@ -42,6 +42,7 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     \b
     harness verify results/mine && echo "as published"
     harness verify results/mine --published expected.yaml --model org/name
+    harness verify results/mine --against any     (all public scores of the local index: harness published)
     harness verify aime24.jsonl --model org/name
     """
     from harness.verbs.compare import verify
