@@ -178,12 +178,21 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
                 env={**os.environ, STATE_FILE: str(state.path_of(name))},
                 start_new_session=True,
             )
-        starting = _first_state(spec, deployment, name, guard.pid)
-        state.write(starting)
+        try:
+            starting = _first_state(spec, deployment, name, guard.pid)
+            state.write(starting)
+        except BaseException:
+            _end_guard(guard, guard.stdin)
+            raise
     assert guard.stdin is not None
-    with contextlib.suppress(BrokenPipeError):
-        guard.stdin.write(json.dumps(_orders(spec, deployment, starting, neutral)).encode() + b"\n")
-        guard.stdin.flush()
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            guard.stdin.write(json.dumps(_orders(spec, deployment, starting, neutral)).encode() + b"\n")
+            guard.stdin.flush()
+    except BaseException:
+        _end_guard(guard, guard.stdin)
+        servers.end(starting)
+        raise
     return guard, starting
 
 
@@ -300,4 +309,8 @@ def _end_guard(guard: subprocess.Popen[bytes], lifeline: IO[bytes] | None) -> No
     if lifeline is not None:
         with contextlib.suppress(BrokenPipeError):
             lifeline.close()
-    guard.wait()
+    try:
+        guard.wait()
+    except BaseException:
+        guard.returncode = 0  # it outlives this process for a moment; Popen would warn about an unfinished child
+        raise

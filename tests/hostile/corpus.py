@@ -27,6 +27,7 @@ from tests.faults.server import (
     http,
     models,
 )
+from tests.hostile.generated import mode
 
 TRUE = "The answer is \\boxed{2}."
 COPIED = "The answer is \\boxed{3}."
@@ -342,7 +343,8 @@ LOOKS: dict[str, Reply] = {
     "models: closed": steps(CLOSE),
     "models: compressed bomb": bomb(lambda data: gzip.compress(data, 9), b"gzip"),
     "models: lengths that lie": steps(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{}", STALL),
-} | {
+}
+LOOKS |= {
     f"models: {name}": steps(http(200, json.dumps(bad).encode()))
     for name, bad in (
         ("null", None),
@@ -367,4 +369,9 @@ CORPUS: dict[str, Hostile] = {
     "a copy of the reply after the next request": Hostile(_twice, says=frozenset({COPIED})),
     "a reply before any request": Hostile(greeting=_forged()),
     "a greeting of noise": Hostile(greeting=b"\x00\xff" * 500),
+    **{
+        f"generated {one.name}": Hostile(one.answer, says=frozenset({one.said[0]}))
+        for one in map(mode, range(0, 304, 4))
+        if one.said[0]
+    },
 }

@@ -240,6 +240,32 @@ def test_a_server_that_stays_unhealthy_fails_with_what_is_waited_for() -> None:
         supervisor.launch(faulty("never-ready", start_timeout=1.0))
 
 
+@pytest.mark.parametrize("where", ["write", "orders"])
+def test_an_interrupt_while_the_guard_begins_leaves_nothing(
+    where: str, tag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal may come before there is anything to wait for."""
+    guards: list[subprocess.Popen[bytes]] = []
+
+    def noted(*given: Any, **more: Any) -> subprocess.Popen[bytes]:
+        guards.append(real(*given, **more))
+        return guards[-1]
+
+    def interrupted(*_given: object) -> None:
+        raise KeyboardInterrupt
+
+    real = subprocess.Popen
+    monkeypatch.setattr(supervisor.subprocess, "Popen", noted)
+    if where == "write":
+        monkeypatch.setattr(state, "write", interrupted)
+    else:
+        monkeypatch.setattr(supervisor, "_orders", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        supervisor.launch(faulty())
+    assert guards[0].returncode is not None, "the guard was waited for"
+    assert tagged(tag) == []
+
+
 def test_a_start_that_dies_gives_its_cause_and_the_end_of_its_log() -> None:
     with pytest.raises(LaunchError, match=r"(?s)lacks the Python module flash_attn.*last lines of .*No module named"):
         supervisor.launch(faulty("dies"))

@@ -46,9 +46,11 @@ NOT_OURS = re.compile(
     r"|(?:Fatal Python error: init_import_site: .*\n.*\n|Could not (?:import|access) runpy.*\n)"
     r"Traceback.*\n(?:  .*\n)*KeyboardInterrupt\n"
     r"|Traceback.*\n  .* in _run_module_as_main\n  .* in _get_module_details\n(?:  .*\n)*KeyboardInterrupt\n"
+    r"|Traceback.*\n(?:  .* in _run_(?:module_as_main|code)\n)+  .*__main__.py\", line \d+, in <module>\n"
+    r"    (?:import|from) .*\n(?:  .*\n)*KeyboardInterrupt\n"
 )
-"""What the interpreter says of a Ctrl-C that reaches it inside its own bookkeeping of an import, before it is up, or
-while it looks for the command."""
+"""What the interpreter says of a Ctrl-C that reaches it inside its own bookkeeping of an import, before it is up,
+while it looks for the command, or in the first imports of the command itself."""
 
 
 class Broken(Exception):

@@ -110,6 +110,14 @@ FOUND = """Traceback (most recent call last):
   File "…/harness/__init__.py", line 13, in <module>
     from typing import TYPE_CHECKING
 """
+BEGINS = """Traceback (most recent call last):
+  File "<frozen runpy>", line 198, in _run_module_as_main
+  File "<frozen runpy>", line 88, in _run_code
+  File "…/harness/__main__.py", line 9, in <module>
+    import threading
+  File "<frozen importlib._bootstrap>", line 1176, in _find_and_load
+"""
+BEGUN = BEGINS.replace("    import threading", "    main()")
 RUNS = FOUND.replace("148, in _get_module_details", "88, in _run_code")
 
 
@@ -119,6 +127,7 @@ RUNS = FOUND.replace("148, in _get_module_details", "88, in _run_code")
         ("Could not import runpy module\n" + TRACEBACK, TRACEBACK),  # seed 337
         ("Fatal Python error: init_import_site: Failed to import\nstate: core\n" + TRACEBACK, TRACEBACK),
         (FOUND, RUNS),  # seed 377
+        (BEGINS, BEGUN),  # seed 41045
     ],
 )
 def test_a_ctrl_c_before_the_command_begins_breaks_no_promise_and_any_other_traceback_does(
