@@ -14,7 +14,7 @@ import argparse
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -31,9 +31,10 @@ from harness.scoring.estimators import (
     pass_hat_k,
     pass_jackknife,
 )
-from harness.scoring.race import PLANNED_LEVEL, boundaries, planned_looks
+from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.scoring.uncertainty import Intervals
+from harness.verbs.race import play
 
 Array = NDArray[np.float64]
 
@@ -636,6 +637,52 @@ def _called(rng: np.random.Generator, ours: Array, theirs: Array, looks: tuple[i
     return verdict
 
 
+CHANGES = (
+    ("alike", 0.0, 1.0),
+    ("worse by 3", -0.03, 1.0),
+    ("worse by 10", -0.1, 1.0),
+    ("worse by 10 in an eighth", -0.1, 0.125),
+    ("worse by 10 in a quarter", -0.1, 0.25),
+)
+"""(candidate, its difference, the share of the rounds from the first on in which it has it)."""
+
+
+def race_changes(rng: np.random.Generator, repeats: int) -> Table:
+    """Races of a candidate that changes; the rates are of "better" or "worse", the note the share with a verdict that
+    was withheld at some look."""
+    rows = []
+    for n_questions, most, step in ((30, 64, 2), (198, 16, 2), (500, 8, 1)):
+        for name, difference, part in CHANGES:
+            rates = []
+            for concentration in CONCENTRATIONS:
+                cell, size = Cell(n_questions, 0.5, concentration), max(10, repeats // 40)
+                called = withheld = 0
+                for _ in range(size):
+                    base = cell.chances(rng, 1)[0]
+                    changed = np.clip(base + difference * base / base.mean(), 0, 1)
+                    early = rng.random((round(part * most), n_questions)) < changed
+                    rest = rng.random((most - len(early), n_questions)) < base
+                    rounds = {"base": rng.random((most, n_questions)) < base, "other": np.vstack([early, rest])}
+                    ended, held = _raced(rounds, most, step)
+                    called += ended in ("better", "worse")
+                    withheld += held
+                rates.append(Rate(called / size, size, 100 * withheld / size))
+            rows.append(Row(f"{n_questions} × {most}, {name}", rates))
+    return Table("Races of a candidate that may change: better or worse", rows, 0.0, 1.0, "% withheld at a look")
+
+
+def _raced(rounds: dict[str, NDArray[np.bool_]], most: int, step: int) -> tuple[str, bool]:
+    """(verdict, whether later rounds spoke against one) of a race in which these rounds are sampled."""
+    held = []
+
+    def look(standings: Mapping[str, RaceState]) -> None:
+        held.append("changes by" in standings["other"].withheld)
+
+    begun = {name: rows[:0] for name, rows in rounds.items()}
+    ended = play(begun, lambda name, n: rounds[name][:n], most=most, margin=0.0, step=step, on_look=look)
+    return ended.standings["other"].verdict, any(held)
+
+
 # The mean of a suite
 
 SUITES = (
@@ -764,6 +811,7 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "two-models": two_models,
     "many": many_tests,
     "race-looks": race_looks,
+    "race-changes": race_changes,
     "suite": suite,
     "suite-runs": suite_runs,
     "stopping": stopping,

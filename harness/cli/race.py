@@ -58,7 +58,8 @@ def command(
 
     What the options say holds for all of them; --samples is the most that a candidate may use. A look every --step
     rounds; in 95 % of races no verdict of any look is false. The looks are fixed at the start, but for --open-ended.
-    Verdicts: better, worse, equal within the margin, undecided. Run folders are kept in --out, and the same command
+    Verdicts: better, worse, equal within the margin, undecided. An early "better" or "worse" waits for half as many
+    rounds again, and is withheld where these speak against it. Run folders are kept in --out, and the same command
     goes on from there.
 
     \b
@@ -115,7 +116,8 @@ def _look(standings: Mapping[str, RaceState]) -> None:
 
 def _said(state: RaceState) -> str:
     between = " and ".join(f"{100 * end:+.1f}" for end in state.interval)
-    return f"{100 * state.difference:+.1f} points after {state.rounds} rounds, between {between}: {state.verdict}"
+    why = f" ({state.withheld})" if state.withheld else ""
+    return f"{100 * state.difference:+.1f} points after {state.rounds} rounds, between {between}: {state.verdict}{why}"
 
 
 def _told(raced: Raced, code: int) -> RaceEnd:

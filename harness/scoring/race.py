@@ -26,9 +26,15 @@ exceeds 1/a is at most a. The values m at which W has not exceeded 1/a form the 
 Ramdas 2024, J. R. Stat. Soc. B 86:1). The wealth is averaged over a grid of λ, which keeps the guarantee and makes some
 bet fit any difference.
 
+**A change during the race.** Both suppose that the samples of one question are drawn alike. A server that warms up, or
+one that is replaced, breaks that: a candidate that is 10 points worse in an eighth of the rounds only was called worse
+in 29 to 93 % of races. So a "better" or "worse" first reached after r rounds, at most half of all, waits for half as
+many rounds again (`confirmed`). It is withheld while the rounds after r (of a later verdict, the second half of the
+rounds) speak against those before by more than `DRIFT_ERRORS` standard errors: a change that a model that stays alike
+shows in 5 %. What changes so late, or lasts so long, that these rounds do not show it stays unseen.
+
 The two replies of a round to one question may depend on each other: one seed for both does no harm. Rounds with missing
-samples are left out. Not covered, by either: other questions of this kind, and a model that changes during the race.
-Pure.
+samples are left out. Not covered, by either: other questions of this kind. Pure.
 """
 
 from __future__ import annotations
@@ -61,6 +67,12 @@ MAX_LOOKS = 64
 
 SPENDING = 2.0
 """Exponent of the fraction of all rounds by which the level is spent: few of them early, when little is known."""
+
+CONFIRMING = 1.5
+"""A verdict of the first half of a race is given after this multiple of the rounds that it took."""
+
+DRIFT_ERRORS = 1.64
+"""A verdict is withheld if later rounds speak against earlier ones by more than this many standard errors."""
 
 _GRID, _REACH = 4001, 8.0
 """Points and half-width of the grid on which `boundaries` are computed; the path ends within ±8 but for 1e-15."""
@@ -161,12 +173,18 @@ def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
 
 
 class RaceState(NamedTuple):
-    """A race after some complete rounds. interval: on each side the narrowest end of all rounds so far; fractions."""
+    """A race after some complete rounds. interval: on each side the narrowest end of all rounds so far; fractions.
+
+    called: rounds after which the verdict was first reached; 0 for "undecided". withheld: why a verdict that was
+    reached is not given, which is then "undecided"; else empty.
+    """
 
     rounds: int
     difference: float
     interval: Interval
     verdict: RaceVerdict
+    called: int = 0
+    withheld: str = ""
 
 
 def judge(rounds: list[Totals], margin: float, n_comparisons: int = 1) -> RaceState:
@@ -177,7 +195,8 @@ def judge(rounds: list[Totals], margin: float, n_comparisons: int = 1) -> RaceSt
     hold.
     """
     intervals = [confidence(totals, LEVEL / n_comparisons) for totals in rounds]
-    return _state(len(rounds), rounds[-1].difference if rounds else 0.0, intervals, margin)
+    looks = range(1, len(rounds) + 1)
+    return _state(len(rounds), rounds[-1].difference if rounds else 0.0, looks, intervals, margin)
 
 
 def judge_planned(
@@ -202,20 +221,67 @@ def judge_planned(
         reach = z * math.sqrt(float(detection(ours, counts, theirs, counts).variance))
         intervals.append(Interval(max(-1.0, difference - reach), min(1.0, difference + reach)))
     difference = float(candidate.mean() - baseline.mean()) if len(candidate) else 0.0
-    return _state(len(candidate), difference, intervals, margin)
+    return _state(len(candidate), difference, looks, intervals, margin)
 
 
-def _state(rounds: int, difference: float, intervals: Sequence[Interval], margin: float) -> RaceState:
-    """The state from the intervals of all looks, which hold together."""
-    low = max((interval.low for interval in intervals), default=-1.0)
-    high = min((interval.high for interval in intervals), default=1.0)
+def _state(
+    rounds: int, difference: float, looks: Sequence[int], intervals: Sequence[Interval], margin: float
+) -> RaceState:
+    """The state from the intervals of all looks so far, which hold together."""
+    low, high, called = -1.0, 1.0, 0
     verdict: RaceVerdict = "undecided"
+    for look, interval in zip(looks, intervals, strict=False):
+        low, high, before = max(low, interval.low), min(high, interval.high), verdict
+        verdict = _verdict(low, high, margin)
+        if verdict != before:
+            called = look if verdict != "undecided" else 0
     if low > high:  # the ends contradict each other, as one race in twenty may
         low, high = high, low
-    elif low > 0:
-        verdict = "better"
-    elif high < 0:
-        verdict = "worse"
-    elif low > -margin and high < margin:
-        verdict = "equal within the margin"
-    return RaceState(rounds, difference, Interval(low, high), verdict)
+    return RaceState(rounds, difference, Interval(low, high), verdict, called)
+
+
+def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
+    if low > high:
+        return "undecided"
+    if low > 0:
+        return "better"
+    if high < 0:
+        return "worse"
+    return "equal within the margin" if low > -margin and high < margin else "undecided"
+
+
+def confirmed(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], most: int) -> RaceState:
+    """`state`, its "better" or "worse" withheld where later rounds are still to confirm it, or speak against it.
+
+    candidate, baseline: (rounds, Q), whether each sample is right. most: rounds of the whole race.
+    """
+    if state.verdict not in ("better", "worse"):
+        return state
+    rounds, sign = state.rounds, 1 if state.verdict == "better" else -1
+    due = min(most, math.ceil(CONFIRMING * state.called)) if 2 * state.called <= most else state.called
+    why = ""
+    if rounds < due:
+        why = f"{state.verdict} after {state.called} rounds, to be confirmed by round {due}"
+    else:
+        split = state.called if state.called < rounds else rounds // 2
+        change, error = change_after(candidate, baseline, split)
+        if -sign * change > DRIFT_ERRORS * error:
+            why = (
+                f"{state.verdict} after {state.called} rounds, but after the first {split} the difference changes by "
+                f"{100 * change:+.1f} points: a server or a model changed during the race"
+            )
+    return state._replace(verdict="undecided", withheld=why) if why else state
+
+
+def change_after(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], split: int) -> tuple[float, float]:
+    """(difference in the rounds after `split` minus that before, its standard error); (0, 0) where one part is empty.
+
+    candidate, baseline: (rounds, Q), whether each sample is right.
+    """
+    n, n_questions = candidate.shape
+    if not 0 < split < n:
+        return 0.0, 0.0
+    gaps = candidate.mean(axis=1) - baseline.mean(axis=1)
+    spread = sum(float((p * (1 - p)).sum()) for p in (candidate.mean(axis=0), baseline.mean(axis=0))) * n / (n - 1)
+    error = math.sqrt(spread * (1 / split + 1 / (n - split))) / n_questions
+    return float(gaps[split:].mean() - gaps[:split].mean()), error

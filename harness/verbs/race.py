@@ -23,7 +23,7 @@ from harness.core.inert import quoted, safe_name, visible
 from harness.core.records import SCHEMA_VERSION
 from harness.core.wording import option
 from harness.generation.outcome import Outcome
-from harness.scoring.race import RaceState, judge, judge_planned, planned_looks, totals_of
+from harness.scoring.race import RaceState, confirmed, judge, judge_planned, planned_looks, totals_of
 from harness.verbs.graded import GradedRounds
 
 PLAN_FILE = "race.json"
@@ -197,7 +197,7 @@ def play(
     short = ""
     looks = None if open_ended else planned_looks(step, most)
     while True:
-        standings = {name: _standing(have[name], have[baseline], looks, margin, len(others)) for name in others}
+        standings = {name: _standing(have[name], have[baseline], looks, margin, len(others), most) for name in others}
         on_look(standings)
         running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
         if short or not running:
@@ -249,12 +249,16 @@ def _standing(
     looks: tuple[int, ...] | None,
     margin: float,
     n_comparisons: int,
+    most: int,
 ) -> RaceState:
     """Whether a candidate is better, worse or equal within the margin, by the rounds that both have."""
     common = min(len(candidate), len(baseline))
+    ours, theirs = candidate[:common], baseline[:common]
     if looks is None:
-        return judge(totals_of(candidate[:common], baseline[:common]), margin, n_comparisons)
-    return judge_planned(candidate[:common], baseline[:common], looks, margin, n_comparisons)
+        state = judge(totals_of(ours, theirs), margin, n_comparisons)
+    else:
+        state = judge_planned(ours, theirs, looks, margin, n_comparisons)
+    return confirmed(state, ours, theirs, most)
 
 
 def _sampled(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None) -> Outcome:

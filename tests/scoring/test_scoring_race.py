@@ -17,7 +17,9 @@ from harness.scoring.race import (
     BETS,
     Totals,
     boundaries,
+    change_after,
     confidence,
+    confirmed,
     judge,
     judge_planned,
     log_wealth,
@@ -232,3 +234,48 @@ def test_looking_with_a_test_made_for_one_look_would_be_found_out() -> None:
                 false += 1
                 break
     assert false > 9
+
+
+# --- a change during the race ---
+def test_the_change_is_worked_by_hand() -> None:
+    """Two questions; the candidate wins both in the first two rounds of four, none after."""
+    candidate = np.array([[True, True]] * 2 + [[False, False]] * 2)
+    change, error = change_after(candidate, np.zeros((4, 2), dtype=bool), 2)
+    assert change == -1.0
+    assert error == pytest.approx(math.sqrt(2 * 0.25 * 4 / 3 * (1 / 2 + 1 / 2)) / 2)
+    assert change_after(candidate, candidate, 4) == (0.0, 0.0)
+
+
+def test_an_early_verdict_waits_for_half_as_many_rounds_again() -> None:
+    won, lost = np.ones((24, 30), dtype=bool), np.zeros((24, 30), dtype=bool)
+    looks = planned_looks(2, 24)
+    first = next(look for look in looks if judge_planned(won[:look], lost[:look], looks, 0.0).verdict == "better")
+    early = judge_planned(won[:first], lost[:first], looks, 0.0)
+    waiting = confirmed(early, won[:first], lost[:first], 24)
+    assert (waiting.verdict, f"to be confirmed by round {math.ceil(1.5 * first)}" in waiting.withheld) == (
+        "undecided",
+        True,
+    )
+    due = math.ceil(1.5 * first)
+    later = judge_planned(won[:due], lost[:due], looks, 0.0)
+    assert confirmed(later, won[:due], lost[:due], 24).verdict == "better"
+    assert confirmed(early, won[:first], lost[:first], first).verdict == "better"  # no round is left
+
+
+def raced(rng: np.random.Generator, early: float, late: float, n_early: int) -> str:
+    """The verdict on a candidate that is better by `early` in its first rounds and by `late` after them."""
+    base = np.full(198, 0.5)
+    baseline = games(rng, base, 16)
+    candidate = np.vstack([games(rng, base + early, n_early), games(rng, base + late, 16 - n_early)])
+    have = {"base": baseline[:0], "other": candidate[:0]}
+    rows = {"base": baseline, "other": candidate}
+    ended = play(have, lambda name, n: rows[name][:n], most=16, margin=0.0, step=2, on_look=lambda _: None)
+    return ended.standings["other"].verdict
+
+
+def test_a_candidate_that_warms_up_is_seldom_called_worse_and_one_that_is_worse_nearly_always() -> None:
+    rng = np.random.default_rng(5)
+    warming = [raced(rng, -0.1, 0.0, 2) for _ in range(60)]
+    worse = [raced(rng, -0.1, -0.1, 2) for _ in range(60)]
+    assert warming.count("worse") <= 12  # about half without the look at later rounds
+    assert worse.count("worse") >= 57

@@ -51,12 +51,15 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 class RaceStanding(msgspec.Struct, frozen=True, kw_only=True):
     """A candidate beside the baseline. rounds: complete ones of both. difference: of the accuracies, a fraction;
-    interval: where it lies, valid however often one looks."""
+    interval: where it lies, valid however often one looks. called: rounds after which a verdict was first reached;
+    withheld: why it is not given, else empty."""
 
     rounds: int
     difference: float
     interval: tuple[float, float]
     verdict: str
+    called: int = 0
+    withheld: str = ""
 
 
 class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
