@@ -10,6 +10,7 @@ from harness.core.inert import safe_name, visible
 from harness.scoring import Score
 from harness.scoring.intervals import Interval
 from harness.scoring.moves import Move
+from harness.scoring.tokens import TokenCounts
 from harness.scoring.uncertainty import Intervals
 
 if TYPE_CHECKING:
@@ -294,7 +295,8 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 kind,
                 of,
                 str(counts.n),
-                *(f"{v:.0f}" for v in (counts.mean, counts.p10, counts.p50, counts.p90, counts.p99, counts.largest)),
+                _mean_tokens(counts),
+                *(f"{v:.0f}" for v in (counts.p10, counts.p50, counts.p90, counts.p99, counts.largest)),
             )
             for kind, parts in kinds.items()
             for of, counts in zip(("all", "right", "not right"), parts, strict=True)
@@ -338,6 +340,12 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
 
 
+def _mean_tokens(counts: TokenCounts) -> str:
+    """The mean, with its interval for the same questions asked again."""
+    interval = None if counts.mean_intervals is None else counts.mean_intervals.sampling_interval
+    return f"{counts.mean:.0f}" + ("" if interval is None else f" ({interval[0]:.0f}–{interval[1]:.0f})")
+
+
 def first_right_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """Tokens before the right answer first stands in a reply; None if no score knows them."""
     rows = [
@@ -345,7 +353,8 @@ def first_right_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             short(label),
             short(score.benchmark),
             str(first.tokens.n),
-            *(f"{n:.0f}" for n in (first.tokens.mean, first.tokens.p10, first.tokens.p50, first.tokens.p90)),
+            _mean_tokens(first.tokens),
+            *(f"{n:.0f}" for n in (first.tokens.p10, first.tokens.p50, first.tokens.p90)),
             *(percent(share) for share in (first.share, first.share_p10, first.share_p50, first.share_p90)),
             percent(first.n_passed_over / first.n_not_right if first.n_not_right else None),
         )

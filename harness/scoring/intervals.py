@@ -201,6 +201,12 @@ def estimate_limits(mean: Array, variance: Array, n_questions: int, total: float
     return wilson(mean, np.maximum(trials, n_questions))
 
 
+def widest_limits(mean: Array, n_questions: int) -> IntervalEnds:
+    """The widest sampling interval of a mean over questions, of which each shows one draw: that of Q coin tosses."""
+    total = np.asarray(float(n_questions))
+    return _lowered(wilson(mean, total), total * mean, total * (1 - mean), total)
+
+
 def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
     """Interval of the mean of independent estimates, each counted once, from their own intervals.
 

@@ -27,7 +27,7 @@ from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.copies import Copies, EqualTexts
 from harness.scoring.estimators import is_estimated
-from harness.scoring.intervals import Interval
+from harness.scoring.intervals import Interval, cluster_numbers
 from harness.scoring.speed import Speed
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, slim, tally
 from harness.scoring.tokens import (
@@ -238,7 +238,7 @@ def score_benchmark(
         **_over_k(covered, every_k),
         accuracy_finished=finished and finished[0],
         accuracy_finished_intervals=finished and finished[1],
-        tokens=token_statistics(columns, reasoning_tokens),
+        tokens=token_statistics(columns, reasoning_tokens, cluster_numbers([item.cluster for item in covered])),
         budgets=budget_scores(covered, columns),
         **_stated_tokens(columns.tokens),
         bounds=_bounds(covered),

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.records import Grade, Key
+from harness.scoring.distributions import Z_95, t_factor
 from harness.scoring.estimators import quantile
-from harness.scoring.intervals import Interval
+from harness.scoring.intervals import Interval, cluster_freedom, cluster_numbers
 from harness.scoring.tally import QuestionTally, SampleColumns
 from harness.scoring.uncertainty import Intervals, rate, rate_intervals
 
@@ -26,7 +27,7 @@ MIN_BUDGET = 256
 
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the n samples whose server stated them: mean, largest and quantiles. p10: the smallest number that a
-    tenth of the samples do not exceed."""
+    tenth of the samples do not exceed. mean_intervals: 95 %, of the mean, in tokens; None in files of before."""
 
     n: int
     mean: float
@@ -35,6 +36,7 @@ class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
     p90: float
     p99: float
     largest: float
+    mean_intervals: Intervals | None = None
 
 
 class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,19 +89,24 @@ class FirstRight(msgspec.Struct, frozen=True, kw_only=True):
     n_not_right: int
 
 
-def token_statistics(columns: SampleColumns, reasoning: NDArray[np.float64] | None) -> TokenStatistics:
+def token_statistics(
+    columns: SampleColumns, reasoning: NDArray[np.float64] | None, clusters: NDArray[np.intp]
+) -> TokenStatistics:
     """The statistics of these samples. reasoning: reasoning tokens by position of the grade, NaN where not stated; None
-    = no sample states them."""
-    thought = np.zeros(0) if reasoning is None else reasoning[columns.position]
+    = no sample states them. clusters: the cluster's number of each question of the columns."""
+    thought = np.full(len(columns.tokens), np.nan) if reasoning is None else reasoning[columns.position]
+
+    def counts(tokens: NDArray[np.float64], which: NDArray[np.bool_] | None = None) -> TokenCounts | None:
+        return _counts(tokens if which is None else np.where(which, tokens, np.nan), columns.question, clusters)
+
     right = columns.correct
-    thought_right = columns.correct if len(thought) else np.zeros(0, dtype=bool)
     return TokenStatistics(
-        completion=_counts(columns.tokens),
-        completion_right=_counts(columns.tokens[right]),
-        completion_wrong=_counts(columns.tokens[~right]),
-        reasoning=_counts(thought),
-        reasoning_right=_counts(thought[thought_right]),
-        reasoning_wrong=_counts(thought[~thought_right]),
+        completion=counts(columns.tokens),
+        completion_right=counts(columns.tokens, right),
+        completion_wrong=counts(columns.tokens, ~right),
+        reasoning=counts(thought),
+        reasoning_right=counts(thought, right),
+        reasoning_wrong=counts(thought, ~right),
     )
 
 
@@ -162,7 +169,9 @@ def first_right(items: Sequence[QuestionTally], places: Mapping[Key, int]) -> Fi
     right = [g for g in grades if g.verdict == "correct" and g.completion_tokens]
     others = [g for g in grades if g.verdict != "correct"]
     until = [_until_right(g, places) for g in right]
-    counts = _counts(np.array(until, dtype=float))
+    of_all = [_until_right(g, places) if g.verdict == "correct" and g.completion_tokens else math.nan for g in grades]
+    question = np.repeat(np.arange(len(items)), [item.n for item in items])
+    counts = _counts(np.array(of_all, dtype=float), question, cluster_numbers([item.cluster for item in items]))
     if counts is None:
         return None
     shares = [n / (g.completion_tokens or n) for n, g in zip(until, right, strict=True)]
@@ -193,8 +202,13 @@ def _until_right(grade: Grade, places: Mapping[Key, int]) -> int:
     return min(places.get(grade.key, whole), whole)
 
 
-def _counts(tokens: NDArray[np.float64]) -> TokenCounts | None:
-    """The counts of the stated tokens; None without any. NaN = not stated."""
+def _counts(
+    tokens: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]
+) -> TokenCounts | None:
+    """The counts of the stated tokens; None without any. NaN = not stated, or left out.
+
+    question: the number of each sample's question; clusters: as in `token_statistics`.
+    """
     stated = tokens[~np.isnan(tokens)]
     if not len(stated):
         return None
@@ -207,4 +221,43 @@ def _counts(tokens: NDArray[np.float64]) -> TokenCounts | None:
         p90=p90,
         p99=p99,
         largest=int(stated.max()),
+        mean_intervals=mean_intervals(tokens, question, clusters),
+    )
+
+
+def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]) -> Intervals:
+    """95 % intervals of the mean of those `values` that are no NaN; at least one is none.
+
+    The mean is a ratio: a sum over the samples that are right, say, by their number, which a rerun changes too. So its
+    variance is that of r = value − mean, with r = 0 for a sample that is left out (linearisation; Cochran 1977,
+    Sampling Techniques, 6.4):
+
+        same questions, asked again: Σ_q n_q var_q(r) / n², normal; a question with one sample takes the mean of the
+        others' var; where all have one, that of all samples stands in, the largest it can be ("at most")
+        other questions: G/(G − 1) Σ_g (Σ_{g} r)² / n² over the clusters g, t with as many degrees of freedom as
+        `cluster_freedom` says
+    """
+    present = ~np.isnan(values)
+    n, mean = int(present.sum()), float(values[present].mean())
+    residuals = np.where(present, values - mean, 0.0)
+    n_questions = len(clusters)
+    counts = np.bincount(question, minlength=n_questions)
+    sums = np.bincount(question, weights=residuals, minlength=n_questions)
+    squares = np.bincount(question, weights=residuals**2, minlength=n_questions)
+    several = counts > 1
+    if several.any():
+        within = np.where(several, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
+        variance = float((counts * np.where(several, within, within[several].mean())).sum())
+    else:
+        variance = float((residuals**2).sum())
+    groups = np.bincount(clusters, weights=sums)
+    of_questions = None
+    if len(groups) > 1:
+        reach = t_factor(cluster_freedom(clusters)) * math.sqrt((groups**2).sum() * len(groups) / (len(groups) - 1)) / n
+        of_questions = Interval(max(0.0, mean - reach), mean + reach)
+    reach = Z_95 * math.sqrt(max(0.0, variance)) / n
+    return Intervals(
+        sampling_interval=Interval(max(0.0, mean - reach), mean + reach),
+        question_interval=of_questions,
+        at_most=not several.any(),
     )

@@ -29,7 +29,7 @@ from harness.scoring.intervals import (
     question_limits,
     sampling_limits,
     sampling_variance_of_mean,
-    wilson,
+    widest_limits,
 )
 from harness.scoring.tally import QuestionTally
 
@@ -215,7 +215,7 @@ def _estimate(
     n_questions = len(items)
     if variances is None:
         variance, trials, single = math.nan, float(n_questions), math.nan
-        sampling = wilson(np.asarray(mean), np.asarray(trials))
+        sampling = widest_limits(np.asarray(mean), n_questions)
     else:
         trials = float(effective_samples(np.array([float(item.n) for item in items]))) / k
         variance = math.fsum(variances) / n_questions**2
