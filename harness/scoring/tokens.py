@@ -244,10 +244,10 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
     counts = np.bincount(question, minlength=n_questions)
     sums = np.bincount(question, weights=residuals, minlength=n_questions)
     squares = np.bincount(question, weights=residuals**2, minlength=n_questions)
-    several = counts > 1
-    if several.any():
-        within = np.where(several, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
-        variance = float((counts * np.where(several, within, within[several].mean())).sum())
+    repeated = counts > 1
+    if repeated.any():
+        within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
+        variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
     else:
         variance = float((residuals**2).sum())
     groups = np.bincount(clusters, weights=sums)
@@ -259,5 +259,5 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
     return Intervals(
         sampling_interval=Interval(max(0.0, mean - reach), mean + reach),
         question_interval=of_questions,
-        at_most=not several.any(),
+        at_most=not repeated.any(),
     )
