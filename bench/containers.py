@@ -25,7 +25,7 @@ from harness.benchmarks.questions import Places
 from harness.core import codec
 from harness.core.packed import Packed
 from harness.core.records import Key, Message, Question
-from harness.runs.keys import KeySet
+from harness.runs.record import KeySet
 from harness.scoring.observed import Column
 
 SAMPLES = 2

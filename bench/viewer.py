@@ -22,7 +22,7 @@ import urllib.request
 from pathlib import Path
 
 from harness.core.records import Grade, Key, Message, Question, Sample, Timing, Usage
-from harness.runs import grades, index, questions, record
+from harness.runs import grades, questions, record, survey
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 
@@ -50,12 +50,12 @@ def make(path: Path, n_questions: int, n_samples: int) -> RunFolder:
             drawn = sample(key, text[begin : begin + chance.randint(*RECORD_CHARS)], chance.random() < 0.4)
             line = record.encode(drawn)
             file.write(line.line)
-            entries += index.entry(offset, line.line, line.crc, BENCHMARK)
+            entries += survey.entry(offset, line.line, line.crc, BENCHMARK)
             offset += len(line.line)
             verdicts.append(grade(drawn))
     grades.write(benchmark, verdicts)
     descriptor = os.open(benchmark.index, os.O_RDWR | os.O_CREAT, 0o644)
-    index.restart(descriptor, 0, entries)
+    survey.restart(descriptor, 0, entries)
     os.close(descriptor)
     record_of = BenchmarkRecord(identity={"model": "m", "api": "chat"}, plan=Plan(samples=n_samples))
     Manifest(

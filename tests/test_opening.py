@@ -24,7 +24,7 @@ OPENERS = frozenset(
 
 OTHERS: dict[str, set[str]] = {
     "harness/core/files.py": {"os.open", "io.FileIO", "os.fdopen"},  # the two functions; temporary files and folders
-    "harness/runs/safe_open.py": {"os.open"},  # for writing, links refused
+    "harness/runs/line_file.py": {"os.open"},  # for writing, links refused
     "harness/runs/survey.py": {"open"},  # a descriptor that is open already
     "harness/runs/lock.py": {"os.open", "Path(f'/proc/{pid}/stat').read_text"},  # the stand-in, created exclusively
     "harness/benchmarks/sources/tables.py": {"gzip.open", "pyarrow.parquet.ParquetFile"},  # after `_refuse_special`

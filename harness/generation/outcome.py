@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from harness.core.wording import Sentence, option
 from harness.generation.comparing import UNLIKE
-from harness.generation.dispatch.causes import Cause
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.snapshot import Cause
 from harness.generation.progress import Progress
 from harness.generation.spending import Spent
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from harness.core.records import Key
-from harness.runs.keys import KeySet
+from harness.runs.record import KeySet
 
 Order = Literal["longest", "rounds"]
 """In which order samples are asked; see `harness.generation.dispatch.schedule`."""

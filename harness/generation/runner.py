@@ -28,15 +28,14 @@ from harness.core.errors import Interrupted, ServerError, StoppedByRule, StoreEr
 from harness.core.records import Sample, ServerFacts
 from harness.core.wording import Sentence, option
 from harness.generation import fingerprint
-from harness.generation.disk_room import DiskRoom
+from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.ending import Ending
 from harness.generation.forecast import Expectation
+from harness.generation.machine_limits import DiskRoom
 from harness.generation.network.admission import Admission
-from harness.generation.network.asking import one_by_one
 from harness.generation.network.endpoints_file import EndpointsFile
-from harness.generation.network.requests import Requests
+from harness.generation.network.requests import Requests, one_by_one
 from harness.generation.network.sampler import Way
 from harness.generation.network.thread import Network
 from harness.generation.outcome import Outcome
@@ -46,8 +45,8 @@ from harness.generation.session import Session
 from harness.generation.settings import RunSettings
 from harness.generation.signals import Signals
 from harness.runs.layout import RunFolder
+from harness.runs.lock import held
 from harness.runs.log import RunLog
-from harness.runs.opening import held
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet

@@ -21,8 +21,8 @@ from harness.core.records import Key, Sample, ServerFacts
 from harness.core.wording import Sentence, option
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
-from harness.generation.disk_room import expected_bytes
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.machine_limits import expected_bytes
 from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
 from harness.generation.plan import Owed, SessionPlan, owed
@@ -31,11 +31,11 @@ from harness.generation.settings import RunSettings
 from harness.runs import provenance
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
-from harness.runs.keys import KeySet
 from harness.runs.layout import RunFolder
 from harness.runs.log import RunLog
 from harness.runs.manifest import SELECTED, BenchmarkRecord, Manifest, Plan
 from harness.runs.provenance import Provenance
+from harness.runs.record import KeySet
 
 if TYPE_CHECKING:
     from harness.core.records import Question

@@ -19,8 +19,7 @@ from harness.core.files import open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs import record
 from harness.runs.layout import RunFolder
-from harness.runs.line_file import append_line
-from harness.runs.lines import appended_lines
+from harness.runs.line_file import append_line, appended_lines
 
 
 class _LedgerLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,10 +12,10 @@ from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
 from harness.runs import questions
-from harness.runs.keys import KeySet
 from harness.runs.layout import RunFolder
 from harness.runs.lock import Holder, is_alive, last_holder
 from harness.runs.manifest import Manifest
+from harness.runs.record import KeySet
 from harness.runs.survey import survey
 
 LOG_BYTES = 4 * 1024 * 1024

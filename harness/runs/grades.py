@@ -7,8 +7,8 @@ from pathlib import Path
 
 from harness.core.packed import Packed
 from harness.core.records import Grade
-from harness.runs.jsonl import iterate_lines, write_lines
 from harness.runs.layout import BenchmarkFolder
+from harness.runs.line_file import iterate_lines, write_lines
 
 _REMEDY = "Give `harness score` again to grade anew."
 

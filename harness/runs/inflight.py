@@ -33,9 +33,7 @@ from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION, Seam
 from harness.runs import record
 from harness.runs.layout import RunFolder
-from harness.runs.line_file import LineFile
-from harness.runs.lines import lines
-from harness.runs.safe_open import refuse_link
+from harness.runs.line_file import LineFile, lines, refuse_link
 
 GROWTH_BYTES = 32 * 1024 * 1024
 """Least growth of the file after which it is rewritten."""

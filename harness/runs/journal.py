@@ -32,14 +32,13 @@ from typing import NamedTuple
 from harness.core.errors import StoreError
 from harness.core.files import disk_error, sync_folder
 from harness.core.records import Sample
-from harness.runs import index, record
-from harness.runs.keys import KeySet
+from harness.runs import record
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import set_aside
+from harness.runs.line_file import open_for_writing, set_aside
 from harness.runs.log import RunLog
-from harness.runs.safe_open import open_for_writing
+from harness.runs.record import KeySet
 from harness.runs.sample_reader import SampleReader, read_samples
-from harness.runs.survey import DamagedLine, JournalReport, survey
+from harness.runs.survey import DamagedLine, JournalReport, entry, extend, restart, survey
 
 __all__ = ["DamagedLine", "Journal", "JournalReport", "SampleReader", "read_samples"]
 
@@ -126,7 +125,7 @@ class Journal:
                 _sync_data(descriptor)
                 sync_folder(folder.path)
                 sync_folder(folder.path.parent)
-                index.restart(index_descriptor, surveyed.n_listed, surveyed.unlisted)
+                restart(index_descriptor, surveyed.n_listed, surveyed.unlisted)
             except OSError as error:
                 raise disk_error(folder.samples, error) from error
             opened.pop_all()
@@ -254,7 +253,7 @@ class Journal:
                 item.done.set_exception(refused)
                 continue
             stored.append(item)
-            entries += index.entry(end, line, crc, self.folder.name)
+            entries += entry(end, line, crc, self.folder.name)
             chunk.append(line)
             end += len(line)
             if end - written >= CHUNK_BYTES:
@@ -337,7 +336,7 @@ class Journal:
         if self._index_descriptor is None:
             return
         try:
-            index.extend(self._index_descriptor, entries)
+            extend(self._index_descriptor, entries)
         except OSError:
             self._drop_index()
 

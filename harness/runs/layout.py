@@ -19,7 +19,7 @@ from harness.core.errors import StoreError, near_names
 from harness.core.files import disk_error, remove_leftovers
 from harness.core.inert import safe_name, visible
 from harness.core.wording import option
-from harness.runs.safe_open import make_folder
+from harness.runs.line_file import make_folder
 
 OTHER_FILES = ("control.sock", "report.html", "report.md")
 """A run's folder may hold these beside its manifest, log and lock: a steered run's socket, and reports."""

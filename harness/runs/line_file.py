@@ -1,16 +1,23 @@
-"""The one writer of files that grow by whole lines: events, corrected verdicts, batches, half-written answers.
+"""Files of one JSON record a line: how they are split, appended to, replaced as a whole, and read strictly.
 
-    the file ends in                     before it is appended to
+    the file ends in                     before it is appended to (`LineFile`)
     nothing, or a newline                nothing is done
     a JSON object without its newline    the newline is written: an object that ends is whole
     anything else: a torn tail           the tail goes to NAME.set-aside, is synced there, and is cut off here
 
 Invariant: a line that is appended begins where the file was empty or ended in a newline, so two lines are never glued;
 and `append` either leaves its line whole or, where the disk refuses, leaves the file as it was. What a crash leaves is
-a file with a torn tail at the most, which readers pass over (`lines.appended_lines`) and the next append moves away.
+a file with a torn tail at the most, which readers pass over (`appended_lines`) and the next append moves away.
 Between processes the order is that of a lock on the file itself, between threads that of a lock in memory. `durable`
 says whether `append` waits for the disk. The journal of samples has a writer of its own, which syncs many samples at
 once (`journal`), and shares `set_aside` and `write_whole`.
+
+Lines are split at `\\n` only, each held up to a bound: text of a model may hold U+2028, U+0085 or a form feed, at which
+other readers of lines split. A line over its bound is passed over without being held.
+
+Writes stay inside the run folder: the folder itself may be a link (results on another disk), nothing in it may. A
+planted symbolic link, pipe or device is refused, never followed. Files are read by `harness.core.files`.
+Not covered: a writer who swaps folders for links while the run is under way.
 """
 
 from __future__ import annotations
@@ -18,15 +25,119 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 import threading
-from collections.abc import Iterator
+import weakref
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO, NamedTuple, TypeVar
+from zlib import crc32
 
-from harness.core.files import disk_error, read_at, sync_folder
+from harness.core import codec, packed
+from harness.core.errors import StoreError
+from harness.core.files import READ_BUFFER_BYTES, disk_error, open_untrusted, read_at, sync_folder, write_atomically
+from harness.core.inert import quoted
 from harness.core.limits import MAX_RECORD_BYTES
-from harness.runs.lines import is_object
-from harness.runs.safe_open import open_for_writing
+from harness.core.packed import Blocks
+from harness.core.records import SCHEMA_VERSION
+
+# ---- writes inside the run folder
+
+
+def make_folder(path: Path) -> None:
+    """Make `path`, which must not be a link. Raises `StoreError`."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink():
+            raise StoreError(
+                f"{path} is a symbolic link; a run writes to no place outside its folder. Remove the link."
+            )
+    except OSError as error:
+        raise disk_error(path, error) from error
+
+
+def open_for_writing(path: Path, flags: int) -> int:
+    """A descriptor of the regular file `path`, made when missing; a link is refused.
+
+    Raises `StoreError` naming the path, for a link, a device, a pipe, a read-only or vanished folder.
+    """
+    try:
+        # Non-blocking means nothing for a regular file, and saves us from a planted pipe.
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        if path.is_symlink():
+            raise StoreError(f"{path} is a symbolic link; a run never writes through one. Remove it.") from error
+        raise disk_error(path, error) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StoreError(f"{path} is not a regular file. Remove it.")
+    return descriptor
+
+
+def refuse_link(path: Path) -> None:
+    """Raises `StoreError` when `path`, about to be replaced, is a symbolic link. Its folder: see `make_folder`."""
+    if path.is_symlink():
+        raise StoreError(f"{path} is a symbolic link; a run never writes through one. Remove it.")
+
+
+# ---- splitting
+
+
+BOM = b"\xef\xbb\xbf"
+
+MAX_LINE_BYTES = MAX_RECORD_BYTES + len(BOM) + len(b"\r")
+"""Longest line that is held: a record, and what an editor adds."""
+
+
+class Line(NamedTuple):
+    """A stretch of the file up to and including its newline. data: without the newline; None when over the bound.
+
+    number: from 1; offset, length: in bytes. complete: it ends in a newline.
+    """
+
+    number: int
+    offset: int
+    length: int
+    data: bytes | None
+    complete: bool
+
+
+def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
+    """The lines from `offset`, of which the first has this number; the last may be incomplete."""
+    file.seek(offset)
+    while data := file.readline(MAX_LINE_BYTES):
+        length, complete = len(data), data.endswith(b"\n")
+        content: bytes | None = data[:-1] if complete else data
+        if length == MAX_LINE_BYTES and not complete:
+            content = None
+            while not complete and (data := file.readline(READ_BUFFER_BYTES)):
+                length, complete = length + len(data), data.endswith(b"\n")
+        yield Line(number, offset, length, content, complete)
+        offset += length
+        number += 1
+
+
+def appended_lines(file: BinaryIO) -> Iterator[Line]:
+    """The lines of a file of `LineFile`: without a torn tail, with a last object that only lacks its newline."""
+    return (line for line in lines(file) if line.complete or (line.data is not None and is_object(line.data)))
+
+
+def is_object(tail: bytes) -> bool:
+    """Whether bytes without a newline are a whole JSON object: no beginning of an object is an object itself."""
+    try:
+        codec.decode(tail, dict)
+    except codec.DecodeError:
+        return False
+    return True
+
+
+# ---- appending
+
 
 COPY_BYTES = 64 * 1024
 """Bytes of a torn tail that are copied at a time."""
@@ -172,3 +283,116 @@ def append_line(path: Path, line: bytes) -> None:
     """Add one line to `path`, on disk when this returns. Raises `StoreError`, also for a link in its place."""
     with LineFile(path, durable=True) as file:
         file.append(line)
+
+
+# ---- whole files of records
+
+
+T = TypeVar("T")
+
+
+def write_lines(path: Path, records: Iterable[object]) -> None:
+    """Replace `path` by one line a record. Raises `StoreError` when the disk refuses or a link stands in its place."""
+    make_folder(path.parent)
+    refuse_link(path)
+    write_atomically(path, map(line, records))
+
+
+def line(record: object) -> bytes:
+    """A record as it stands in such a file."""
+    return codec.inert(codec.encode(record)) + b"\n"
+
+
+def read_lines(path: Path, type: type[T], remedy: str) -> list[T]:
+    """Every line of `path` as a `type`: see `iterate_lines`."""
+    return list(iterate_lines(path, type, remedy))
+
+
+def iterate_lines(path: Path, type: type[T], remedy: str) -> Iterator[T]:
+    """The lines of `path`, each as a `type`. Blank lines, CRLF and a byte order mark are passed over.
+
+    Raises `StoreError` naming the line and the `remedy` for a missing, damaged or newer file.
+    """
+    for number, plain in _lines(path, remedy, lines):
+        yield _decoded(plain, type, path, number, remedy)
+
+
+def read_appended(path: Path, type: type[T], remedy: str) -> list[T]:
+    """Every line of a file that `LineFile` appends to, without a torn tail; none where there is no file.
+
+    Raises as `iterate_lines` does for all else.
+    """
+    if not path.is_symlink() and not path.exists():
+        return []
+    return [_decoded(plain, type, path, number, remedy) for number, plain in _lines(path, remedy, appended_lines)]
+
+
+class Filed(Blocks[T]):
+    """The lines of a file as `write_lines` wrote them, each read and decoded when it is looked at.
+
+    sha256: of the file. The file stays open as long as this object; one that is changed in its place raises
+    `StoreError`, as a damaged line does. Raises `OSError` for a file that cannot be read.
+    """
+
+    def __init__(self, path: Path, type: type[T], remedy: str) -> None:
+        super().__init__(type)
+        self._path, self._remedy = path, remedy
+        self._file = open_untrusted(path)
+        weakref.finalize(self, self._file.close)
+        self._checksums = array("I")  # of each block
+        self._n = 0
+        hashed = sha256()
+        each = iter(partial(self._file.readline, MAX_LINE_BYTES), b"")
+        while block := list(islice(each, packed.BLOCK_RECORDS)):
+            data = b"".join(block)
+            hashed.update(data)
+            self._checksums.append(crc32(data))
+            self._ends.append(self._ends[-1] + len(data))
+            self._n += len(block)
+        self.sha256 = hashed.hexdigest()
+
+    def __len__(self) -> int:
+        return self._n
+
+    def _lines(self, block: int) -> list[bytes]:
+        begin, end = self._ends[block], self._ends[block + 1]
+        try:
+            data = read_at(self._file.fileno(), end - begin, begin)
+        except OSError as error:
+            raise StoreError(f"cannot read {self._path}: {error.strerror or error}. {self._remedy}") from error
+        if crc32(data) != self._checksums[block]:
+            raise StoreError(f"{self._path} was changed while it was in use. {self._remedy}")
+        return data.removesuffix(b"\n").split(b"\n")
+
+    def _record(self, number: int, line: bytes, /) -> T:
+        return _decoded(line, self._type, self._path, number + 1, self._remedy)
+
+
+def _decoded(plain: bytes, type: type[T], path: Path, number: int, remedy: str) -> T:
+    """The record of line `number`. Raises `StoreError`."""
+    try:
+        record = codec.decode(plain, type)
+    except codec.DecodeError as error:
+        raise StoreError(f"{path}, line {number} is damaged: {quoted(str(error))}. {remedy}") from error
+    if getattr(record, "schema", 0) > SCHEMA_VERSION:
+        raise StoreError(
+            f"{path}, line {number} has schema {record.schema}; "  # type: ignore[attr-defined]
+            f"this harness reads schemas up to {SCHEMA_VERSION}. Use a newer harness."
+        )
+    return record
+
+
+def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]]) -> Iterator[tuple[int, bytes]]:
+    """(number from 1, line without its end) of the lines that are not blank. Raises `StoreError`."""
+    try:
+        with open_untrusted(path) as file:
+            for line in split(file):
+                if line.data is None:
+                    raise StoreError(
+                        f"{path}, line {line.number} is {line.length} bytes long: none of ours is. {remedy}"
+                    )
+                data = line.data.removeprefix(BOM) if line.number == 1 else line.data
+                if plain := data.removesuffix(b"\r"):
+                    yield line.number, plain
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}. {remedy}") from error

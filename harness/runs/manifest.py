@@ -19,8 +19,8 @@ from harness.core.limits import MAX_SAMPLES
 from harness.core.records import SCHEMA_VERSION
 from harness.core.secret import without_secrets
 from harness.runs.layout import RunFolder
+from harness.runs.line_file import refuse_link
 from harness.runs.provenance import Provenance
-from harness.runs.safe_open import refuse_link
 
 MAX_SHOWN_VALUE = 200
 """Most characters of a field's value that a refusal shows."""

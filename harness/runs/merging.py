@@ -32,12 +32,12 @@ from harness.core.records import Key, Question, Sample
 from harness.core.wording import Sentence
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples
-from harness.runs.keys import KeySet
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels
+from harness.runs.lock import held
 from harness.runs.log import RunLog
 from harness.runs.manifest import BenchmarkRecord, Manifest
-from harness.runs.opening import held
 from harness.runs.parts import Source, joined_manifest, shard_numbers, shard_of
+from harness.runs.record import KeySet
 
 WAITING_CHARS = 16 * 1024 * 1024
 """Characters of samples handed to the journal after which it is waited for, so that memory stays bounded."""

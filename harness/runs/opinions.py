@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from harness.core.records import SCHEMA_VERSION, Key
-from harness.runs.jsonl import read_lines, write_lines
 from harness.runs.layout import BenchmarkFolder
+from harness.runs.line_file import read_lines, write_lines
 
 _REMEDY = "Remove the file; the second grader can be asked again."
 

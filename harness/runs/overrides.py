@@ -13,10 +13,8 @@ import msgspec
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.records import SCHEMA_VERSION, Grade, Key, Verdict
-from harness.runs.jsonl import line, read_appended
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.line_file import append_line
-from harness.runs.safe_open import make_folder
+from harness.runs.line_file import append_line, line, make_folder, read_appended
 
 MAX_WHY_CHARS = 2_000
 """A reason for an override has at most this many characters."""

@@ -15,8 +15,8 @@ from harness.core.errors import StoreError
 from harness.core.inert import quoted
 from harness.core.packed import Packed
 from harness.core.records import Question
-from harness.runs.jsonl import Filed, iterate_lines, line, write_lines
 from harness.runs.layout import BenchmarkFolder
+from harness.runs.line_file import Filed, iterate_lines, line, write_lines
 from harness.runs.manifest import BenchmarkRecord
 
 DIGEST = "questions_digest"

@@ -9,10 +9,10 @@ from typing import BinaryIO
 from harness.core.errors import StoreError
 from harness.core.files import open_untrusted
 from harness.core.records import Key, Sample
-from harness.runs import index
-from harness.runs.keys import KeySet
+from harness.runs import survey
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.lines import Line, lines
+from harness.runs.line_file import Line, lines
+from harness.runs.record import KeySet
 from harness.runs.survey import JournalReport, parse
 
 
@@ -42,7 +42,7 @@ class SampleReader(Iterator[Sample]):
                     n_damaged = len(report.damaged)
                     sample = parse(line, self._folder, report)
                     if len(report.damaged) > n_damaged:
-                        index.forget(self._folder, line.offset, line.number)
+                        survey.forget(self._folder, line.offset, line.number)
                     if sample is None:
                         continue
                     if not seen.add(sample.key):

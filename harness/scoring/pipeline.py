@@ -34,8 +34,8 @@ from harness.runs import (
     questions,
     read_samples,
 )
-from harness.runs.jsonl import write_lines
-from harness.runs.keys import KeySet
+from harness.runs.line_file import refuse_link, write_lines
+from harness.runs.record import KeySet
 from harness.scoring import by_endpoint, score_file
 from harness.scoring.anomalies import Anomalies, anomalies
 from harness.scoring.audit import Audited, JudgeErrors, audited

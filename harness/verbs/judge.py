@@ -48,7 +48,7 @@ from harness.grading.second.second_opinion import Agreement, agreement
 from harness.presets.grading import GradingOptions
 from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, opinions, read_samples
-from harness.runs.safe_open import make_folder
+from harness.runs.line_file import make_folder
 from harness.scoring import Score
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publish

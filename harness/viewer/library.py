@@ -13,11 +13,11 @@ from harness.runs import grades as grade_file
 from harness.runs import opinions as opinion_file
 from harness.runs import overrides as override_file
 from harness.runs import questions as question_file
-from harness.runs.index import count_entries
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
+from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score, score_file
 from harness.scoring.tally import tally
 from harness.viewer.offsets import SampleOffsets

@@ -18,10 +18,9 @@ from harness.core.errors import StoreError
 from harness.core.files import open_untrusted, read_at
 from harness.core.records import Key, Sample
 from harness.runs import record
-from harness.runs.index import HEAD_BYTES, read_entries
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.lines import Line, lines
-from harness.runs.survey import JournalReport, parse
+from harness.runs.line_file import Line, lines
+from harness.runs.survey import HEAD_BYTES, JournalReport, parse, read_entries
 
 TAIL_BYTES = 1024
 """A record's finish reason and token count are searched for in this many bytes at its end."""

@@ -24,7 +24,7 @@ from harness.cli.main import main
 from harness.cli.pilot import forecast_lines
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import TimeLeft, forecast
-from harness.generation.network.steering import VERBS
+from harness.generation.network.control import VERBS
 from harness.generation.progress import BenchmarkProgress, EndpointProgress, Progress
 from harness.generation.spending import Prices
 from harness.runs import RunFolder, read_samples

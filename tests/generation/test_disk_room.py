@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import StoreError
-from harness.generation import disk_room
-from harness.generation.disk_room import DiskRoom, expected_bytes
+from harness.generation import machine_limits
+from harness.generation.machine_limits import DiskRoom, expected_bytes
 from harness.generation.plan import Owed
 from tests.faults.server import FaultServer, Request, http
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, well
@@ -30,7 +30,7 @@ def test_below_the_reserve_nothing_is_asked_and_how_to_go_on_is_said(tmp_path: P
 def test_a_reserve_that_is_reached_lets_requests_in_flight_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = question_set(tmp_path, 40)
     free = [10_000]
-    monkeypatch.setattr(disk_room, "_free", lambda folder: free[0])
+    monkeypatch.setattr(machine_limits, "_free", lambda folder: free[0])
 
     def answer(request: Request) -> object:
         if request.number == 20:
@@ -55,7 +55,7 @@ def test_a_run_that_may_not_find_room_is_warned_of(tmp_path: Path, monkeypatch: 
     with FaultServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         assert not any("expected to take" in str(warning) for warning in run(settings, asked).warnings)
-        monkeypatch.setattr(disk_room, "_free", lambda folder: 1000)
+        monkeypatch.setattr(machine_limits, "_free", lambda folder: 1000)
         more = run_settings(tmp_path / "run", server.base_url, samples=400)
         (doubt,) = (str(one) for one in run(more, asked).warnings if "expected to take" in str(one))
     assert "1 MB" in doubt

@@ -16,9 +16,8 @@ from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.core.errors import StoreError
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
-from harness.generation.dispatch.continuations import DOUBTS, TRIES, Continuations
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.retry import RetryPolicy
+from harness.generation.dispatch.retry import DOUBTS, TRIES, Continuations, RetryPolicy
 from harness.generation.dispatch.schedule import WORN
 from harness.generation.plan import SessionPlan, Task, owed
 from harness.generation.settings import Patience, RunSettings

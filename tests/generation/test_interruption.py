@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.generation.network.descriptors import SPARE
+from harness.generation.machine_limits import SPARE
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from tests.budget import rounds

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.generation.dispatch.quota import MINUTE_S, RateLimit
+from harness.generation.dispatch.budget import MINUTE_S, RateLimit
 
 
 class Clock:

@@ -38,7 +38,7 @@ from harness.generation.continuing import (
     onward,
     whole,
 )
-from harness.generation.dispatch.continuations import TRIES
+from harness.generation.dispatch.retry import TRIES
 from harness.generation.settings import RunSettings
 from harness.runs import inflight
 from harness.runs.inflight import Partial

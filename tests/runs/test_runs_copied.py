@@ -1,6 +1,6 @@
 """A run folder that was copied while the run went on: it opens and goes on to the whole run, or says why not.
 
-For: harness.runs.opening, harness.runs.journal.
+For: harness.runs.lock, harness.runs.journal.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.core.records import Key
-from harness.runs.keys import KeySet
+from harness.runs.record import KeySet
 from tests.budget import examples
 
 KEYS = st.builds(Key, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from([0, 1, 5, 4095, 4096, 10**17]))

@@ -1,6 +1,6 @@
 """Every file of ours that lines are appended to: cut anywhere, on any disk, nothing is glued and nothing half stored.
 
-For: harness.runs.line_file, harness.runs.lines, harness.runs.overrides, harness.runs.batches, harness.runs.inflight.
+For: harness.runs.line_file, harness.runs.overrides, harness.runs.batches, harness.runs.inflight.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def test_lines_of_several_processes_are_never_mixed(quick_path: Path) -> None:
 
 # ---- nothing appends beside it
 
-APPENDERS = {"harness/runs/line_file.py", "harness/runs/journal.py", "harness/runs/index.py"}
+APPENDERS = {"harness/runs/line_file.py", "harness/runs/journal.py", "harness/runs/survey.py"}
 """The writer of lines; the journal of samples, whose syncs serve many; its index, which is believed in nothing."""
 
 

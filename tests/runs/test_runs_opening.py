@@ -1,6 +1,6 @@
 """A start that was killed at any system call goes on: every command that begins a run, from every state that it leaves.
 
-For: harness.runs.opening.
+For: harness.runs.lock.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 from harness.core.errors import StoreError
 from harness.core.records import Key
 from harness.runs import Manifest, RunFolder
+from harness.runs.lock import held
 from harness.runs.merging import merge
-from harness.runs.opening import held
 from tests.budget import rounds
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer

@@ -15,7 +15,7 @@ from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.records import Grade, GradeRules, Message, Question
 from harness.runs import BenchmarkFolder, grades, questions
-from harness.runs.jsonl import Filed, write_lines
+from harness.runs.line_file import Filed, write_lines
 from tests.runs.recorded import BENCHMARK
 
 

@@ -1,6 +1,6 @@
 """A run folder from a stranger, before every command that reads one: an answer or a sentence, soon, and nothing else.
 
-For: harness.core.files, harness.runs.manifest, harness.runs.safe_open.
+For: harness.core.files, harness.runs.manifest, harness.runs.line_file.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from harness.client.protocol import reply as protocol
 from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Cancel, Log, Store, Wait
-from harness.generation.dispatch.continuations import TRIES
+from harness.generation.dispatch.retry import TRIES
 from harness.generation.network.keeping import GOES_ON
 from harness.generation.plan import Owed, SessionPlan, Task
 from harness.generation.progress import Progress

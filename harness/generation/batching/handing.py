@@ -24,7 +24,7 @@ from harness.core.inert import visible
 from harness.core.wording import Sentence, option
 from harness.generation.batching.lines import request_line
 from harness.runs.batches import BatchLedger, Handed
-from harness.runs.lines import lines
+from harness.runs.line_file import lines
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""A session's budget of tokens or money: no request is sent that could exceed what is left. No I/O.
+"""What bounds a session: its phase, its requests and tokens a minute, and its budget of tokens or money. No I/O.
 
 What one request may still use is its *reserve*:
 
@@ -18,6 +18,11 @@ The session asks in rounds (one sample of every question), so that a score of a 
 starts only if all of it is expected to fit: at the mean length so far, or at the reserve while little is known. Where a
 round or a request does not fit, the session waits for the requests in flight, which may turn out shorter than their
 reserve; with none in flight it ends.
+
+Requests and tokens a minute are two buckets that fill evenly. A request needs a whole request in the one and anything
+at all in the other; it is charged what it is expected to cost, and the difference once its usage is known. So no minute
+holds more than `requests` requests, and tokens stay at `tokens` a minute on average, one request's cost being the
+overshoot.
 """
 
 from __future__ import annotations
@@ -25,12 +30,139 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from harness.core.errors import HarnessError
 from harness.core.records import Sample
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import Order, Owed, Task
 from harness.generation.settings import RunSettings
+
+# ---- the phase of a session
+
+
+Phase = Literal["asking", "draining", "stopping"]
+"""asking: requests go out. draining: none goes out, those in flight end. stopping: those in flight are cancelled."""
+
+
+class Ending:
+    """The phase of a session, and why it is not "asking". The phase only moves forwards; the first reason stays."""
+
+    def __init__(self) -> None:
+        self.phase: Phase = "asking"
+        self.why = ""
+        """Why nothing more was asked, in a sentence; empty if everything owed was."""
+        self.rule = ""
+        """The user's rule that ended the run early; empty if none did."""
+        self.error: BaseException | None = None
+        """Why the session was ended before its time; to be raised by the owner."""
+        self.grace_ends: float | None = None
+        """Monotonic second at which "draining" becomes "stopping"; None: never."""
+
+    def drain(self, why: str, grace_ends: float | None = None) -> None:
+        """Ask nothing more."""
+        if self.phase == "asking":
+            self.phase = "draining"
+        if grace_ends is not None:
+            self.grace_ends = grace_ends
+        self.why = self.why or why
+
+    def stop(self, why: str) -> None:
+        """End what is in flight."""
+        self.phase = "stopping"
+        self.why = self.why or why
+
+    def fail(self, error: BaseException) -> bool:
+        """End what is in flight; `error` is the reason. False if there is an error already."""
+        self.phase = "stopping"
+        if self.error is not None:
+            return False
+        self.error = error
+        self.why = error.sentence.marked if isinstance(error, HarnessError) else str(error)
+        return True
+
+    def by_rule(self, why: str) -> None:
+        """Ask nothing more, by a rule of the user's."""
+        self.drain(why)
+        self.rule = self.why
+
+    @property
+    def asking(self) -> bool:
+        """Whether requests may still go out."""
+        return self.phase == "asking"
+
+
+# ---- requests and tokens a minute
+
+
+MINUTE_S = 60.0
+
+SHORTEST_WAIT_S = 1e-6
+"""Seconds; a shorter wait is none, since sums of floats stop that short of the whole."""
+
+
+class _Bucket:
+    """Holds up to one second's worth, one at least. Filled so that no minute takes out more than `per_minute`."""
+
+    def __init__(self, per_minute: float, now: float) -> None:
+        self.capacity = max(1.0, per_minute / MINUTE_S)
+        spread = per_minute - self.capacity if self.capacity > 1 else per_minute
+        self.per_second = spread / MINUTE_S
+        self.level = self.capacity
+        self._at = now
+
+    def fill(self, now: float) -> None:
+        self.level = min(self.capacity, self.level + max(0.0, now - self._at) * self.per_second)
+        self._at = max(self._at, now)
+
+    def seconds_to(self, level: float) -> float:
+        return max(0.0, (level - self.level) / self.per_second)
+
+
+class RateLimit:
+    """requests, tokens: per minute, above 0; None = no limit. clock: monotonic seconds.
+
+    Tokens are prompt and completion together, as providers count them.
+    """
+
+    def __init__(self, requests: float | None, tokens: float | None, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        now = clock()
+        self._requests = None if requests is None else _Bucket(requests, now)
+        self._tokens = None if tokens is None else _Bucket(tokens, now)
+
+    def wait(self) -> float:
+        """Seconds until a request may be sent; 0: now."""
+        if self._requests is None and self._tokens is None:
+            return 0.0
+        now = self._clock()
+        waits = [0.0]
+        if self._requests is not None:
+            self._requests.fill(now)
+            waits.append(self._requests.seconds_to(1.0))
+        if self._tokens is not None:
+            self._tokens.fill(now)
+            waits.append(self._tokens.seconds_to(0.0))
+        longest = max(waits)
+        return longest if longest > SHORTEST_WAIT_S else 0.0
+
+    def sent(self, expected_tokens: float) -> None:
+        """A request was sent that is expected to cost `expected_tokens`."""
+        self.wait()
+        if self._requests is not None:
+            self._requests.level -= 1.0
+        self.settle(0.0, expected_tokens)
+
+    def settle(self, expected_tokens: float, tokens: float) -> None:
+        """A request that was expected to cost `expected_tokens` cost `tokens`: 0 when it was refused."""
+        if self._tokens is not None:
+            self._tokens.fill(self._clock())
+            self._tokens.level = min(self._tokens.capacity, self._tokens.level + expected_tokens - tokens)
+
+
+# ---- the budget
+
 
 KNOWN = 20
 """The longest reply so far bounds later ones once this many samples, the first begun, have ended."""

@@ -28,17 +28,12 @@ from harness.core.records import Sample
 from harness.core.wording import option
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.arrivals import Arrivals
-from harness.generation.dispatch.budget import Budget
+from harness.generation.dispatch.budget import Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
-from harness.generation.dispatch.causes import Causes
-from harness.generation.dispatch.continuations import Continuations
-from harness.generation.dispatch.counts import Counts
-from harness.generation.dispatch.ending import Ending
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.quota import RateLimit
-from harness.generation.dispatch.retry import Retries, RetryPolicy, fault_of
+from harness.generation.dispatch.retry import Continuations, Retries, RetryPolicy, fault_of
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
-from harness.generation.dispatch.snapshot import snapshot
+from harness.generation.dispatch.snapshot import Causes, Counts, snapshot
 from harness.generation.dispatch.too_many_requests import Ticket
 from harness.generation.forecast import Outlook
 from harness.generation.lengths import completion_tokens, tokens_before
@@ -351,7 +346,7 @@ class Dispatcher:
             self._scheduler.give_back(task)
 
     def _continuation_failed(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
-        """It was to go on with a half-written answer, and brought no token: see `continuations`.
+        """It was to go on with a half-written answer, and brought no token: see `retry`.
 
         It costs no retry and no attempt, and tells nothing of an endpoint that is up, but that it wants less at once.
         """

@@ -1,14 +1,24 @@
-"""The facts of a session, put together for whoever watches it."""
+"""What has happened in a session so far: in numbers, by cause, and as one value for whoever watches it.
+
+RequestFailed ──▶ Causes   why samples are still owed, one example a cause in the server's own words ─┐
+Sample, Reply ──▶ Counts   done, truncated, tokens, retries, oddities ────────────────────────────────┼─▶ Progress
+tokens under way ─▶ Arrivals (`arrivals`), the phase (`budget.Ending`) ───────────────────────────────┘
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
+import msgspec
+
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.records import Sample, Usage
 from harness.generation.dispatch.arrivals import Arrivals
-from harness.generation.dispatch.causes import Causes
-from harness.generation.dispatch.counts import Counts
-from harness.generation.dispatch.ending import Ending
+from harness.generation.dispatch.budget import Ending
+from harness.generation.dispatch.canary import ends_in_loop
+from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import Task
 from harness.generation.progress import (
     BenchmarkProgress,
@@ -18,6 +28,146 @@ from harness.generation.progress import (
     OldestInFlight,
     Progress,
 )
+from harness.generation.spending import Spent
+
+# ---- causes
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """kind: a `FailureKind`, "internal" (our own mistake) or "not asked". example: safe to print."""
+
+    kind: str
+    count: int
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.count} × {self.kind}: {self.example}"
+
+
+class Causes:
+    """Every sample that met trouble and is not on disk, with its last failure. Memory: one entry per such sample."""
+
+    def __init__(self) -> None:
+        self._failures: dict[Task, tuple[str, int | None, str]] = {}
+        self._given_up: set[Task] = set()
+
+    @property
+    def n_given_up(self) -> int:
+        """Samples that are not asked again in this session."""
+        return len(self._given_up)
+
+    def n_given_up_of(self, benchmark: str) -> int:
+        """Those of one benchmark."""
+        return sum(task.benchmark == benchmark for task in self._given_up)
+
+    def given_up(self) -> dict[Task, str]:
+        """Those samples, with the kind of their last failure."""
+        return {task: self._failures[task][0] for task in self._given_up}
+
+    def met(self, task: Task, failure: RequestFailed) -> None:
+        """`task` failed and will be asked again."""
+        self._failures[task] = (failure.kind, failure.status, failure.message)
+
+    def gave_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
+        """`task` stays owed."""
+        self._failures[task] = (kind, status, message)
+        self._given_up.add(task)
+
+    def last(self, task: Task) -> tuple[str, int | None, str]:
+        """(kind, status, message) of the last failure of `task`, which must have met one."""
+        return self._failures[task]
+
+    def arrived(self, task: Task) -> None:
+        """`task` came through after all."""
+        self._failures.pop(task, None)
+
+    def too_long(self) -> dict[str, dict[str, str]]:
+        """Questions whose prompt exceeds the context: benchmark → question id → the server's words."""
+        messages: dict[str, dict[str, str]] = {}
+        for task in self._given_up:
+            kind, _, message = self._failures[task]
+            if kind == "too_long":
+                messages.setdefault(task.benchmark, {})[task.question_id] = message
+        return messages
+
+    def listed(self, n_owed: int, not_asked_because: str) -> list[Cause]:
+        """All causes, the commonest first; those of `n_owed` that met no failure were not asked at all."""
+        groups: dict[tuple[str, int | None], list[str]] = {}
+        for kind, status, message in self._failures.values():
+            groups.setdefault((kind, status), []).append(message)
+        causes = [Cause(kind, len(messages), messages[0]) for (kind, _), messages in groups.items()]
+        if n_owed > len(self._failures):
+            causes.append(Cause("not asked", n_owed - len(self._failures), not_asked_because))
+        return sorted(causes, key=lambda cause: -cause.count)
+
+
+# ---- counts
+
+
+class Counts:
+    """done: samples on disk by benchmark, former sessions included; total: samples expected.
+
+    finished, truncated, loops: replies of this session, those cut at their budget, those that end in a loop.
+    tokens: completion tokens of the finished ones, without what had been written of them before their last request.
+    continued: samples that went on from such a beginning; kept_tokens: how long those were.
+    failures, retries: requests that failed, and that were made again.
+    notes: how often replies had which oddity.
+    """
+
+    def __init__(self, done: Mapping[str, int], total: Mapping[str, int]) -> None:
+        self.done = dict(done)
+        self.total = dict(total)
+        self.finished = 0
+        self.truncated = 0
+        self.loops = 0
+        self.tokens = 0
+        self.continued = 0
+        self.kept_tokens = 0
+        self.spent = Spent()
+        self.failures = 0
+        self.failed: dict[str, tuple[int, str, float]] = {}
+        """By kind: failed requests, the latest one's cause, and when that was."""
+        self.retries = 0
+        self.notes: dict[str, int] = {}
+
+    def add(self, sample: Sample, reply: Reply) -> None:
+        """One more finished sample."""
+        self.finished += 1
+        self.truncated += sample.truncated
+        self.loops += ends_in_loop(reply)
+        n_before = tokens_before(sample)
+        self.continued += bool(sample.salvaged_at)
+        self.kept_tokens += n_before
+        self.tokens += max(0, completion_tokens(sample) - n_before)
+        self.spent.add(_billed(sample.usage, n_before))
+        for note in reply.notes:
+            self.notes[note] = self.notes.get(note, 0) + 1
+
+    def fail(self, failure: RequestFailed, now: float) -> None:
+        """One more failed request."""
+        self.failures += 1
+        self.failed[failure.kind] = (self.failed.get(failure.kind, (0,))[0] + 1, failure.message, now)
+
+    @property
+    def tokens_per_request(self) -> float | None:
+        """Mean tokens of a prompt and its reply; None before the first one has finished."""
+        return (self.tokens + self.spent.prompt_tokens) / self.finished if self.finished else None
+
+
+def _billed(usage: Usage, n_before: int) -> Usage:
+    """What the last request took: what had been written before was part of its prompt."""
+    if not n_before:
+        return usage
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    return msgspec.structs.replace(
+        usage,
+        prompt_tokens=None if prompt is None else prompt + n_before,
+        completion_tokens=None if completion is None else max(0, completion - n_before),
+    )
+
+
+# ---- the snapshot
 
 
 def snapshot(

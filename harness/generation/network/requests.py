@@ -1,22 +1,38 @@
-"""The request for one sample, and its record. The only place where a reply becomes a `Sample`."""
+"""One request a sample: how it is written, sent, gone on with after a break, and made into a record.
+
+The only place where a reply becomes a `Sample`. `Requests` writes requests and reads replies; `Asking` sends them, and
+goes on with what was half written of a sample where that may be.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import msgspec
 
+from harness.client.address.endpoint import Endpoint
+from harness.client.facts.tokens import Tokenizer
 from harness.client.fast.event_loop import current_lag
-from harness.client.protocol.reply import Reply
+from harness.client.interface import Arriving, Transport
+from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate
-from harness.core.codec import sample_seed
+from harness.core.codec import digest, sample_seed
+from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
+from harness.generation.comparing import UNLIKE, Unlike, bodies, compared, difference, tokens_before_seam
+from harness.generation.continuing import Continuation, WrittenAnew, continuation, onward, whole
 from harness.generation.dispatch.actions import Ask
+from harness.generation.machine_limits import affordable
+from harness.generation.network.keeping import GOES_ON, Keeper
+from harness.generation.network.sampler import Way
 from harness.generation.plan import Task
 from harness.generation.settings import RunSettings
+from harness.runs.inflight import Partial, SampleKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +110,149 @@ def _odd_logprobs(reply: Reply) -> Literal["none", "not numbers"] | None:
     if reply.n_odd_logprobs:
         return "not numbers"
     return "none" if not reply.n_logprobs and (reply.text or reply.reasoning) else None
+
+
+# ---- one request a sample
+
+
+def one_by_one(
+    settings: RunSettings,
+    requests: Callable[[], Requests],
+    opener: Callable[[], Transport],
+    on_event: Callable[..., None],
+) -> Way:
+    """As many requests in flight as the limit of open files allows. opener: makes the transport.
+
+    Raises `UsageError` where the limit allows no run.
+    """
+    return Way(
+        open=lambda host: OneByOne(settings, requests(), opener(), keeper=host.keeper, on_event=on_event),
+        concurrency=affordable(settings.concurrency),
+        policy=None,
+        waits=True,
+    )
+
+
+class OneByOne:
+    """A `Sampler` that sends one request a sample. Used on the network's loop only.
+
+    keeper: what had been written of samples, and told of what comes; None = nothing is kept.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        requests: Requests,
+        transport: Transport,
+        *,
+        keeper: Keeper | None,
+        on_event: Callable[..., None],
+    ) -> None:
+        self._settings = settings
+        self._requests = requests
+        self._transport = transport
+        self._keeper = keeper
+        self._on_event = on_event
+        self._arriving: dict[Task, Arriving] = {}
+        self._unlike: dict[Task, str] = {}  # what became of a beginning that another model seems to have written
+
+    async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
+        """See `Sampler.sample`."""
+        task = ask.task
+        arriving = self._arriving[task] = Arriving()
+        try:
+            request = self._requests.write(task)
+            checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
+            continued = await self._continued(ask, request, checksum, arriving)
+            if continued is not None:
+                reply, seams = continued
+            else:
+                self._begin(task, arriving, None, checksum)
+                reply, seams = await self._send(ask.endpoint, request.template.path, request.body, arriving), ()
+        finally:
+            del self._arriving[task]
+        if note := self._unlike.pop(task, ""):
+            reply = msgspec.structs.replace(reply, notes=(*reply.notes, note))
+        return self._requests.record(request, ask, reply, seams), reply
+
+    def arrived(self) -> Mapping[Task, int]:
+        """See `Sampler.arrived`."""
+        return {task: arriving.count() for task, arriving in self._arriving.items()}
+
+    async def close(self) -> None:
+        """See `Sampler.close`."""
+        await self._transport.close()
+
+    async def _send(self, endpoint: Endpoint, path: str, body: bytes, arriving: Arriving | None = None) -> Reply:
+        settings = self._settings
+        return await self._transport.complete(
+            endpoint, path, body, settings.deadlines, settings.max_body_bytes, arriving
+        )
+
+    def _begin(self, task: Task, arriving: Arriving, going_on: Continuation | None, checksum: str) -> None:
+        if self._keeper is not None:
+            self._keeper.begin(task, arriving, partial(onward, going_on, checksum, self._settings.salvage.engine))
+
+    async def _continued(
+        self, ask: Ask, request: Request, checksum: str, arriving: Arriving
+    ) -> tuple[Reply, tuple[Seam, ...]] | None:
+        """The reply that goes on with what had been written of a sample; None where it is asked from the start.
+
+        checksum: of the request's body.
+        """
+        task, template, endpoint = request.task, request.template, ask.endpoint
+        begun = self._keeper.partials.get(SampleKey(*task)) if self._keeper is not None else None
+        if self._keeper is None or begun is None:
+            return None
+        if not ask.go_on:  # what had been written stays, in case that this request fails, too
+            self._on_event("written_anew", task=list(task), tokens=begun.tokens, reason="continuations fail")
+            return None
+        salvage = self._settings.salvage
+        try:
+            if begun.request != checksum:
+                raise WrittenAnew("its request was another one")
+            bound = self._requests.max_tokens(request)
+            tokens = Tokenizer(endpoint, salvage.engine, self._settings.model, self._settings.ca_file)
+            going_on = await asyncio.to_thread(
+                continuation, begun, request.question, template, salvage, tokens, max_tokens=bound, seed=request.seed
+            )
+            going_on = await self._compared(going_on, endpoint, template)
+            if going_on.seam.compared and not going_on.seam.exact:
+                self._unlike[task] = UNLIKE["near"]
+            self._begin(task, arriving, going_on, checksum)
+            reply = whole(going_on, await self._send(endpoint, going_on.path, going_on.body, arriving))
+        except (WrittenAnew, ServerError) as why:
+            if isinstance(why, Unlike):
+                self._unlike[task] = UNLIKE["exact"]
+            self._anew(task, begun, str(why))
+        except RequestFailed as failure:
+            if failure.kind in GOES_ON:
+                failure.going_on = arriving.count() == 0
+                raise
+            self._anew(task, begun, failure.message)
+        else:
+            return reply, (*begun.seams, going_on.seam)
+        return None
+
+    async def _compared(self, going_on: Continuation, endpoint: Endpoint, template: RequestTemplate) -> Continuation:
+        """`going_on` with what the server says of the tokens before its seam, where it says that."""
+        salvage = self._settings.salvage
+        tokens = tokens_before_seam(going_on, salvage)
+        differences = []
+        for token, body in zip(tokens, bodies(tokens, going_on.prompt or (), template, salvage), strict=True):
+            try:
+                reply = await self._send(endpoint, going_on.path, body)
+            except RequestFailed as failure:
+                if failure.kind in GOES_ON:
+                    raise
+                break  # it does not list so many, or knows no such request
+            if (nats := difference(token, reply.likeliest)) is not None:
+                differences.append(nats)
+        return compared(going_on, differences, salvage.mode)
+
+    def _anew(self, task: Task, begun: Partial, why: str) -> None:
+        """What had been written of `task` is of no use."""
+        assert self._keeper is not None
+        self._keeper.ended(task)
+        self._keeper.forget(task)
+        self._on_event("written_anew", task=list(task), tokens=begun.tokens, reason=why)

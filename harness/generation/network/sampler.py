@@ -1,6 +1,6 @@
 """What the network thread needs of whatever asks for samples: a sample for each `Ask`, and how far replies have come.
 
-Two kinds exist: one request a sample (`harness.generation.network.asking`), and many by the batch
+Two kinds exist: one request a sample (`harness.generation.network.requests`), and many by the batch
 (`harness.generation.batching`). `Way` says what else differs between them.
 """
 

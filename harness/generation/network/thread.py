@@ -22,13 +22,12 @@ from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.forecast import Outlook, TimeLeft
+from harness.generation.machine_limits import Reserve
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Answer, ControlCommand, ControlSocket
-from harness.generation.network.descriptors import Reserve
+from harness.generation.network.control import Answer, ControlCommand, ControlSocket, Steering
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.keeping import Keeper
 from harness.generation.network.sampler import Host, Sampler
-from harness.generation.network.steering import Steering
 from harness.generation.plan import Task
 from harness.generation.progress import Progress
 from harness.runs.journal import Journal

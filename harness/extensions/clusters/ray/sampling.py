@@ -21,7 +21,7 @@ from harness.asking.watching import Watcher
 from harness.core.errors import InUse, StoreError, UsageError
 from harness.core.wording import Sentence, option
 from harness.extensions.clusters.ray.cluster import Cluster
-from harness.generation.dispatch.causes import Cause
+from harness.generation.dispatch.snapshot import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.spending import Spent
 from harness.runs import Manifest, RunFolder

@@ -1,19 +1,75 @@
-"""Room on the disk: what a session is expected to write against what is free, and a reserve below which it ends.
+"""What this machine allows a session: open files for requests in flight, and room on the disk for what it writes.
 
-The reserve is for the replies in flight when it is reached: they may end, and are stored. A disk that fills faster, or
-where there is no reserve, stops the journal (`harness.runs.journal`).
+Each request in flight holds a socket, so the limit of open files bounds the concurrency (`affordable`), and a few
+descriptors are held back for files (`Reserve`). `DiskRoom` compares what a session is expected to write with what is
+free, and ends the session at a reserve: the replies in flight may then end, and are stored. A disk that fills faster,
+or where there is no reserve, stops the journal (`harness.runs.journal`).
 """
 
 from __future__ import annotations
 
 import os
+import resource
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, UsageError
 from harness.core.wording import option
 from harness.generation.plan import Owed
+
+# ---- open files
+
+
+SPARE = 64
+"""Descriptors for everything that is no request: journals, logs, the loop, name look-ups."""
+
+
+LEAST = 24
+"""Descriptors without which no run is begun."""
+
+
+def affordable(concurrency: int) -> int:
+    """At most `concurrency` requests in flight, as the limit of open files allows; raises the soft limit if it may.
+
+    Raises `UsageError` where it does not even allow one.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = concurrency + SPARE
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        except (OSError, ValueError):
+            soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if soft == resource.RLIM_INFINITY:
+        return concurrency
+    if soft < LEAST:
+        raise UsageError(f"the limit of open files (ulimit -n) is {soft}; a run needs {LEAST}, and one a request more")
+    return max(1, min(concurrency, soft - SPARE))
+
+
+class Reserve:
+    """Descriptors held back, to be let go when sockets have taken all others: files must still be opened then."""
+
+    SIZE = 8
+
+    def __init__(self) -> None:
+        self._held: list[int] = []
+        try:
+            for _ in range(self.SIZE):
+                self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError:
+            pass  # as many as there are
+
+    def release(self) -> None:
+        """Let all go; a second call does nothing."""
+        while self._held:
+            os.close(self._held.pop())
+
+
+# ---- room on the disk
+
 
 BYTES_A_TOKEN = 5
 """Bytes of a record for each token of its reply; of English about four, of Chinese and escaped text more."""
