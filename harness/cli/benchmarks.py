@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from harness.cli import completing, terminal
+from harness.cli.help import SpelledGroup
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import SpelledGroup
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 

@@ -11,8 +11,8 @@ import click
 from harness.asking.options import CompareOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 

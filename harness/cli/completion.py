@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from harness.cli.spelling import SpelledCommand
+from harness.cli.help import SpelledCommand
 
 _WHERE = {
     "bash": "harness completion bash > ~/.local/share/bash-completion/completions/harness",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.spelling import SpelledCommand
+from harness.cli.help import SpelledCommand
 from server_launchers import isolated
 from server_launchers.engines.table import EMBEDDED
 

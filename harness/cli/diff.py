@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli import terminal
-from harness.cli.spelling import SpelledCommand
+from harness.cli.help import SpelledCommand
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 

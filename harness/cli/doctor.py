@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from harness.cli import terminal
-from harness.cli.spelling import SpelledCommand
+from harness.cli.help import SpelledCommand
 from harness.core.errors import HarnessError, StoreError
 from harness.core.inert import quoted, visible
 

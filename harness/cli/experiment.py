@@ -12,9 +12,9 @@ import click
 from harness.asking.options import RepeatsRules, SizesRules
 from harness.asking.options.verbs import RepeatsOptions, SizesOptions
 from harness.cli import completing, terminal
+from harness.cli.flags import run_given, run_options
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.cli.run_options import run_given, run_options
-from harness.cli.spelling import SpelledCommand
 from harness.core.about import install_line
 from harness.core.errors import EXIT_OWED
 from harness.core.inert import safe_name, visible

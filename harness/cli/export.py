@@ -9,8 +9,8 @@ import click
 
 from harness.asking.options import ExportOptions
 from harness.cli.flags import takes
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import SpelledCommand
 from harness.core.inert import visible
 
 

@@ -1,27 +1,38 @@
-"""The flags of a command, made from the declarations of its options (`harness.core.options`).
+"""The flags of a command: made from its options' declarations, set by typing, a file of variables or the environment.
 
-A flag sets the parameter that has the option's name. One that is not typed sets None, and the option keeps its default;
-only a seed has its default here, since None is a seed that is not sent.
+`flags_of` makes flags from declarations (`harness.core.options`). A flag sets the parameter that has the option's name.
+One that is not typed sets None, and the option keeps its default; only a seed has its default here, since None is a
+seed that is not sent. Flags that describe a server are gathered into the wish of `--serve` (`with_server`).
+
+Defaults of `harness run` come from the environment, as HARNESS_RUN_MAX_TOKENS. A typed option goes before its variable.
+A file of variables is read only if `--env-file` names it. Every run prints the variables that it took: an environment
+that nobody remembers must not change a score unseen.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from harness.asking.options import RunOptions
-from harness.asking.options.headings import ORDER
+from harness.asking.options.headings import ORDER, OUTPUT, WHOM
 from harness.cli import completing
 from harness.cli.flag_words import flag_of
-from harness.cli.help import under
-from harness.cli.spelling import LineEnds, SeedType
+from harness.cli.help import LineEnds, SeedType, under
+from harness.core.errors import UsageError, near_names
+from harness.core.files import read_named
+from harness.core.inert import visible
 from harness.core.options import COMMAS, LINES, POINTS, SEED, SERIES, Option, Options, options_of
 from harness.core.secret import Secret
-from harness.core.wording import UNSET, worded
+from harness.core.wording import UNSET, option, worded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -122,3 +133,166 @@ def _type(option: Option) -> Any:
     plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
     # As text: an empty path is refused by the option, and would be the current folder here.
     return click.Path() if option.type is Path else plain.get(option.type, click.STRING)
+
+
+# ---- defaults from the environment
+
+
+PREFIX = "HARNESS_RUN"
+SETTINGS = {"auto_envvar_prefix": PREFIX}
+"""The context setting of a command whose options may come from the environment."""
+
+
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z")
+
+MAX_FILE_BYTES = 1024 * 1024
+"""Longest file of variables."""
+
+
+def taken(context: click.Context) -> list[str]:
+    """Each option that the environment set, with its variable. Raises `UsageError` for a variable that sets none."""
+    variables = {
+        f"{PREFIX}_{parameter.name}".upper(): parameter for parameter in context.command.params if parameter.name
+    }
+    settings = {name: value for name, value in os.environ.items() if name.startswith(f"{PREFIX}_")}
+    if unknown := sorted(set(settings) - set(variables)):
+        raise UsageError(
+            f"the environment variable {visible(unknown[0], 100)} sets no option of a run."
+            f"{near_names(unknown[0], variables)}"
+        )
+    return [
+        f"{parameter.opts[0]} ({name})"
+        for name, parameter in variables.items()
+        if context.get_parameter_source(str(parameter.name)) is ParameterSource.ENVIRONMENT
+    ]
+
+
+def _read(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
+    """Set the variables of the file, unless the environment has them."""
+    if path is None:
+        return
+    try:
+        text = read_named(path, MAX_FILE_BYTES).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    if len(text) > MAX_FILE_BYTES:
+        raise UsageError(f"{path} is longer than {MAX_FILE_BYTES} bytes; expected lines of NAME=VALUE")
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _LINE.match(line.strip())
+        try:
+            words = shlex.split(match[2], comments=True) if match else []
+        except ValueError:
+            match = None
+        if match is None or len(words) > 1:
+            # The line may hold a key: it is not shown.
+            raise UsageError(f"{path}:{number}: expected NAME=VALUE; a value with spaces stands in quotes")
+        os.environ.setdefault(match[1], "".join(words))
+
+
+(env_file_option,) = under(
+    "Of whom",
+    click.option(
+        "--env-file",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        is_eager=True,
+        expose_value=False,
+        callback=_read,
+        help=f"File of NAME=VALUE lines: keys, and defaults of options ({PREFIX}_MAX_TOKENS=…). Default: no file.",
+    ),
+)
+
+
+# ---- a server to start
+
+
+SERVER_SCOPE = "server_"
+"""Begins the parameters of flags that describe a server to start."""
+
+
+def with_server(given: Mapping[str, Any], engine: str | None) -> dict[str, Any]:
+    """`given` with the flags that describe a server gathered into `serve`. Raises `UsageError` without an engine."""
+    rest = {name: value for name, value in given.items() if not name.startswith(SERVER_SCOPE)}
+    described = server_fields(given)
+    if engine is None:
+        if described:
+            first = option(f"server.{next(iter(described))}")
+            raise UsageError(f"{first} describes a server to start: it goes with {option('serve', 'ENGINE')}")
+        return rest
+    return rest | {"serve": {"engine": engine, **described}}
+
+
+def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a server's spec that the flags set."""
+    fields = {
+        name.removeprefix(SERVER_SCOPE): value
+        for name, value in given.items()
+        if name.startswith(SERVER_SCOPE) and value not in (None, ())
+    }
+    if "environment" in fields:
+        fields["environment"] = dict(_variable(text) for text in fields["environment"])
+    if "devices" in fields:
+        fields["devices"] = tuple(part.strip() for part in fields["devices"].split(",") if part.strip())
+    return fields
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError("expected NAME=VALUE", field="server.environment")  # what was typed may be a key
+    return name, value
+
+
+# ---- the flags of a run
+
+
+_STARTED = under(
+    WHOM,
+    click.option(
+        "--engine-flag",
+        "server_extra_flags",
+        multiple=True,
+        help="A flag handed to the engine unchanged, with --serve; may be repeated.",
+    ),
+)
+_SHOWN = under(
+    OUTPUT,
+    click.option(
+        "--no-progress",
+        "progress",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        help="Show no progress. NO_COLOR takes the colours out of it.",
+    ),
+    click.option("--quiet", "-q", is_flag=True, help="Print only warnings, errors and results."),
+)
+
+FIRST = (
+    *("samples", "limit", "data", "model", "base_url", "serve", "preset", "temperature", "max_tokens", "concurrency"),
+    *("out", "dry_run"),
+)
+"""Options that most people use: the short help of a run shows only these."""
+
+
+def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:
+    """Give a command the flags of a run, with the help that its own class of options declares, and of its server."""
+    from server_launchers.command_line import server_options  # most commands start no server
+
+    decorators = (*flags_of(declared), *_STARTED, *_SHOWN, server_options(shown=()))
+    return lambda function: give(function, *decorators)
+
+
+def typed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that were typed: what a sweep's file says goes before defaults of the environment."""
+    context = click.get_current_context()
+    unsaid = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT)
+    return {name: value for name, value in given.items() if context.get_parameter_source(name) not in unsaid}
+
+
+def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run among a command's parameters, with those that describe a server gathered into `serve`."""
+    names = set(options_of(RunOptions)) - {"serve"}
+    of_run = {name: value for name, value in given.items() if name in names or name.startswith(SERVER_SCOPE)}
+    return with_server(of_run, given.get("serve"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.spelling import SpelledCommand
+from harness.cli.help import SpelledCommand
 from harness.core.about import shipped_folder
 from harness.core.errors import StoreError
 from harness.core.files import disk_error, write_atomically

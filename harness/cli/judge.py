@@ -11,10 +11,8 @@ from harness.asking.options import JudgeOptions
 from harness.asking.options.headings import JUDGE
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
-from harness.cli.flags import flags_of, give
-from harness.cli.help import under
-from harness.cli.server_options import with_server
-from harness.cli.spelling import spelt
+from harness.cli.flags import flags_of, give, with_server
+from harness.cli.help import spelt, under
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.wording import option

@@ -13,7 +13,7 @@ import click
 from harness.asking.options import MergeOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
-from harness.cli.spelling import SpelledCommand
+from harness.cli.help import SpelledCommand
 from harness.core.errors import EXIT_OWED
 from harness.core.inert import visible
 

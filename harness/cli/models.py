@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from harness.cli import terminal
-from harness.cli.spelling import SpelledGroup
+from harness.cli.help import SpelledGroup
 
 
 @click.group("models", cls=SpelledGroup, invoke_without_command=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.help import SpelledCommand, spelt
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import SpelledCommand, spelt
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 

@@ -12,8 +12,8 @@ import click
 from harness.asking.options import WhichServer
 from harness.cli import terminal
 from harness.cli.flags import takes
+from harness.cli.help import SpelledCommand, spelt
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import SpelledCommand, spelt
 from harness.core.errors import HarnessError, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.options import options_of

@@ -12,9 +12,9 @@ import click
 from harness.asking.options import RaceRules
 from harness.asking.options.verbs import RaceOptions
 from harness.cli import completing
+from harness.cli.flags import FIRST, run_given, run_options
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.cli.run_options import FIRST, run_given, run_options
-from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
 

@@ -10,7 +10,7 @@ import click
 from harness.asking.options import ReportOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
-from harness.cli.spelling import SpelledCommand
+from harness.cli.help import SpelledCommand
 
 
 @click.command("report", cls=SpelledCommand, verb="report")

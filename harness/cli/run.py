@@ -13,12 +13,10 @@ import click
 from harness.asking.options import RunOptions
 from harness.asking.options.headings import OUTPUT
 from harness.asking.options.verbs import OnRay, SpreadRunOptions
-from harness.cli import completing, from_environment, terminal
-from harness.cli.flags import give
-from harness.cli.help import under
+from harness.cli import completing, flags, terminal
+from harness.cli.flags import FIRST, give, run_given, run_options
+from harness.cli.help import SpelledCommand, spelt, under
 from harness.cli.json_output import json_option, say
-from harness.cli.run_options import FIRST, run_given, run_options
-from harness.cli.spelling import SpelledCommand, spelt
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 
 if TYPE_CHECKING:
@@ -50,11 +48,11 @@ def _ends(function: F) -> F:
     return give(function, *_ENDS)
 
 
-@click.command("run", cls=SpelledCommand, verb="run", first=FIRST, context_settings=from_environment.SETTINGS)
+@click.command("run", cls=SpelledCommand, verb="run", first=FIRST, context_settings=flags.SETTINGS)
 @click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
 @_ends
 @run_options(SpreadRunOptions)
-@from_environment.env_file_option
+@flags.env_file_option
 def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: int | None, **given: Any) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
     hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
@@ -75,7 +73,7 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     if on is not None and pilot:
         raise UsageError("--on goes without --pilot: take the pilot from here")
     where = OnRay.of(on=on, shards=shards)
-    for default in from_environment.taken(click.get_current_context()):
+    for default in flags.taken(click.get_current_context()):
         terminal.note(f"from the environment: {default}")
     options = _of_file(given) or RunOptions.of(**run_given(given))
     if dry_run:
@@ -122,7 +120,7 @@ def _of_file(given: dict[str, Any]) -> RunOptions | None:
     path = Path(given["benchmarks"] or "")
     if path.suffix not in (".yaml", ".yml"):
         return None
-    from harness.cli.run_options import typed
+    from harness.cli.flags import typed
     from harness.verbs.sweep import cells, file, whole
 
     if not file.is_sweep(path):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import click
 
 from harness.cli import completing
-from harness.cli.spelling import SpelledCommand
+from harness.cli.help import SpelledCommand
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
 

@@ -15,8 +15,8 @@ from harness.asking.options import MergeOptions, ScoreOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.flags import takes
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
 from harness.core.options import options_of

@@ -11,8 +11,8 @@ import click
 
 from harness.cli import completing, terminal
 from harness.cli.flags import give
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import SpelledCommand
 from harness.core import plugins
 from harness.core.errors import near_names
 from harness.core.inert import visible

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.spelling import SpelledCommand, spelt
+from harness.cli.help import SpelledCommand, spelt
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 

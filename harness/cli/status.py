@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import SpelledCommand
 from harness.core.errors import StoreError
 from harness.core.inert import visible
 

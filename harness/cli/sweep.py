@@ -10,9 +10,9 @@ import click
 from harness.asking.options.verbs import SweepOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
+from harness.cli.flags import FIRST, run_given, run_options, typed
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.cli.run_options import FIRST, run_given, run_options, typed
-from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.spelling import spelt
+from harness.cli.help import spelt
 from harness.core.inert import visible
 
 if TYPE_CHECKING:

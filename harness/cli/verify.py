@@ -10,8 +10,8 @@ import click
 
 from harness.asking.options import VerifyOptions
 from harness.cli.flags import takes
+from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.spelling import SpelledCommand
+from harness.cli.help import SpelledCommand
 
 DEFAULT_PORT = 8765
 

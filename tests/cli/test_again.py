@@ -12,8 +12,8 @@ import pytest
 from harness.asking.options import RunOptions
 from harness.asking.prepare import prepare
 from harness.cli.again import typed
+from harness.cli.flags import with_server
 from harness.cli.run import command
-from harness.cli.server_options import with_server
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
 from harness.verbs.again import DATA, options_again, python_call

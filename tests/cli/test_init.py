@@ -1,6 +1,6 @@
 """`harness init` and the defaults of the environment.
 
-For: harness.cli.from_environment.
+For: harness.cli.flags.
 """
 
 from __future__ import annotations

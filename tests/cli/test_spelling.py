@@ -1,6 +1,6 @@
 """Options in the flags of the command that was typed.
 
-For: harness.cli.run_options.
+For: harness.cli.flags.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from harness.cli.benchmarks import fetch
 from harness.cli.ctl import command as ctl
+from harness.cli.help import spelt
 from harness.cli.main import cli
 from harness.cli.run import command as run
 from harness.cli.score import command as score
-from harness.cli.spelling import spelt
 from harness.cli.watching import Terminal
 from harness.core.errors import UsageError
 from harness.core.wording import UNSET, Sentence, option

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from harness.cli.help import spelt
 from harness.cli.run import command as run
-from harness.cli.spelling import spelt
 from harness.client.address import providers
 from harness.client.address.providers import Provider
 from harness.client.protocol.failures import failed_status

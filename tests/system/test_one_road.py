@@ -21,9 +21,9 @@ from harness.asking.options import RunOptions
 from harness.asking.prepare import Prepared, prepare
 from harness.benchmarks import catalogue, data
 from harness.cli import watching
+from harness.cli.help import spelt
 from harness.cli.main import main
 from harness.cli.run import command as run_command
-from harness.cli.spelling import spelt
 from harness.client.address import providers
 from harness.core.codec import sample_seed
 from harness.presets import preset as presets

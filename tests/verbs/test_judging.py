@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from harness.cli.help import spelt
 from harness.cli.score import command as score
-from harness.cli.spelling import spelt
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.errors import ServerError

@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 import harness
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.prompts import BOXED
+from harness.cli.help import spelt
 from harness.cli.main import cli
-from harness.cli.spelling import spelt
 from harness.core.records import Question, Sample, Timing
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs import questions as question_file
