@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from harness.answers.boxed import bare, boxes_from_end
 from harness.answers.letters import LAST_LETTER, letter_of
@@ -23,7 +23,11 @@ _BESIDE_LETTER = " \t\n()（）[].．、"
 _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
 
 
-_INTEGER = re.compile(r"\s*[-+]?\d+\s*")
+_PLAIN = re.compile(
+    r"(?P<integer>\s*[-+]?\d+\s*)|(?P<choice>[A-J])|(?P<number>[0-9]{1,9}\.[0-9]{1,9})"
+    r"|(?P<expression>-?[0-9]{1,9}/[1-9][0-9]{0,8})"
+)
+"""References whose kind needs no grammar, which takes longer to import than a file of them takes to read."""
 _MAX_CHOICE_CHARS = 12
 """A reference of this length or more is words, also when it begins like an option: "A) true B) false"."""
 
@@ -49,12 +53,12 @@ def read_reference(
 
 def kind_of(reference: str) -> AnswerKind:
     """The kind as which `reference` is compared, by its form: integer, choice, text, multiple, number or expression."""
-    from harness.answers.grammar.literals import Unreadable  # the grammar, which most cards never need
+    reference = bare(reference)
+    if plain := _PLAIN.fullmatch(reference):
+        return cast("AnswerKind", plain.lastgroup)
+    from harness.answers.grammar.literals import Unreadable
     from harness.answers.grammar.parse import parse
 
-    reference = bare(reference)
-    if _INTEGER.fullmatch(reference):
-        return "integer"
     if len(reference) < _MAX_CHOICE_CHARS and letter_of(reference, LAST_LETTER) is not None:
         return "choice"
     try:

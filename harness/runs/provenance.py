@@ -142,7 +142,7 @@ def changes(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes:
     return Changes(model, host)
 
 
-def refusal(changed: Sequence[Change]) -> StoreError:
+def servers_refusal(changed: Sequence[Change]) -> StoreError:
     """The refusal to mix samples of two models, one line a fact."""
     shown = [f"  {change}" for change in changed[:MAX_SHOWN_CHANGES]]
     if len(changed) > MAX_SHOWN_CHANGES:
