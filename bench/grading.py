@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import harness
 from harness.answers.grammar import parse
-from harness.benchmarks.references import kind_of
+from harness.benchmarks.drafts import kind_of
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible

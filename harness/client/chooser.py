@@ -9,8 +9,8 @@ from typing import Literal
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.routes import proxy_for
 from harness.client.interface import Arriving, Deadlines, Transport
-from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply
+from harness.client.protocol.written import Memory
 from harness.core.choices import TransportName
 from harness.core.secret import Secret
 

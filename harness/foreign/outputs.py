@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from harness.benchmarks.references import Reference, read_reference
+from harness.benchmarks.drafts import Reference, read_reference
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.choices import OutputsFormat as Format

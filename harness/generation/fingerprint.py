@@ -25,7 +25,7 @@ from harness.client.spelling import RequestTemplate
 from harness.core.codec import digest
 from harness.core.wording import Sentence, option
 from harness.generation.settings import RunSettings
-from harness.runs.provenance import Fingerprint, Provenance
+from harness.runs.manifest import Fingerprint, Provenance
 
 PROMPTS = (
     "A train leaves at 7:40 and travels 132 km at 88 km/h. When does it arrive? Explain step by step.",

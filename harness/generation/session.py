@@ -28,13 +28,11 @@ from harness.generation.outcome import Outcome, doubts
 from harness.generation.plan import Owed, SessionPlan, owed
 from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
-from harness.runs import provenance
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder
 from harness.runs.log import RunLog
-from harness.runs.manifest import SELECTED, BenchmarkRecord, Manifest, Plan
-from harness.runs.provenance import Provenance
+from harness.runs.manifest import SELECTED, BenchmarkRecord, Manifest, Plan, Provenance, changes_of, servers_refusal
 from harness.runs.record import KeySet
 
 if TYPE_CHECKING:
@@ -262,9 +260,9 @@ class Session:
     def _check_servers(self) -> None:
         """Note which servers this session asks. Raises `StoreError` where one is another model than made samples."""
         before = self._manifest.provenance
-        changes = provenance.changes(before, self._servers)
+        changes = changes_of(before, self._servers)
         if changes.model and not self._settings.accept_server_change:
-            raise provenance.refusal(changes.model)
+            raise servers_refusal(changes.model)
         for change in changes.model:
             self.warn(f"another model goes on, as {option('accept_server_change', True)} accepts: {change}.")
         for change in changes.host:
@@ -306,9 +304,9 @@ class Session:
 
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
         """Why an endpoint may not join, None where it may. On any thread; what is noted, `note_joined` writes."""
-        changes = provenance.changes(self._manifest.provenance, {endpoint.base_url: facts})
+        changes = changes_of(self._manifest.provenance, {endpoint.base_url: facts})
         if changes.model and not self._settings.accept_server_change:
-            refusal = provenance.refusal(changes.model).sentence.marked
+            refusal = servers_refusal(changes.model).sentence.marked
             self.warn(f"{endpoint.base_url} does not join: {refusal}")
             return refusal
         for change in changes.model + changes.host:
@@ -377,9 +375,9 @@ class Session:
 
     def remember_builds(self, seen: Mapping[str, Sequence[str]]) -> None:
         """Keep what the servers of this session named as their build. seen: by base URL."""
-        provenance = self._manifest.provenance
-        if seen and provenance.sessions and provenance.sessions[-1].builds != {u: [*v] for u, v in seen.items()}:
-            self._manifest = msgspec.structs.replace(self._manifest, provenance=provenance.built(seen))
+        manifest = self._manifest.provenance
+        if seen and manifest.sessions and manifest.sessions[-1].builds != {u: [*v] for u, v in seen.items()}:
+            self._manifest = msgspec.structs.replace(self._manifest, provenance=manifest.built(seen))
             self._manifest.save(self._folder)
 
     def finish(self, dispatcher: Dispatcher, progress: Progress, lag: Lag | None) -> Outcome:

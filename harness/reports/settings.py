@@ -10,7 +10,7 @@ from harness.core.inert import visible
 from harness.presets.sampling import sampling_fields
 from harness.reports.scored import ScoredRun
 from harness.reports.tables import Table, short
-from harness.runs.provenance import Provenance
+from harness.runs.manifest import Provenance
 from harness.scoring.workload import Workload
 
 MAX_SETTING_CHARS = 400

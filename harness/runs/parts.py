@@ -16,10 +16,19 @@ import msgspec
 from harness.benchmarks.shards import Shard
 from harness.core.errors import StoreError
 from harness.core.inert import quoted
-from harness.runs import provenance
 from harness.runs.layout import RunFolder
-from harness.runs.manifest import SHARD, BenchmarkRecord, Difference, Manifest, Plan, differences
-from harness.runs.provenance import MAX_SESSIONS, Provenance
+from harness.runs.manifest import (
+    MAX_SESSIONS,
+    SHARD,
+    BenchmarkRecord,
+    Difference,
+    Manifest,
+    Plan,
+    Provenance,
+    changes_of,
+    differences,
+    servers_refusal,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +62,9 @@ def joined_manifest(sources: Sequence[Source], accept_server_change: bool) -> Ma
                     raise _refusal(sibling, source, changed, name)
             whole = _whole(record)
             records[name] = _extended(records[name], whole) if name in records else whole
-        changes = provenance.changes(combined, _servers(source.manifest.provenance))
+        changes = changes_of(combined, _servers(source.manifest.provenance))
         if changes.model and not accept_server_change:
-            raise provenance.refusal(changes.model)
+            raise servers_refusal(changes.model)
         combined = _with_sessions(combined, source.manifest.provenance)
     return msgspec.structs.replace(
         first.manifest,

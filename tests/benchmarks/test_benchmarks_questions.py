@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from harness.benchmarks import prompts, questions
 from harness.benchmarks.card import Card, from_file, from_mapping
+from harness.benchmarks.drafts import form_of, read_reference, references
 from harness.benchmarks.prompts import BOXED, Prompt
-from harness.benchmarks.references import form_of, read_reference, references
 from harness.core.errors import UsageError
 from harness.core.records import Question
 from harness.presets import sampling

@@ -1,6 +1,6 @@
 """Nothing of a reply is held uncounted: whatever a server sends, by every transport.
 
-For: harness.client.protocol.memory.
+For: harness.client.protocol.written.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from harness.client.chooser import open_transport
 from harness.client.fast import transport as fast_transport
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Deadlines
-from harness.client.protocol import memory, sse
-from harness.client.protocol.memory import FIXED_BYTES, Memory
+from harness.client.protocol import sse, written
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import Written
+from harness.client.protocol.written import FIXED_BYTES, Memory, Written
 from harness.core.choices import TransportName
 from tests.faults.server import HEAD, STALL, FaultServer, Request, Step, chunk, http
 
@@ -249,8 +248,8 @@ async def four(url: str, name: TransportName) -> list[str]:
 def test_four_floods_at_once_hold_no_more_than_the_bound(
     flood: str, transport: TransportName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "MAX_REPLIES_BYTES", LIMIT_BYTES)
-    monkeypatch.setattr(memory, "LONG_REPLY_BYTES", LONG_BYTES)
+    monkeypatch.setattr(written, "MAX_REPLIES_BYTES", LIMIT_BYTES)
+    monkeypatch.setattr(written, "LONG_REPLY_BYTES", LONG_BYTES)
     monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 64 * 1024 * KIB)  # only the bound of all replies is to act
     monkeypatch.setattr(fast_transport, "LOOK_S", 0.02)
     open_transport(transport)  # imports are not measured

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from harness.client.protocol.memory import LONG_REPLY_BYTES, MAX_REPLIES_BYTES, Memory
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import MAX_BODY_VALUES, ReplyParser
+from harness.client.protocol.written import LONG_REPLY_BYTES, MAX_REPLIES_BYTES, Memory
 from tests.faults.server import DONE, END, HEAD, STALL, FaultServer, Request, Step, chunk, delta
 
 pytestmark = pytest.mark.slow

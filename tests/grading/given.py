@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.benchmarks.references import kind_of
+from harness.benchmarks.drafts import kind_of
 from harness.core.records import AnswerKind, GradeRules, Question, Sample, Timing
 
 RULES = GradeRules()

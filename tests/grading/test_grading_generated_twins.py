@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.benchmarks.references import kind_of
+from harness.benchmarks.drafts import kind_of
 from harness.grading import grade
 from harness.grading.compare.equivalence import equal
 from tests.budget import examples

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.benchmarks.references import kind_of
+from harness.benchmarks.drafts import kind_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import CONVENTIONS
 from harness.grading.compare.equivalence import equal

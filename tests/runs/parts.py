@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.core.records import Key, Question, Sample, ServerFacts, Timing, Usage
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
-from harness.runs.provenance import Provenance
+from harness.runs.manifest import Provenance
 
 NAME = "sums"
 IDENTITY = {"model": "m", "sampling": {"temperature": 0.6}, "seed": 0}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.core.records import ServerFacts
-from harness.runs.provenance import Provenance, changes
+from harness.runs.manifest import Provenance, changes
 
 HERE = {"source": "/models/a", "root": "/models/a", "files.weights": "names", "files.weights_sample": "w"}
 

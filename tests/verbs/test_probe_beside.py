@@ -27,8 +27,7 @@ from harness.core.records import Message
 from harness.core.secret import HIDDEN
 from harness.generation import fingerprint
 from harness.runs import RunFolder
-from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
-from harness.runs.provenance import Fingerprint
+from harness.runs.manifest import BenchmarkRecord, Fingerprint, Manifest, Plan
 from harness.verbs.probe import load, probe, reference, template
 from harness.verbs.probe.asking import CHAT
 from harness.verbs.probe.counterparts import OfFolder, SavedReference, beside

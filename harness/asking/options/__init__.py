@@ -17,8 +17,8 @@ from harness.asking.options.deciding import (
 )
 from harness.asking.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.asking.options.judge import JudgeOptions
-from harness.asking.options.run import RunOptions
 from harness.asking.options.score import OutputsOptions, ScoreOptions
+from harness.asking.options.verbs import RunOptions
 from harness.asking.options.whom import WhichServer
 from harness.presets.grading import AnyK, GradingOptions
 

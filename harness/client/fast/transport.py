@@ -22,9 +22,9 @@ from harness.client.fast.connecting import ClockOffset, Connector, Peer
 from harness.client.fast.connection import Connection
 from harness.client.interface import Arriving, Deadlines, request_headers
 from harness.client.protocol.http1 import Leftovers, request_head
-from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.client.protocol.written import Memory
 from harness.core.secret import Secret
 
 LOOK_S = 0.25

@@ -41,9 +41,9 @@ from harness.client.protocol.http1 import (
     ended_exactly,
     prompt_of,
 )
-from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.client.protocol.written import Memory
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
 

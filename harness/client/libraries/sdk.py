@@ -24,9 +24,9 @@ from harness.client.address.routes import proxy_for, trusting
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
-from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.client.protocol.written import Memory
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret

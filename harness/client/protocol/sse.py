@@ -30,10 +30,9 @@ from harness.client.address.endpoint import repeats, shown_safely, tail_redacted
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.event_fields import BadEvent
 from harness.client.protocol.failures import failed_event
-from harness.client.protocol.memory import LONG_REPLY_BYTES, Memory, Share
 from harness.client.protocol.plain_event import decode_plain_event
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed, without_keys
-from harness.client.protocol.written import SoFar, Written
+from harness.client.protocol.written import LONG_REPLY_BYTES, Memory, Share, SoFar, Written
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.reply_notes import LATE_BODY, LATE_BYTES

@@ -34,7 +34,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from harness.benchmarks.references import read_reference
+from harness.benchmarks.drafts import read_reference
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
