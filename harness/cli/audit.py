@@ -10,7 +10,7 @@ import click
 
 from harness.asking.options import AuditOptions
 from harness.cli.flags import takes
-from harness.cli.spelling import SpelledCommand
+from harness.cli.help import SpelledCommand
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 

@@ -8,7 +8,7 @@ from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.safe_open import refuse_link
+from harness.runs.line_file import refuse_link
 from harness.scoring.score import Score
 
 MAX_SCORES_BYTES = 16 * 1024 * 1024

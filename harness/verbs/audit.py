@@ -20,7 +20,7 @@ from harness.core.files import read_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, Verdict
 from harness.runs import RunFolder, overrides
-from harness.runs.jsonl import write_lines
+from harness.runs.line_file import write_lines
 from harness.scoring import score_file
 from harness.scoring.audit import Audited
 from harness.scoring.score import beside_audit
