@@ -4,6 +4,8 @@ Identity: the set's own id where it has one, else a checksum of the row; equal r
 depends on the order of the file or on the prompt.
 References: the cell of a row becomes the answers that count as right and the kind of question that they make. Pure;
 raises `ValueError` with a sentence that `questions` completes with the place.
+
+Long: a row becomes an identity and references in one step, and each of the two is a closed list of forms.
 """
 
 from __future__ import annotations
