@@ -34,7 +34,7 @@ from harness.runs import (
     questions,
     read_samples,
 )
-from harness.runs.line_file import refuse_link, write_lines
+from harness.runs.line_file import write_lines
 from harness.runs.record import KeySet
 from harness.scoring import by_endpoint, score_file
 from harness.scoring.anomalies import Anomalies, anomalies
