@@ -10,8 +10,8 @@ import click
 from harness.asking.options import PublishedUpdateOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
+from harness.cli.help import SpelledCommand, SpelledGroup
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import SpelledCommand, SpelledGroup
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
