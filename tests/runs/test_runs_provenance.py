@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.core.records import ServerFacts
-from harness.runs.manifest import Provenance, changes
+from harness.runs.manifest import Provenance, changes_of
 
 HERE = {"source": "/models/a", "root": "/models/a", "files.weights": "names", "files.weights_sample": "w"}
 
@@ -19,7 +19,7 @@ def known(**more: Any) -> Provenance:
 def changed(before: Provenance, **now: Any) -> tuple[set[str], set[str]]:
     """Fields that refuse, and fields that warn."""
     facts = ServerFacts(model={name: value for name, value in {**HERE, **now}.items() if value is not None})
-    found = changes(before, {"http://h": facts})
+    found = changes_of(before, {"http://h": facts})
     return {one.field for one in found.model}, {one.field for one in found.host}
 
 
