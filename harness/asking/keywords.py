@@ -135,6 +135,7 @@ class CompareKeywords(TypedDict, total=False):
     """The fields of `CompareOptions`; None leaves an option as it is by default (seed: sends none)."""
 
     baseline: FilePath | None
+    at_equal_tokens: bool
 
 
 class VerifyKeywords(TypedDict, total=False):

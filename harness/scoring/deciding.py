@@ -15,6 +15,7 @@ import msgspec
 from harness.scoring.comparison import PairedComparison, PublishedComparison, PublishedVerdict
 from harness.scoring.differences import holm
 from harness.scoring.distributions import power_factor
+from harness.scoring.spending import SpentPoint
 
 LEVEL = 0.05
 """A p value below this, after Holm's correction, is called a difference."""
@@ -30,7 +31,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     questions) that is found in 80 % of repetitions after this correction. samples: of each question, the fewer of both
     runs. settling: samples a question in both runs with which a true difference of the observed size is found in 80 %
     of repetitions; None where no difference was observed. settling_range: the same for the ends of the difference's
-    sampling interval, fewest first; None for "any number", since the interval contains 0.
+    sampling interval, fewest first; None for "any number", since the interval contains 0. spending: both runs' accuracy
+    by the tokens of an answer, fewest first; empty where it was not asked for.
     """
 
     run: str
@@ -44,6 +46,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     settling: int | None
     settling_range: tuple[int, int | None] | None = None
+    spending: tuple[SpentPoint, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def is_worse_by(self, margin: float) -> bool:

@@ -34,6 +34,7 @@ from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published import matching
 from harness.scoring.published.all_sources import PublicAgreement, beside_all
 from harness.scoring.published.index import look_up
+from harness.scoring.spending import SpentPoint, spent_points
 from harness.scoring.uncertainty import unequal_clusters
 from harness.verbs.outputs import open_scored
 
@@ -97,12 +98,33 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
     compared = [msgspec.structs.replace(pair, warnings=(*_left_out(pair.paired), *pair.warnings)) for pair in compared]
     return [
         RunComparison(
-            decision=decision,
+            decision=_with_spending(decision, benchmark, first) if options.at_equal_tokens else decision,
             moved=moves(first.questions, benchmark.questions),
             settings=_differences(first.record, benchmark.record),
         )
         for decision, (_, benchmark, first) in zip(decide(compared), compared_to, strict=True)
     ]
+
+
+def _with_spending(decision: Decision, benchmark: ScoredBenchmark, first: ScoredBenchmark) -> Decision:
+    """`decision` with both runs' accuracy by tokens, over the questions that both have. Raises `UsageError` where a
+    server stated no tokens."""
+    shared = pairs(first.questions, benchmark.questions)
+    points: list[SpentPoint] = []
+    for run, items in (
+        (decision.baseline, [baseline for baseline, _ in shared]),
+        (decision.run, [item for _, item in shared]),
+    ):
+        of_run = spent_points(run, items)
+        if not of_run:
+            raise UsageError(
+                f"the tokens of some samples of {visible(run)} on {visible(benchmark.name, 80)} are not known, so "
+                "nothing can be compared by them",
+                field="at_equal_tokens",
+            )
+        points += of_run
+    points.sort(key=lambda point: (point.tokens, point.run))
+    return msgspec.structs.replace(decision, spending=tuple(points))
 
 
 @dataclass(frozen=True, kw_only=True)

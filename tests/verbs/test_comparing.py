@@ -51,6 +51,31 @@ def test_the_same_runs_the_other_way_round_pass_the_gate(tmp_path: Path) -> None
     assert 0 < low < decision["paired"]["difference"] < high
 
 
+def test_at_equal_tokens_a_majority_of_k_costs_k_samples(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    (decision,) = json.loads(harness(tmp_path, "compare", "base", "tuned", "--at-equal-tokens", "--json").out)
+    points = decision["spending"]
+    assert [point["tokens"] for point in points] == sorted(point["tokens"] for point in points)
+    for run, accuracy in (("base", "second_accuracy"), ("tuned", "first_accuracy")):
+        mine = {point["k"]: point for point in points if point["run"] == run}
+        assert [*mine] == [1, 2, 4, 8, 16]
+        assert mine[1]["accuracy"] == pytest.approx(decision["paired"][accuracy])
+        assert mine[8]["tokens"] == pytest.approx(8 * mine[1]["tokens"])
+        low, high = mine[4]["sampling_interval"]
+        assert low < mine[4]["accuracy"] < high
+    told = harness(tmp_path, "compare", "base", "tuned", "--at-equal-tokens").out
+    assert told.count("maj@") == 8
+    assert "maj@" not in harness(tmp_path, "compare", "base", "tuned").out
+
+
+def test_without_tokens_nothing_is_compared_by_them(tmp_path: Path) -> None:
+    base, _ = two_runs(tmp_path)
+    files = base.benchmark("demo")
+    grades.write(files, [msgspec.structs.replace(grade, completion_tokens=None) for grade in grades.read(files)])
+    refused = harness(tmp_path, "compare", "base", "tuned", "--at-equal-tokens")
+    assert (refused.code, "the tokens of some samples of base on demo are not known" in refused.err) == (2, True)
+
+
 def test_the_gate_does_not_pass_what_it_could_not_have_seen(tmp_path: Path) -> None:
     two_runs(tmp_path, second=0.5)
     done = harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "1.0")

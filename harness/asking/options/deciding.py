@@ -17,9 +17,13 @@ MAX_REPEATS = 10_000
 
 
 class CompareOptions(Options):
-    """The baseline of a comparison."""
+    """The baseline of a comparison, and whether the tokens of an answer count."""
 
     baseline: Annotated[Path | None, Option("The run that the others are compared with. Default: the first.")] = None
+    at_equal_tokens: Annotated[
+        bool,
+        Option("Also set pass@1 and maj@k of both side by side by the tokens that an answer takes. Default: off."),
+    ] = False
 
 
 class VerifyOptions(Options):
