@@ -27,7 +27,7 @@ TESTING_UTIL = Path(os.environ.get("HARNESS_LIVECODEBENCH", "/nowhere"))
 SECONDS = 2
 
 EXPLAINED = {
-    "equal to all": "there the program's own class decides whether its value equals the expected one; here it never does",
+    "equal to all": "there a class of the program decides what its values equal; here it never does",
 }
 """Variant → why the two differ."""
 
