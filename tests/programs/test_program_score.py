@@ -27,7 +27,7 @@ program: {format: tests, seconds: 2, memory_mb: 512}
 prompt: none
 """
 ROWS = [
-    {"id": "io", "question": "Print the sum.", "tests": [{"input": "1 2", "output": "3"}, {"input": "2 2", "output": "4"}]},
+    {"id": "io", "question": "Sum.", "tests": [{"input": "1 2", "output": "3"}, {"input": "2 2", "output": "4"}]},
     {"id": "call", "question": "Write add.", "function": "add", "tests": [{"input": "1\n2", "output": "3"}]},
     {"id": "code", "question": "Write plus.", "function": "plus", "tests": ["assert plus(1, 2) == 3"],
      "solution": "def plus(a, b): return a + b"},
