@@ -64,7 +64,7 @@ check: $(VENV)/.installed-check
 ## coverage: the test suite again, and which lines and branches it never reached (twice as slow)
 coverage: $(VENV)/.installed-check
 	@rm -rf .coverage && mkdir .coverage
-	@$(BIN)/coverage run -m pytest --timeout=300
+	@$(BIN)/coverage run -m pytest --timeout=900
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 

@@ -20,6 +20,7 @@ from harness.cli import here
 from harness.cli.help import ELSEWHERE, OTHER_HEADING, heading_of
 from harness.cli.main import COMMANDS, LazyGroup, cli
 from harness.core.about import __version__, commit
+from tests.patience import PATIENCE_SECONDS
 
 
 def asked(*words: str, columns: int = 110) -> str:
@@ -116,7 +117,12 @@ def completions(words: str, typed: str) -> list[str]:
     }
     code = "from harness.cli.main import cli; cli(prog_name='harness')"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_SECONDS,
     )
     return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
@@ -136,11 +142,13 @@ def test_each_shell_gets_its_script(shell: str) -> None:
     script = asked("completion", shell)
     assert "_HARNESS_COMPLETE" in script
     if shell == "bash":
-        subprocess.run(["bash", "-n"], input=script, text=True, check=True, timeout=30)
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True, timeout=PATIENCE_SECONDS)
 
 
 def test_without_arguments_a_pipe_gets_the_help_and_a_refusal() -> None:
-    done = subprocess.run([sys.executable, "-m", "harness"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "harness"], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
     assert done.returncode == 2
     assert done.stdout == ""
     assert "Usage: harness" in done.stderr

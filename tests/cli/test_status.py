@@ -19,6 +19,7 @@ from harness.runs.layout import RunFolder
 from harness.showing.running_score import RunningScores
 from tests.faults.holding import SAID, Holding, going, until
 from tests.faults.server import FaultServer
+from tests.patience import PATIENCE_SECONDS
 from tests.runs.parts import sampled, write
 from tests.system.command import harness, interrupted, start
 
@@ -43,7 +44,7 @@ def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
         assert '"control"' not in (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8")  # a look is no event
 
         holding.let_go.set()
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=PATIENCE_SECONDS)
         assert (run.returncode, out) == (0, "")
         assert "12/12 samples (100%)" in err
 
@@ -65,7 +66,7 @@ def test_a_watched_run_is_followed_to_its_end(tmp_path: Path) -> None:
             assert watching.stdout is not None
             assert json.loads(watching.stdout.readline())["state"] == "running"
             holding.let_go.set()
-            *_, last = watching.communicate(timeout=60)[0].splitlines()
+            *_, last = watching.communicate(timeout=PATIENCE_SECONDS)[0].splitlines()
             assert json.loads(last)["state"] == "ended"
         finally:
             watching.kill()
@@ -115,7 +116,7 @@ def test_a_folder_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, where:
 def scraped(address: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     """The figures, as Prometheus itself reads them."""
     wanted = urllib.request.Request(address, headers={"Accept": "application/openmetrics-text; version=1.0.0"})
-    with urllib.request.urlopen(wanted, timeout=30) as reply:
+    with urllib.request.urlopen(wanted, timeout=PATIENCE_SECONDS) as reply:
         assert reply.headers["Content-Type"].startswith("application/openmetrics-text")
         text = reply.read().decode()
     return {
@@ -133,7 +134,7 @@ def test_the_figures_of_a_run_are_scraped_while_it_goes_on(tmp_path: Path) -> No
         assert address.startswith("http://127.0.0.1:")
         until(server, tmp_path, lambda facts: facts.arrived >= 4 * SAID)
         tokens = ("harness_tokens_total", frozenset[tuple[str, str]]())
-        assert server.wait_for(lambda: scraped(address).get(tokens) == 4 * SAID, 30)
+        assert server.wait_for(lambda: scraped(address).get(tokens) == 4 * SAID)
         found = scraped(address)
 
         def samples(state: str) -> float:
@@ -146,14 +147,14 @@ def test_the_figures_of_a_run_are_scraped_while_it_goes_on(tmp_path: Path) -> No
         assert found["harness_endpoint_state", frozenset({place, ("state", "set_aside")})] == 0
         assert found["harness_oldest_seconds", frozenset()] > 0
         holding.let_go.set()
-        run.communicate(timeout=60)
+        run.communicate(timeout=PATIENCE_SECONDS)
         with pytest.raises(OSError, match="refused"):
             scraped(address)
 
 
 def test_a_port_that_is_taken_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with FaultServer(Holding()) as server, going(tmp_path, server, "--metrics-port", str(server.port)) as run:
-        _, err = run.communicate(timeout=60)
+        _, err = run.communicate(timeout=PATIENCE_SECONDS)
         assert run.returncode == 2
         assert f"--metrics-port {server.port}: no metrics can be served on 127.0.0.1" in err
 
@@ -165,7 +166,7 @@ def test_quiet_says_nothing_where_all_is_well_and_what_is_owed_where_not(tmp_pat
     holding = Holding()
     holding.let_go.set()
     with FaultServer(holding) as server, going(tmp_path, server, "--quiet") as run:
-        assert run.communicate(timeout=60) == ("", "")
+        assert run.communicate(timeout=PATIENCE_SECONDS) == ("", "")
         assert run.returncode == 0
     with FaultServer(Holding()) as server, going(tmp_path, server, "--quiet", "--samples", "3") as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
@@ -178,7 +179,7 @@ def test_no_progress_leaves_the_rest(tmp_path: Path) -> None:
     holding = Holding()
     holding.let_go.set()
     with FaultServer(holding) as server, going(tmp_path, server, "--no-progress") as run:
-        _, err = run.communicate(timeout=60)
+        _, err = run.communicate(timeout=PATIENCE_SECONDS)
     assert "samples (" not in err
     assert "complete: 12 of 12 samples" in err
 
@@ -205,7 +206,7 @@ def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Pa
     first = Holding()
     first.let_go.set()
     with FaultServer(first) as server, going(tmp_path, server) as run:
-        run.communicate(timeout=60)
+        run.communicate(timeout=PATIENCE_SECONDS)
     holding = Holding()
     with FaultServer(holding) as server, going(tmp_path, server, "--samples", "3"):
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
@@ -217,7 +218,7 @@ def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Pa
             assert "12/18  66%" in shown
             assert "accuracy  sums 0.0% right so far" in shown
             holding.let_go.set()
-            out, _ = scoring.communicate(timeout=90)
+            out, _ = scoring.communicate(timeout=PATIENCE_SECONDS)
             assert scoring.returncode == 0
             assert "6 × 3" in out
         finally:

@@ -14,6 +14,7 @@ from harness.client.chooser import open_transport
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Arriving, Deadlines
 from tests.faults.server import FaultServer, Pause, Request, Step, delta, event_stream
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize("name", ["fast", "aiohttp", "sdk", "auto"])
@@ -51,6 +52,6 @@ def test_tokens_are_counted_before_the_reply_has_ended(
         return seen, reply.timing.events or 0
 
     with FaultServer(answer) as server, asyncio.Runner(loop_factory=new_event_loop) as runner:
-        seen, events = runner.run(asyncio.wait_for(ask(server), 60))
+        seen, events = runner.run(asyncio.wait_for(ask(server), PATIENCE_SECONDS))
     assert events == tokens + 1
     assert tokens <= seen <= 1.02 * tokens + 1

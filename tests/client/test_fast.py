@@ -38,6 +38,7 @@ from tests.faults.server import (
     delta,
     event,
 )
+from tests.patience import PATIENCE_SECONDS
 
 BODY = json.dumps({"model": "m", "messages": [], "stream": True}).encode()
 DEADLINES = Deadlines(connect=10, first_token=20, idle=20)
@@ -107,7 +108,7 @@ def stamping() -> Iterator[None]:
     """The kernel stamps what it receives: a moment after the first socket asks for it, and as long as one does."""
     with socket.socket() as asking, FaultServer(lambda _: completion()) as server:
         asking.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE_SECONDS
         while complete(FastTransport(), server.base_url).timing.clock != "kernel":
             assert time.monotonic() < end
         yield

@@ -12,6 +12,7 @@ from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import MAX_BODY_VALUES, ReplyParser
 from harness.client.protocol.written import LONG_REPLY_BYTES, MAX_REPLIES_BYTES, Memory
 from tests.faults.server import DONE, END, HEAD, STALL, FaultServer, Request, Step, chunk, delta
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +60,7 @@ def flood(request: Request) -> Iterable[Step]:
 def test_64_hostile_replies_take_less_than_512_mb_and_the_others_arrive(transport: str) -> None:
     with FaultServer(flood) as server:
         command = [sys.executable, "-c", CLIENT, server.base_url, transport]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     kinds, _, peak = done.stdout.strip().rpartition(" ")
     assert kinds == "['runaway', 'short']"

@@ -56,6 +56,7 @@ from tests.faults.server import (
     event_stream,
     http,
 )
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -127,7 +128,7 @@ def ask(make: Maker, answer: Answer, deadlines: Deadlines = PATIENT) -> Outcome:
 
 def run(make: Maker, main: Awaitable[Any]) -> Any:
     async def bounded() -> Any:
-        return await asyncio.wait_for(main, 30)
+        return await asyncio.wait_for(main, PATIENCE_SECONDS)
 
     with asyncio.Runner(loop_factory=make.loop) as runner:
         return runner.run(bounded())

@@ -15,6 +15,7 @@ from harness.cli.demo import next_lines
 from server_launchers.keeping.supervisor import RunningServer
 from tests.docs.pages import ROOT, Typed, blocks, commands
 from tests.docs.trying import ROW, Bench
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import environment
 
 PAGE = ROOT / "README.md"
@@ -66,7 +67,7 @@ def test_its_python_runs(tmp_path: Path, embedded_server: RunningServer) -> None
         env=environment(tmp_path, extra),
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

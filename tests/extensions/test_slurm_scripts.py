@@ -20,6 +20,7 @@ from server_launchers.engines import table
 from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping.registering import advertised, check, registered
 from server_launchers.spec import ServerSpec
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
 
 
@@ -212,5 +213,5 @@ def test_a_server_is_registered_while_it_runs(number: signal.Signals, tmp_path: 
         time.sleep(0.02)
     assert file.read_text().startswith(f"http://{socket.gethostname()}:")
     server.send_signal(number)
-    server.communicate(timeout=60)
+    server.communicate(timeout=PATIENCE_SECONDS)
     assert not file.exists(), "nobody is sent to a server that has gone"

@@ -60,5 +60,5 @@ def until(server: FaultServer, folder: Path, held: Callable[[Any], bool]) -> Any
         seen.append(progress_of(RunFolder(folder / "results" / "run")))
         return seen[-1] is not None and held(seen[-1])
 
-    assert server.wait_for(look, 60), seen[-1]
+    assert server.wait_for(look), seen[-1]
     return seen[-1]

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Self
 
+from tests.patience import PATIENCE_SECONDS
+
 
 class Act(Enum):
     """What a connection does instead of sending."""
@@ -190,7 +192,7 @@ class FaultServer:
             return False
         return True
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    def wait_for(self, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
         """Whether `condition` comes true in time."""
         due = time.monotonic() + seconds
         while not condition():

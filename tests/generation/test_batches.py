@@ -26,6 +26,7 @@ from harness.generation.batching import board
 from harness.runs import RunFolder, read_samples
 from tests.faults.batch_server import BatchProvider, Line, Outcome, all_answered, answered, encoded, expired, refused
 from tests.faults.server import FaultServer, Request, http
+from tests.patience import PATIENCE_SECONDS
 
 N, M = 3, 2
 KEYS = {(f"q{q}", i) for q in range(N) for i in range(M)}
@@ -352,7 +353,7 @@ def test_left_by_a_signal_it_is_taken_up_by_the_same_command(asked: dict[str, An
             cwd=tmp_path, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         child.append(process)
-        said = process.communicate(timeout=100)[1]
+        said = process.communicate(timeout=PATIENCE_SECONDS)[1]
         assert process.returncode == 130, said
         assert "handed in: 6 requests" in said
         assert "0 of 6 samples are stored" in said
@@ -392,7 +393,7 @@ def test_death_at_every_request_loses_nothing_and_hands_nothing_in_twice(asked: 
         program = (
             f"from tests.generation.test_batches import die_everywhere as d; d({str(tmp_path)!r}, {server.base_url!r})"
         )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=110)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 8 + len(POSTS), "a run of two batches makes that many requests at least"
     handed: Counter[tuple[str, str]] = Counter()

@@ -276,7 +276,7 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand
         yield from answering(1.0)(request)
 
     def steer() -> None:
-        assert server.wait_for(lambda: sum(r.method == "POST" for r in server.requests) == 4, 30)
+        assert server.wait_for(lambda: sum(r.method == "POST" for r in server.requests) == 4)
         try:
             folder = RunFolder(tmp_path / "run")
             for verb, value in (("status", ""), ("concurrency", "6"), ("cancel", "q5:1"), ("cancel", "q77")):

@@ -23,6 +23,7 @@ from harness.runs.layout import RunFolder
 from tests.budget import rounds
 from tests.faults.server import STALL, FaultServer, Pause, Request, Step
 from tests.generation.small_runs import expected_keys, keys_of, run_settings, well
+from tests.patience import PATIENCE_SECONDS
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -41,7 +42,7 @@ def start(
 
 def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
     """(exit code, what it said)."""
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=PATIENCE_SECONDS)
     return child.returncode, said
 
 
@@ -56,7 +57,7 @@ def unhurried(request: Request) -> Iterator[Step]:
 def more_requests(server: FaultServer, n: int) -> bool:
     """Wait for `n` requests from now on."""
     before = len(server.requests)
-    return server.wait_for(lambda: len(server.requests) >= before + n, 30)
+    return server.wait_for(lambda: len(server.requests) >= before + n)
 
 
 def test_a_run_killed_again_and_again_ends_with_exactly_the_expected_keys(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_a_signal_at_any_moment_leaves_a_valid_journal_and_a_run_that_resumes(
             folder = tmp_path / str(moment)
             folder.mkdir()
             child = start(folder, 6, 20, server.base_url)
-            assert server.wait_for((folder / "run" / "log.jsonl").exists, 30)
+            assert server.wait_for((folder / "run" / "log.jsonl").exists)
             time.sleep(chance.uniform(0.0, 0.25))
             for signum in signums:
                 child.send_signal(signum)
@@ -136,7 +137,7 @@ def stalls_after_20(request: Request) -> Iterable[Step]:
 def test_a_stalled_server_does_not_hold_up_the_end(tmp_path: Path, grace: float, signals: int) -> None:
     with FaultServer(stalls_after_20) as server:
         child = start(tmp_path, 10, 10, server.base_url, grace=grace)
-        assert server.wait_for(lambda: len(server.requests) >= 28, 30)
+        assert server.wait_for(lambda: len(server.requests) >= 28)
         for _ in range(signals):
             child.send_signal(signal.SIGINT)
             time.sleep(0.1)
@@ -167,7 +168,7 @@ def test_a_second_process_on_the_run_is_refused_and_the_first_goes_on(tmp_path: 
 
     with FaultServer(waits) as server:
         first = start(tmp_path, 10, 4, server.base_url)
-        assert server.wait_for(lambda: len(server.requests) >= 5, 30)
+        assert server.wait_for(lambda: len(server.requests) >= 5)
         code, said = ended(start(tmp_path, 10, 4, server.base_url))
         refused.set()
         assert ended(first)[0] == 0

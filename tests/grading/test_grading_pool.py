@@ -22,6 +22,7 @@ from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, q
 from harness.scoring import score_benchmark
 from tests.grading.given import question, sample
 from tests.grading.pairs import PAIRS
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -252,7 +253,9 @@ def test_worker_ends_with_its_parent() -> None:
     import subprocess
     import sys
 
-    ended = subprocess.run([sys.executable, "-c", source], stdout=subprocess.PIPE, cwd=Path.cwd(), timeout=60)
+    ended = subprocess.run(
+        [sys.executable, "-c", source], stdout=subprocess.PIPE, cwd=Path.cwd(), timeout=PATIENCE_SECONDS
+    )
     pid = int(ended.stdout)
     _, alive = psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=10)
     assert alive == []

@@ -23,6 +23,7 @@ from harness.core.inert import visible
 from harness.reports import page as page_module
 from harness.reports.plots import draw
 from harness.reports.report import report
+from tests.patience import PATIENCE_SECONDS
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 
@@ -228,7 +229,7 @@ def browse(page: Path) -> str:
         done = subprocess.run(
             [CHROMIUM, *flags, f"--user-data-dir={profile}", page.as_uri()],
             capture_output=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=True,
             env={**os.environ, "HOME": profile},
         )

@@ -20,6 +20,7 @@ from harness.core.errors import StoreError
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample, Timing
 from harness.runs import BenchmarkFolder, Journal, RunFolder, RunLog, journal, read_samples, record
+from tests.patience import PATIENCE_SECONDS
 from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 pytestmark = pytest.mark.slow
@@ -50,7 +51,7 @@ def test_no_file_means_no_samples(folder: BenchmarkFolder) -> None:
 
 def test_an_acknowledged_sample_is_on_disk_and_its_key_known(folder: BenchmarkFolder) -> None:
     with Journal.open(folder) as journal:
-        journal.append(sample("a", 1, "yes")).result(timeout=10)
+        journal.append(sample("a", 1, "yes")).result(timeout=PATIENCE_SECONDS)
         assert intact_texts(folder.samples.read_bytes()) == {Key("a", 1): "yes"}
         assert journal.keys == {Key("a", 1)}
 
@@ -123,7 +124,7 @@ def test_a_closed_journal_takes_no_more_and_closes_twice(folder: BenchmarkFolder
 def test_a_waiter_that_gives_up_does_not_stop_the_journal(folder: BenchmarkFolder) -> None:
     with Journal.open(folder) as journal:
         assert not journal.append(sample("a")).cancel()
-        journal.append(sample("b")).result(timeout=10)
+        journal.append(sample("b")).result(timeout=PATIENCE_SECONDS)
     assert len(intact_lines(folder.samples.read_bytes())) == 2
 
 
@@ -389,8 +390,8 @@ def test_a_record_over_the_bound_is_refused_and_the_journal_goes_on(folder: Benc
         refused = journal.append(sample("big", 0, "x" * MAX_RECORD_BYTES))
         accepted = journal.append(sample("small"))
         with pytest.raises(record.RecordRefused, match="longest record stored"):
-            refused.result(timeout=60)
-        accepted.result(timeout=60)
+            refused.result(timeout=PATIENCE_SECONDS)
+        accepted.result(timeout=PATIENCE_SECONDS)
         assert journal.keys == {Key("small", 0)}
     assert folder.samples.stat().st_size < 1000
 

@@ -15,10 +15,11 @@ import pytest
 
 from server_launchers.keeping import processes, state
 from server_launchers.keeping.state import ServerState
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
 
 pytestmark = pytest.mark.timeout(600)
-LIMIT_SECONDS = 240.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 ROOT = Path(__file__).parents[2]
 
 

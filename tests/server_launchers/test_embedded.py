@@ -23,13 +23,14 @@ from server_launchers.keeping import processes, supervisor
 from server_launchers.keeping.supervisor import RunningServer
 from tests.budget import rounds
 from tests.embedded import CONTEXT, MODEL, THINKING_GRAMMAR, embedded_spec
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.server
 
 
 def ask(server: RunningServer, content: str, **fields: object) -> dict[str, object]:
     body = {"model": server.model, "messages": [{"role": "user", "content": content}], "temperature": 0} | fields
-    answer = httpx.post(f"{server.base_urls[0]}/v1/chat/completions", json=body, timeout=60)
+    answer = httpx.post(f"{server.base_urls[0]}/v1/chat/completions", json=body, timeout=PATIENCE_SECONDS)
     assert answer.status_code == 200, answer.text
     choice: dict[str, object] = answer.json()["choices"][0]
     return choice
@@ -45,7 +46,7 @@ def test_an_embedded_server_lists_its_model_and_answers(embedded_server: Running
 
 def test_every_slot_has_the_whole_context_and_refuses_a_longer_prompt_in_words(embedded_server: RunningServer) -> None:
     body = {"model": MODEL, "messages": [{"role": "user", "content": "word " * (CONTEXT + 1)}]}
-    answer = httpx.post(f"{embedded_server.base_urls[0]}/v1/chat/completions", json=body, timeout=60)
+    answer = httpx.post(f"{embedded_server.base_urls[0]}/v1/chat/completions", json=body, timeout=PATIENCE_SECONDS)
     assert answer.status_code == 400
     assert answer.json()["error"]["n_ctx"] == CONTEXT
 
@@ -84,7 +85,7 @@ def test_the_api_key_is_asked_for_and_stands_in_no_file(
 def stream_forever(url: str, started: threading.Event) -> None:
     body = {"messages": [{"role": "user", "content": "Tell a long story."}], "stream": True, "ignore_eos": True}
     try:
-        with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=60) as answer:
+        with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=PATIENCE_SECONDS) as answer:
             for line in answer.iter_lines():
                 if line.startswith("data:"):
                     started.set()
@@ -153,7 +154,7 @@ def test_a_harness_killed_at_any_moment_leaves_no_llama_cpp(_round: int, smollm2
                     carrying.append(processes.describe(int(entry.name)))
         return carrying
 
-    end = time.monotonic() + 40
+    end = time.monotonic() + PATIENCE_SECONDS
     while left():
         if time.monotonic() > end:
             pytest.fail(f"left running: {left()}")

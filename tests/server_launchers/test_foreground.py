@@ -15,8 +15,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+
 PROGRAM = str(Path(__file__).with_name("faulty_server.py"))
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 @pytest.fixture

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from server_launchers.keeping import processes, state
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import start
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes by /proc")
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
 """A server that never gets ready."""
 

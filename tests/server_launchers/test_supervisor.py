@@ -27,9 +27,10 @@ from server_launchers.keeping.progress import StartProgress
 from server_launchers.machine import known_flags
 from server_launchers.spec import ServerSpec
 from tests.budget import rounds
+from tests.patience import PATIENCE_SECONDS
 
 PROGRAM = str(Path(__file__).with_name("faulty_server.py"))
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts processes by /proc")
 

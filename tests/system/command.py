@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import IO
 
 from harness.cli.main import main
+from tests.patience import PATIENCE_SECONDS
 from tests.system.json_schemas import hold_to_schema
 
-TIMEOUT_SECONDS = 280
+TIMEOUT_SECONDS = PATIENCE_SECONDS
 
 _READ_AT_START = ("PYTHON", "LC_", "LANG")
 """Beginnings of environment variables that only a new interpreter reads."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.server import STALL, FaultServer, Request, Step, completion, http
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, harness
 
 FULL = Path("/dev/full")
@@ -39,7 +40,7 @@ def test_messages_that_find_no_room_change_no_exit_code(tmp_path: Path) -> None:
         with FULL.open("wb") as full:
             return subprocess.run(
                 argv(*words), cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.DEVNULL, stderr=full,
-                timeout=60, check=False,
+                timeout=PATIENCE_SECONDS, check=False,
             ).returncode  # fmt: skip
 
     with FaultServer(well) as server:
@@ -59,7 +60,7 @@ def test_a_closed_terminal_ends_a_run_as_its_signal_does(tmp_path: Path) -> None
             cwd=tmp_path, env=environment(tmp_path), stdin=side, stdout=side, stderr=side, start_new_session=True,
         )  # fmt: skip
         os.close(side)
-        assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests), 30)
+        assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests))
         os.close(terminal)
         assert process.wait(60) == 128 + signal.SIGHUP
     assert harness(tmp_path, "doctor", "run").code == 0
@@ -78,7 +79,7 @@ def test_too_few_descriptors_for_a_run_are_one_sentence(tmp_path: Path, limit: i
     with FaultServer(well) as server:
         done = subprocess.run(
             argv(*ask(tmp_path, server.base_url)), cwd=tmp_path, env=environment(tmp_path), capture_output=True,
-            text=True, timeout=60, check=False,
+            text=True, timeout=PATIENCE_SECONDS, check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
         )  # fmt: skip
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr

@@ -24,6 +24,7 @@ from server_launchers import isolated
 from tests.conftest import CHECKOUT
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer, Request, Step, completion, models
+from tests.patience import PATIENCE_SECONDS
 from tests.system import command
 from tests.system.spied_python import Process, Spied, spied
 from tests.verbs.toy_model import Fault, Toy, answering
@@ -139,7 +140,7 @@ class Player:
         """Run the interpreter with `argv`."""
         done = subprocess.run(
             [self.spied.python, *argv], cwd=self.folder, env=self.environment, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=200,
+            stdin=subprocess.DEVNULL, timeout=PATIENCE_SECONDS,
         )  # fmt: skip
         assert done.returncode in codes, (argv, done.stdout, done.stderr)
         self.printed[shlex.join(argv)] = done.stdout

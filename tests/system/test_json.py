@@ -21,6 +21,7 @@ from tests.embedded import RunningServer
 from tests.faults.able import able, sums
 from tests.faults.holding import Holding, going, until
 from tests.faults.server import FaultServer
+from tests.patience import PATIENCE_SECONDS
 from tests.reports.run_folders import write_run
 from tests.system.command import Result, harness, process
 from tests.system.json_schemas import strict, valid
@@ -207,7 +208,7 @@ def test_a_run_under_way_answers_in_json(tmp_path: Path) -> None:
         (looked,) = json.loads(harness(tmp_path, "status", "results/run", "--json").out)
         refused = harness(tmp_path, "ctl", "results/run", "concurrency", "many", "--json")
         holding.let_go.set()
-        run.communicate(timeout=60)
+        run.communicate(timeout=PATIENCE_SECONDS)
     assert looked["progress"].keys() == asked["facts"].keys()
     hold("ctl", asked)
     for name in asked["facts"]:

@@ -16,6 +16,7 @@ import pytest
 from server_launchers.keeping.supervisor import RunningServer
 from tests.benchmarks.made_up import LAYOUTS
 from tests.embedded import THINKING_GRAMMAR
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import Result, harness, start
 
 pytestmark = pytest.mark.server
@@ -157,7 +158,7 @@ def test_ctrl_c_ends_cleanly_says_how_to_resume_and_exits_130(tmp_path: Path, em
         assert child.poll() is None, child.stderr and child.stderr.read()
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=PATIENCE_SECONDS)
     assert child.returncode == 130, err
     assert "Traceback" not in err
     assert "harness run demo" in err

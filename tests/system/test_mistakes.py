@@ -27,6 +27,7 @@ from server_launchers.embedded import llama_cpp_server
 from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.faults.server import FaultServer, Pause, Request, completion, models
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, process, start
 
 
@@ -285,7 +286,7 @@ def test_ctrl_c_says_how_long_it_waits_and_what_a_second_does(tmp_path: Path) ->
     with FaultServer(answer) as slow:  # type: ignore[arg-type]
         words = ("run", "demo:1", "--base-url", slow.base_url, "--out", "run", "--no-canary")
         child = start(tmp_path, words)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not any(one.method == "POST" for one in slow.requests):
             assert time.monotonic() < deadline, "nothing was asked"
             time.sleep(0.02)
@@ -296,7 +297,7 @@ def test_ctrl_c_says_how_long_it_waits_and_what_a_second_does(tmp_path: Path) ->
             assert line, said
             said += line
         child.send_signal(signal.SIGINT)
-        _, rest = child.communicate(timeout=60)
+        _, rest = child.communicate(timeout=PATIENCE_SECONDS)
     assert re.search(r"in flight have \d+ s; Ctrl-C again ends them now \(they stay owed\)", said), said
     assert "Resume with: " in said + rest
     assert child.returncode == 130

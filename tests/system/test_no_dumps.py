@@ -20,11 +20,12 @@ import pytest
 
 from server_launchers.keeping import processes
 from tests.faults.server import STALL, FaultServer, Request, Step, models
+from tests.patience import PATIENCE_SECONDS
 from tests.server_launchers.test_signals_at_a_start import SLEEPS
 from tests.system.command import argv, environment
 
 KEY = "sk-canary-of-a-core-file-0123456789"
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 HARD = resource.getrlimit(resource.RLIMIT_CORE)[1]
 PIPED = Path("/proc/sys/kernel/core_pattern")
 
@@ -97,7 +98,7 @@ def test_a_run_that_crashes_leaves_no_core_file(way: str, number: signal.Signals
         words = [*RUN, "--base-url", server.base_url, *WAYS[way].get("words", ())]
         child = start(tmp_path, argv(*words), WAYS[way].get("extra", {}))
         try:
-            assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests), 30)
+            assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests))
             assert limit_of(child.pid) in ("0", "1")
             child.send_signal(number)
             assert child.wait(30) == -number

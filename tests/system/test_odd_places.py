@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.server import FaultServer, completion, models
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, process
 
 
@@ -48,7 +49,13 @@ def test_a_current_folder_that_was_deleted_is_said(tmp_path: Path, words: list[s
     gone.mkdir()
     line = f"rmdir {shlex.quote(str(gone))} && exec {shlex.join(argv(*words))}"
     done = subprocess.run(
-        ["sh", "-c", line], cwd=gone, env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=False
+        ["sh", "-c", line],
+        cwd=gone,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
     )
     assert done.returncode in {2, 3}, done.stderr
     assert done.stderr.startswith("harness: "), done.stderr

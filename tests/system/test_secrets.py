@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.faults.server import STALL, FaultServer, Request, Step, completion, delta, event, event_stream, http
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
 
 KEY = "canary-0123456789-abcdef-5up3rs3cr3t"
@@ -44,10 +45,10 @@ def test_a_run_that_is_stopped_says_how_to_resume_without_keys(tmp_path: Path) -
 
     with FaultServer(answer) as server:
         process = start(tmp_path, ask(tmp_path, server.base_url))
-        assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests), 30)
+        assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests))
         for _ in range(2):
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
     assert "Resume with: harness run" in err
     assert "[hidden]" in err

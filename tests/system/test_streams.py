@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, harness, process
 
 
@@ -22,7 +23,7 @@ def shell(folder: Path, redirection: str, *words: str) -> subprocess.CompletedPr
         env=environment(folder),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 
@@ -75,7 +76,7 @@ def test_an_interrupt_while_the_command_starts_is_quiet(tmp_path: Path, seconds:
         process.stdout.readline()
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert "Traceback" not in err
     assert process.returncode in (130, -signal.SIGINT)
 
@@ -100,7 +101,12 @@ line.cli = command
 door.main()
 """
     done = subprocess.run(
-        [argv()[0], "-c", program], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=120
+        [argv()[0], "-c", program],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
@@ -118,6 +124,11 @@ line.cli = lambda **_: Late() and None
 door.main()
 """
     done = subprocess.run(
-        [argv()[0], "-c", program], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=120
+        [argv()[0], "-c", program],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
     )
     assert "ValueError: told" in done.stderr

@@ -28,6 +28,7 @@ from harness.scoring.pipeline import score_run
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, delta, event_stream, http
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness, start
 from tests.verbs.judged_runs import (
     PROSE,
@@ -253,9 +254,9 @@ def test_killed_again_and_again_the_judge_is_asked_only_for_what_is_missing(tmp_
         for _ in range(2):
             before = len(asked_of(server))
             child = start(tmp_path, words)
-            assert server.wait_for(lambda n=before: len(asked_of(server)) >= n + 8, 30)
+            assert server.wait_for(lambda n=before: len(asked_of(server)) >= n + 8)
             child.send_signal(signal.SIGKILL)
-            child.communicate(timeout=30)
+            child.communicate(timeout=PATIENCE_SECONDS)
         assert "undecided" in {g.verdict for g in graded(run).values()}, "it was over before it could be killed"
         done = harness(tmp_path, *words)
         assert done.code == 0, done.err

@@ -26,11 +26,12 @@ from harness.cli.main import main
 from harness.scoring import intervals
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, completion, models
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import Result, harness, start
 from tests.verbs import judged_runs
 
 SERVER = CHECKOUT / "tests" / "verbs" / "able_server.py"
-PATIENCE_S = 60.0
+PATIENCE_S = PATIENCE_SECONDS
 
 
 def questions(folder: Path, name: str, n: int, shift: int) -> None:

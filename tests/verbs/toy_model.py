@@ -27,6 +27,7 @@ from harness.verbs.probe import reference
 from harness.verbs.probe.asking import CHAT, ProbeReply, Refused
 from harness.verbs.probe.protocol import UNICODE
 from tests.faults.server import END, HEAD, FaultServer, Request, Step, chunk, event, http
+from tests.patience import PATIENCE_SECONDS
 
 TEXT = (
     " the a of and to in sea light clock keeper old tower night storm wave ship time hand glass lamp rock wind gull"
@@ -439,7 +440,7 @@ def between(upstream: str, fault: Fault) -> FaultServer:
     """A proxy before a real server (its address without /v1) that spoils what passes through it."""
 
     def answer(request: Request) -> Iterator[Step]:
-        with httpx.Client(timeout=60, trust_env=False) as client:
+        with httpx.Client(timeout=PATIENCE_SECONDS, trust_env=False) as client:
             asked: Any = None
             content = request.body
             if request.method == "POST" and request.path.endswith("/completions"):

@@ -19,10 +19,11 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+from tests.patience import PATIENCE_SECONDS
 from tests.viewer.running import Viewer
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WAIT_SECONDS = 60
+WAIT_SECONDS = PATIENCE_SECONDS
 
 
 class Browser:

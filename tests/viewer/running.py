@@ -11,9 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import start
 
-END_SECONDS = 60
+END_SECONDS = PATIENCE_SECONDS
 
 
 class Viewer(NamedTuple):
@@ -34,7 +35,9 @@ class Viewer(NamedTuple):
     @contextmanager
     def client(self) -> Iterator[httpx.Client]:
         """A visitor who was let in."""
-        with httpx.Client(base_url=self.root, follow_redirects=True, trust_env=False, timeout=60) as client:
+        with httpx.Client(
+            base_url=self.root, follow_redirects=True, trust_env=False, timeout=PATIENCE_SECONDS
+        ) as client:
             assert client.get("/", params={"token": self.token}).status_code == 200
             yield client
 

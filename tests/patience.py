@@ -1,0 +1,17 @@
+"""How long a test waits for what comes by itself. Only a failure takes so long, so a busy machine breaks no test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+PATIENCE_SECONDS = 240
+"""Longest wait for an event that takes a moment on a quiet machine; less than a test may take as a whole."""
+
+
+def until(condition: Callable[[], object], what: str, pause: float = 0.02) -> None:
+    """Wait until the condition holds; `what` is waited for, and named where it never comes."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end, f"waited {PATIENCE_SECONDS} s in vain for {what}"
+        time.sleep(pause)
