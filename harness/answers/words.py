@@ -12,7 +12,7 @@ _WRAPPERS = re.compile(
 _LAYOUT = re.compile(r"\\(?:[,;:! ]|q?quad\b|left\b|right\b|displaystyle\b|dfrac\b|tfrac\b)|[{}$~]|\\[()\[\]]")
 _COLOURED = re.compile(r"\\(?:text)?color\s*\{[A-Za-z]{1,20}\}")
 _LEAD = re.compile(
-    r"\A(?:(?:there (?:is|are)|it(?: is|s)|its)\s+(?=\w)|on\s+(?=(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
+    r"\A(?:(?:there (?:is|are)|it(?: is| s|s)|its)\s+(?=\w)|on\s+(?=(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
     r"|in\s+(?=(?:january|february|march|april|may|june|july|august|september|october|november|december)\b))"
 )
 """Words before an answer in words that add nothing: "there is no solution", "on Wednesday"."""

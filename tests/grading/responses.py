@@ -234,7 +234,7 @@ RESPONSES: dict[str, list[tuple[str, str, bool]]] = {
         ("x^2+1", "The answer is $x^2+1$.", True),
         ("x^2+1", "The answer is x^2+1.", True),
         ("34", "Final Answer: The largest $n$ is 34.", True),
-        ("5", "The answer is five.", False),
+        ("5", "The answer is five.", True),
         ("50", r"The answer is $50\%$.", True),
         ("50", "The answer is 50%.", True),
         ("5", "The answer is $5.", True),

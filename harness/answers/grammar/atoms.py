@@ -100,6 +100,10 @@ class Atoms(Commands):
             return E
         if token.kind == "sym" and name.isupper() and self.peek().kind in ("num", "sym") and self.is_digit_run():
             return self.long_digits(token)
+        if name == "Gamma" and self.accept("("):
+            argument = self.answer()
+            self.expect(")")
+            return Node("fn", ("factorial", Node("add", (argument, num(-1)))))
         if name in ("C", "A", "P") and (node := self.combinations(name)) is not None:
             return node
         if self.is_op("(") and not self.peek().spaced and self.applied(name):

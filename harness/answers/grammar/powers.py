@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.answers.grammar.atoms import Atoms
 from harness.answers.grammar.cursor import qualifies, times
 from harness.answers.grammar.literals import Unreadable
-from harness.answers.grammar.tree import Node, num, sym
+from harness.answers.grammar.tree import Node, neg, num, sym
 from harness.answers.grammar.units import scaled
 
 _BASES = {
@@ -102,6 +102,8 @@ class Powers(Atoms):
             return Node("deg", (node,))
         if lower in ("th", "st", "nd", "rd"):
             return node
+        if lower == "below zero":
+            return neg(node)
         if node.op == "quantity":
             return Node("quantity", (node.args[0], f"{node.args[1]} {joined}"))
         return Node("quantity", (node, joined.strip()))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import names
 
-EXACT = names("exactly is are only just equals precisely")
+EXACT = names("exactly is are only just equals precisely point vertex coordinates")
 """Words before a value that add nothing to it."""
 
 APPROXIMATE = names("approximately about approx roughly around 约 大约 约为 大约为 大约是 约是 约等于")

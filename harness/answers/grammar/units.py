@@ -13,6 +13,7 @@ from collections import Counter
 from fractions import Fraction
 from typing import NamedTuple
 
+from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.tree import names
 
 
@@ -142,7 +143,9 @@ _SYMBOLS: dict[str, tuple[str, Fraction]] = {
 """Symbols of the international system with their prefixes; capitals count (mW and MW)."""
 
 _SPELLINGS = Counter(map(str.lower, _SYMBOLS))
-_IN_ANY_CASE = {symbol.lower(): unit for symbol, unit in _SYMBOLS.items() if _SPELLINGS[symbol.lower()] == 1}
+_IN_ANY_CASE = {
+    symbol.lower(): unit for symbol, unit in _SYMBOLS.items() if _SPELLINGS[symbol.lower()] == 1 and symbol != "d"
+}
 """Symbols by their lower case, without those that would then be ambiguous (mw)."""
 
 _SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(平方)\s*(\w+)")
@@ -301,19 +304,10 @@ def is_counted(words: str, singular: bool = False) -> bool:
     )
 
 
-_NUMERALS = {
-    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-    "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
-    "seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50,
-    "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
-}  # fmt: skip
-
-
 def numeral(words: str) -> int | None:
-    """The number from 0 to 99 that `words` name, as in `5 (five)`; None if they name none."""
-    parts = [_NUMERALS.get(part) for part in words.strip().lower().replace("-", " ").split()]
-    tens, ones = parts if len(parts) == 2 else (0, parts[0] if len(parts) == 1 else None)
-    return None if tens is None or ones is None or (tens and (tens < 20 or ones > 9)) else tens + ones
+    """The whole number that `words` name, as in `5 (five)`; None if they name none."""
+    digits = number_in_words(words)
+    return int(digits) if digits is not None and digits.isdigit() else None
 
 
 def changes_number(words: str) -> bool:

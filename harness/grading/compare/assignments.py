@@ -34,8 +34,11 @@ class Assignment(NamedTuple):
         return tuple(self.values[index] for index in ranked)
 
 
-def assignments(node: Node) -> list[Assignment] | None:
-    """The assignments of which an answer consists, all of the same two or more names; None if it is anything else."""
+def assignments(node: Node, *, spread: bool = False) -> list[Assignment] | None:
+    """The assignments of which an answer consists, all of the same two or more names; None if it is anything else.
+
+    spread: `m = n = 3` gives each letter its value, and not the last one only.
+    """
     items = node.args if node.op in ("list", "tuple", "cases") else (node,)
     names: list[Node] = []
     values: list[Node] = []
@@ -49,8 +52,9 @@ def assignments(node: Node) -> list[Assignment] | None:
             names += label.args
             values += value.args
         else:
-            names.append(label)
-            values.append(value)
+            labels = parts.labels if spread and all(name.op == "sym" for name in parts.labels) else (label,)
+            names += labels
+            values += [value] * len(labels)
     groups: list[Assignment] = []
     start = 0
     for end in range(1, len(names) + 1):

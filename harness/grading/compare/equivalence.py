@@ -14,11 +14,13 @@ from msgspec.structs import replace
 
 from harness.answers.boxed import bare
 from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node, sym
 from harness.answers.letters import LAST_LETTER, is_one_of_letters, letter_of, letters_of
 from harness.answers.words import is_words, squeezed, unwrapped, words_of
 from harness.core.records import Form, GradeRules, NearMiss
+from harness.grading.compare.dates import same_days
 from harness.grading.compare.forms import has_form
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
@@ -40,6 +42,13 @@ _FORMS: dict[Form, str] = {
 
 _ALL_REALS = words_of("all real numbers")
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
+_REPEATED = re.compile(
+    r"(?s)\A\s*+([^()]{1,200}+)\(\s*+(?:\\text\{)?\s*(?:or|i\.e\.,?|that\s+is,?|=)(?![a-z])\s*\}?\s*([^()]{1,200})\)\s*\Z"
+)
+"""A value with the same in brackets: `3/5 (or 0.6)`, which is compared as a chain of equal values."""
+
+_DIGIT = re.compile(r"-?\d")
+_MAX_NUMERAL_CHARS = 200
 _MAX_WORDS = 6
 """A reference of more words is prose: another answer may say the same in other words."""
 
@@ -90,7 +99,9 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         reference_digits, answer_digits = _INTEGER.fullmatch(reference), _INTEGER.fullmatch(answer)
         if reference_digits and answer_digits and not (rules.relative_tolerance or rules.absolute_tolerance):
             return Comparison(_integer(reference_digits) == _integer(answer_digits), "integer")
-    reference, answer = bare(reference), bare(answer)
+    reference, answer = bare(reference), _REPEATED.sub(r"\1 = \2", bare(answer))
+    if kind != "choice":
+        reference, answer = _in_digits(reference), _in_digits(answer)
     if kind == "choice" or _names_choice(reference):
         choice = _same_choice(reference, answer, choices)
         if choice is not None and (choice.equal or kind == "choice"):
@@ -109,9 +120,9 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         return Comparison(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
-        if by_words.equal is not None or kind == "text":
+        if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
             return by_words if by_words.equal is not None else _unlike_words(reference)
-    result = _by_tree(reference, answer, kind, rules)
+    result = same_days(reference, answer) or _by_tree(reference, answer, kind, rules)
     if not result.equal and (value := _value_under_letter(answer)) is not None and not _names_choice(reference):
         return _by_tree(reference, value, kind, rules)
     if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
@@ -148,6 +159,13 @@ def _by_tree(reference: str, answer: str, kind: str, rules: GradeRules) -> Compa
             again = same(reference_node, answer_node, rules)
             result = again if again.equal else result
     return result
+
+
+def _in_digits(source: str) -> str:
+    """A number in words as digits; any other text as it is."""
+    if len(source) > _MAX_NUMERAL_CHARS or not is_words(source):
+        return source
+    return number_in_words(words_of(source)) or source
 
 
 def _integer(match: re.Match[str]) -> int:

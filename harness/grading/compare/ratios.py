@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.answers.grammar.tree import Node, is_scalar, neg
+from harness.answers.grammar.tree import Node, is_scalar, names, neg, num, substitute, sym, symbols
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import digits_in_base, exact
 from harness.grading.compare.radicals import NotExact, rational
 from harness.grading.compare.scalars import Comparison, same_scalar
+
+_INTEGER_LETTERS = names("k n m t q j l s")
+"""Letters that stand for any integer in `7k + 3` beside a residue class."""
 
 
 def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -83,6 +86,8 @@ def _hour(clock: tuple[int, int, str]) -> int:
 def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a residue class: `5 (mod 7)` is `12 (mod 7)`, and 5, but not 12."""
     if reference.op != answer.op:
+        if (agreed := _same_class_of_line(reference, answer)) is not None:
+            return Comparison(agreed, "modulus")
         left, right = (node.args[0] if node.op == "congruence" else node for node in (reference, answer))
         return same_scalar(left, right, rules) if is_scalar(left) and is_scalar(right) else Comparison(False, "modulus")
     (left, left_modulus), (right, right_modulus) = reference.args, answer.args
@@ -97,16 +102,58 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
     )
 
 
+def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
+    """Whether `7k + 3`, with one letter for any integer, is the class `3 (mod 7)`; None for any other pair."""
+    residue_class, line = (reference, answer) if reference.op == "congruence" else (answer, reference)
+    letters = symbols(line)
+    if not is_scalar(line) or len(letters) != 1 or not letters <= _INTEGER_LETTERS or symbols(residue_class):
+        return None
+    values = []
+    for point in (0, 1, 2):
+        try:
+            values.append(rational(exact(substitute(line, sym(*letters), num(point)))))
+        except NotExact:
+            return None
+    try:
+        residue, modulus = (rational(exact(part)) for part in residue_class.args)
+    except NotExact:
+        return None
+    start, after, last = values
+    if (
+        start is None
+        or after is None
+        or last is None
+        or residue is None
+        or not modulus
+        or last - after != after - start
+    ):
+        return None
+    return abs(after - start) == abs(modulus) and ((start - residue) / modulus).denominator == 1
+
+
+def with_modulus(node: Node) -> Node:
+    """`n ≡ 1, 5 (mod 6)` with the name and the modulus at each of its residues; any other node unchanged."""
+    if node.op != "list" or node.args[-1].op != "congruence":
+        return node
+    modulus, first = node.args[-1].args[1], node.args[0]
+    named = first.op == "rel" and first.args[1] == ("≡",)
+    residues = [first.args[0][1] if named else first, *node.args[1:-1], node.args[-1].args[0]]
+    if not all(is_scalar(residue) for residue in residues):
+        return node
+    classes = [Node("congruence", (residue, modulus)) for residue in residues]
+    return Node("list", tuple(Node("rel", ((first.args[0][0], item), ("≡",))) if named else item for item in classes))
+
+
 def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them a number with its base: values, or equal digits if one has no base."""
     if reference.op == answer.op == "base":
         left_value, right_value = digits_in_base(*reference.args), digits_in_base(*answer.args)
-        return Comparison(
-            reference.args == answer.args or (left_value is not None and left_value == right_value), "base"
-        )
+        if left_value is None or right_value is None:
+            return Comparison(reference.args == answer.args or None, "base")
+        return Comparison(left_value == right_value, "base")
     based, plain = (reference, answer) if reference.op == "base" else (answer, reference)
     if based.args[0][:1] == "0" and based.args[0][1:2] in "xXbB" and plain.op == "num":
         return Comparison(digits_in_base(*based.args) == plain.args[0], "base")  # 0x1F is a program's way to write 31
     if plain.op == "num" and allows(rules, "base_dropped") and str(plain.args[0]) == based.args[0]:
         return Comparison(True, "base")
-    return Comparison(False, "base")
+    return Comparison(False if plain.op == "num" and digits_in_base(*based.args) is not None else None, "base")

@@ -1,8 +1,8 @@
 """Sets of real numbers: intervals, inequalities, unions and differences as one sorted list of disjoint intervals.
 
-An inequality in one letter becomes its solution set if it is linear in the letter, or the absolute value of something
-linear. Ends are ordered by their exact values, else by 150 decimals; ends with letters cannot be ordered, and such sets
-are only compared as written. Two sets are equal if their lists are, end by end.
+An inequality in one letter becomes its solution set if it is linear or quadratic in the letter, or the absolute value
+of something linear. Ends are ordered by their exact values, else by 150 decimals; ends with letters cannot be ordered,
+and such sets are only compared as written. Two sets are equal if their lists are, end by end.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _solution(node: Node) -> list[RealInterval]:
             return _absolute(left.args[1], sign, right)
         if right.op == "fn" and right.args[0] == "abs" and not symbols(left):
             return _absolute(right.args[1], _FLIPPED.get(sign, sign), left)
-        return _linear(left, sign, right)
+        return _polynomial(left, sign, right)
     if len(signs) == 2 and all(sign in _ORDERED for sign in signs):
         low, middle, high = operands
         first, second = signs
@@ -230,11 +230,38 @@ def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
     return _intersected(below, above) if sign in ("<", "<=") else _merged([*below, *above])
 
 
-def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
-    """The solutions of a relation that is linear in its only letter, with rational coefficients. Raises `NotASet`.
+def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
+    """The solutions of a relation of degree 1 or 2 in its only letter. Raises `NotASet`."""
+    at0, at1, at2, at5 = _values(left, right)
+    square = (at2 - 2 * at1 + at0) / 2
+    linear = at1 - at0 - square
+    if square == 0:
+        return _linear(left, sign, right)
+    if 25 * square + 5 * linear + at0 != at5:
+        raise NotASet("not quadratic")
+    sign = sign if square > 0 else _FLIPPED.get(sign, sign)
+    discriminant = linear * linear - 4 * square * at0
+    if sign not in _ORDERED or discriminant < 0:
+        raise NotASet("no ends")
+    root, middle = Node("root", (num(2), num(discriminant))), num(-linear / (2 * square))
+    half = Node("div", (root, num(2 * abs(square))))
+    low, high = Node("add", (middle, neg(half))), Node("add", (middle, half))
+    if sign in ("<", "<="):
+        return [RealInterval(low, high, sign == "<=", sign == "<=")]
+    return _merged([*_ray("<" if sign == ">" else "<=", low), *_ray(sign, high)])
 
-    left − right is computed at 0, 1, 2 and 5; it is linear if the values are in line.
-    """
+
+def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
+    """The solutions of a relation that is linear in its only letter, with rational coefficients. Raises `NotASet`."""
+    at0, at1, at2, at5 = _values(left, right)
+    slope = at1 - at0
+    if slope == 0 or at2 - at1 != slope or at5 - at0 != 5 * slope:
+        raise NotASet("not linear")
+    return _ray(sign if slope > 0 else _FLIPPED.get(sign, sign), num(-at0 / slope))
+
+
+def _values(left: Node, right: Node) -> list[Fraction]:
+    """left − right with 0, 1, 2 and 5 for its only letter, four points of a line or parabola. Raises `NotASet`."""
     names = symbols(left) | symbols(right)
     if len(names) != 1:
         raise NotASet("not one variable")
@@ -249,10 +276,7 @@ def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
         if value is None:
             raise NotASet("not rational")
         values.append(value)
-    slope = values[1] - values[0]
-    if slope == 0 or values[2] - values[1] != slope or values[3] - values[0] != 5 * slope:
-        raise NotASet("not linear")
-    return _ray(sign if slope > 0 else _FLIPPED.get(sign, sign), num(-values[0] / slope))
+    return values
 
 
 # --- order of the ends ---

@@ -26,6 +26,7 @@ from harness.answers.grammar.tree import INFINITY, SETS, STRUCTURES, Node, is_sc
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import expanded, has_signs, items_of
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
+from harness.grading.compare.constants import same_with_constants
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import (
     Statement,
@@ -43,7 +44,7 @@ from harness.grading.compare.families import PARAMETER, of_other_integers, param
 from harness.grading.compare.matrices import computed
 from harness.grading.compare.piecewise import NotPiecewise, same_piecewise
 from harness.grading.compare.radicals import NotExact
-from harness.grading.compare.ratios import same_base, same_classes, same_ratios
+from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
 from harness.grading.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets, whole_numbers
 from harness.grading.compare.relations import same_relations
 from harness.grading.compare.rewriting import as_tuples, components, named_throughout, without_braces, without_ellipsis
@@ -69,6 +70,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         if reference.op == "base" or answer.op == "base":
             return same_base(reference, answer, rules)
         result = same_scalar(reference, answer, rules)
+        if not result.equal and same_with_constants(reference, answer):
+            return Comparison(True, "constants")
         return result if result.equal else _same_family(reference, answer, rules) or result
     if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
         return Comparison(True, "identical")
@@ -151,7 +154,9 @@ def _count(node: Node) -> int | None:
 def _prepared(node: Node) -> Node:
     """`node` rewritten to the form that the rules know: names of points dropped, sums of matrices computed, …"""
     return whole_numbers(
-        computed(without_ellipsis(_flattened(as_tuples(named_throughout(without_braces(_unnamed(node)))))))
+        computed(
+            without_ellipsis(_flattened(as_tuples(named_throughout(without_braces(with_modulus(_unnamed(node)))))))
+        )
     )
 
 
@@ -275,12 +280,13 @@ def _values_of_one_name(listed: Node) -> bool:
 def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
     """The comparison if at least one side is values with a name each; None if neither is."""
     reference_names, answer_names = assignments(reference), assignments(answer)
-    if reference_names is not None and answer_names is not None:
-        return Comparison(
-            same_assignments(reference_names, answer_names, lambda left, right: same(left, right, rules).equal), "names"
-        )
     if reference_names is None and answer_names is None:
         return None
+    reference_names = reference_names or assignments(reference, spread=True)
+    answer_names = answer_names or assignments(answer, spread=True)
+    if reference_names is not None and answer_names is not None:
+        agreed = same_assignments(reference_names, answer_names, lambda left, right: same(left, right, rules).equal)
+        return Comparison(agreed, "names")
     if not allows(rules, "labels_dropped"):
         return Comparison(None, "names")
     if reference_names is not None:
@@ -508,6 +514,8 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         if len(single.args) == 1:
             return same(single.args[0], scalar, rules) if ops[0] == "set" else same(scalar, single.args[0], rules)
         return Comparison(_unless_unread(single.args, (scalar,)), "set")
+    if (is_scalar(reference) or is_scalar(answer)) and sym("R") not in (reference, answer):
+        return _set_and_number(reference, answer, rules)
     if ops == ("bracket", "bracket"):
         return _in_order(reference.args, answer.args, rules, "list")
     if set(ops) == {"bracket", "tuple"} and len(reference.args) > 2 and allows(rules, "vector_as_tuple"):
@@ -538,6 +546,19 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if ops[0] == ops[1] == "minus":
         return _in_order(reference.args, answer.args, rules, "set")
     return Comparison(False if _are_of_other_numbers(reference, answer) else None, "set")
+
+
+def _set_and_number(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """The comparison of a number with a set that may hold it alone: [2, 2] and 2."""
+    node, scalar = (answer, reference) if is_scalar(reference) else (reference, answer)
+    try:
+        pieces = real_set(node)
+    except NotASet:
+        return Comparison(None, "set")
+    single = len(pieces) == 1 and same_scalar(pieces[0].low, pieces[0].high, rules).equal
+    if symbols(scalar) or not (single and pieces[0].closed_low and pieces[0].closed_high):
+        return Comparison(None if symbols(scalar) else False, "set")
+    return same_scalar(*((scalar, pieces[0].low) if scalar is reference else (pieces[0].low, scalar)), rules)
 
 
 def _as_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, open_box
@@ -29,6 +30,8 @@ from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
     announces_wrong_answer,
+    gives_up,
+    is_echo,
     is_refusal,
     is_refused,
     is_refused_before,
@@ -57,6 +60,9 @@ _PHRASE = re.compile(
     | (?:^|\n)[ \t]*A\s*[:：]\s*
     | (?:最终答案|答案|结果)\s*(?:应?[是为]|[:：])+\s*
     | <answer>\s*
+    | (?i:ответ|정답|답|réponse|respuesta|antwort|lösung|risposta|resposta|odpowiedź|cevap|đáp\ án)\s*+
+      (?:\*\*)?\s*+[:：]\s*
+    | (?:答え|解答|回答|정답|답)\s*(?:は|은|는)\s*
     | (?:故选|应选|故答案[是为]|所以选)\s*[:：]?\s* | 答\s*[:：]\s*
     """
 )
@@ -76,6 +82,7 @@ _ASIDE = re.compile(
 """A value repeated, rounded: "(about 0.8)", ", approximately 0.8"."""
 
 _TOTAL = re.compile(
+    r"(?<!\s)\s*\(\s*(?:see|as\s+(?:shown|computed|found|derived)|shown|from)\s+[A-Za-z ]{1,40}\)\Z|"
     r"(?<!\s)\s*[,，]\s*(?:not|rather\s+than|instead\s+of)\s[^,\n]*\Z"
     r"|(?<=\d)\s*[,，]\s*[A-Za-z]{2,}(?:\s+[A-Za-z]{2,})*\Z|(?<!\s)\s*,\s*(?:altogether|overall|in\s+(?:total|all))\s*\.?\Z"
 )
@@ -96,7 +103,7 @@ _SPOKEN_ANSWER = re.compile(
 _UNIT_BEHIND_FORMULA = re.compile(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
 _FORMULA_LINK = re.compile(r"[\s,;、，]*+(?:and|or|和|或)?[\s,]*+(?=\$|\\\()")
 _SENTENCE_END = re.compile(
-    r"""(?x) \n | </answer> | [.!?](?=\s|$|["'*]) | [。！？] | [;；](?=\s)
+    r"""(?x) \n | </answer> | (?<!\.)[.!?](?=\s|$|["'*]) | です | 입니다 | [。！？] | [;；](?=\s)
     | (?<!\s)\s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
@@ -113,10 +120,20 @@ _CHINESE = re.compile(r"[\u3400-\u9fff]")
 MAX_CHINESE_SIGNS = 8
 """Most Chinese characters of a line that is nothing but an answer; more are a sentence."""
 
+_HEADING = re.compile(r"(?m)^#{1,3}(?=[ \t])")
+"""The marks of a heading; four are a phrase."""
+
+_EMPTY = re.compile(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
+"""The content of a box that is to be filled."""
+
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _CODE_OPENING = re.compile(r"```[A-Za-z]*\s*\n\s*|`")
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_ONLY_CODE = re.compile(r"\s*```[A-Za-z]*\s*\n[ \t]*([^\n`]{1,200}?)[ \t]*\n\s*```\s*")
+"""A response that is a code block of a single line."""
+
+_QUOTE_MARK = re.compile(r">\s+(?=\S)")
 _LEAD = re.compile(
     r"""(?xi) (?: (?:
         (?:so|therefore|thus|hence|then|now|and|finally|indeed|clearly|consequently|okay|ok|well|since)\b
@@ -128,6 +145,7 @@ _LEAD = re.compile(
       | (?:the\s+)?(?:final\s+)?(?:answer|ans|result|value|total|sum)
         (?:['’]s\b|\s+(?:is|equals|was|(?:would|should|could|must|will)\s+be)\b|\s*[.:=])?
       | (?-i:[a-zA-Z])\s+(?:equals|is)\b
+      | the\s+(?:coordinates|point|vertex)\s+(?:is|are)\b
     ) \s*[,:]?\s* )+"""
 )
 """Words before an answer that stands on a line of its own: "so 5", "we get 5", "it's 5"."""
@@ -169,9 +187,9 @@ def extract_from(
 ) -> Extraction | None:
     """The one answer of text[lo:hi], which holds no reasoning; parameters as for `extract`."""
     boxes = boxes_from_end(text, lo, hi)
-    box = next(boxes, None)
+    box, end = _last_filled(boxes, hi)
     if box is not None:
-        if is_broken(text, box, lo, hi):
+        if is_broken(text, box, lo, end):
             return None
         if is_taken_back(text, box.outer_end, hi):
             return _stated_behind(text, box.outer_end, hi, kind)
@@ -183,13 +201,17 @@ def extract_from(
         whole = with_exact_value(text, box, boxes) if parts is None else joined(text, box, boxes, parts)
         return Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
     lo = max(lo, hi - TAIL_CHARS)
-    tail = _without_html(text[lo:hi])
+    tail = _HEADING.sub(lambda marks: " " * len(marks.group()), _without_html(text[lo:hi]))
     if not truncated and (broken := open_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
     if kind == "choice" and (letter := _choice_in_prose(tail, last)) is not None:
         return letter._replace(start=lo + letter.start, end=lo + letter.end)
     extraction = _after_phrase(tail, kind)
     if extraction is None and not truncated and not has_box(text, lo, hi):
+        if gives_up(tail):
+            return None
+        if (block := _ONLY_CODE.fullmatch(tail)) is not None:
+            return Extraction(block[1], lo + block.start(1), lo + block.end(1), "line")
         for ignored in (_CODE_BLOCK, _ASIDE):
             tail = ignored.sub(lambda match: " " * len(match.group()), tail)
         joins_parts = parts is not None
@@ -199,6 +221,18 @@ def extract_from(
     if extraction is None:
         return None
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
+
+
+def _last_filled(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
+    """The last box with a content, and where the empty boxes behind it begin, or `hi`; else the last box.
+
+    An empty box only repeats the instruction.
+    """
+    last, end = next(boxes, None), hi
+    box = last
+    while box is not None and _EMPTY.fullmatch(box.content):
+        end, box = box.outer_start, next(boxes, None)
+    return (last, hi) if box is None else (box, end)
 
 
 def _without_html(tail: str) -> str:
@@ -351,6 +385,8 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
 def _whole_line(tail: str, kind: str) -> Extraction | None:
     """The answer of a response that is nothing but a short answer, perhaps with words that lead to it."""
     answer = _SPECIAL.sub("", tail).strip().strip("*_`").strip()
+    if (quote := _QUOTE_MARK.match(answer)) is not None:
+        answer = answer[quote.end() :]
     if kind not in ("text", "choice") and (lead := _LEAD.match(answer)) is not None and answer[lead.end() :].strip():
         answer = answer[lead.end() :].rstrip(". ").strip("*_` ")
     answer = _TOTAL.sub("", answer)
@@ -370,7 +406,9 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
 def _ending_number(line: str) -> str | None:
     """The number at the end of a line of a few plain words, "She earned 42"; None if the words compute or deny."""
     numbers = list(NUMBER.finditer(line))
-    if len(numbers) != 1 or line[numbers[0].end() :].strip(" .") or is_refused_before(line, numbers[0].start()):
+    if len(numbers) != 1 or line[numbers[0].end() :].strip(" .") or is_echo(line, *numbers[0].span()):
+        return None
+    if is_refused_before(line, numbers[0].start()):
         return None
     words = line[: numbers[0].start()].rstrip(" \\")
     plain = words.replace(" ", "").isalpha() and not changes_number(words)
@@ -392,7 +430,7 @@ def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
         return Extraction(tail[first.start() : last.end()], first.start(), last.end(), "formula")
     if (number := _last_number(tail[last.end() :])) is not None and re.search(r"\bis\b|=", tail[last.end() :]):
         return number._replace(start=last.end() + number.start, end=last.end() + number.end)
-    if is_refused(tail, last.start(), last.end()):
+    if is_refused(tail, last.start(), last.end()) or is_echo(tail, last.start(), last.end()):
         return None
     return Extraction(last.group(), last.start(), last.end(), "formula")
 
@@ -411,7 +449,7 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
     if not numbers:
         return None
     start, end = _first_of_chain(numbers, tail).start() if joins_parts else numbers[-1].start(), numbers[-1].end()
-    if is_refused(tail, start, end):
+    if is_refused(tail, start, end) or is_echo(tail, start, end):
         return None
     for point in _TUPLE.finditer(tail, max(0, start - 240)):
         if point.start() < start and point.end() > end and len(_WORD.findall(point.group())) == 0:

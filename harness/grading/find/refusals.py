@@ -30,6 +30,22 @@ _REFUSED_BEHIND = re.compile(
 _NO_ANSWER_BEFORE = re.compile(r"(?i)\b(?:wrong|incorrect|false|mistaken|worst|least\s+\w+)\s+(?:final\s+)?\Z")
 """Words before "answer" because of which the phrase states none: "the wrong answer is"."""
 
+_GIVES_UP = re.compile(
+    r"(?i)\b(?:i|we)\s+(?:am\s+|are\s+|was\s+|were\s+)?(?:can\s*not|can['’]t|could\s*n['’]t|could\s+not|unable\s+to|not\s+able\s+to"
+    r"|do\s*n['’]t|do\s+not|did\s+not|am\s+not\s+sure|['’]m\s+not\s+sure)\s*(?:\w+\s+)?"
+    r"(?:solve|answer|determine|know|find|compute|decide|provide|sure|say|tell|finish)\b"
+)
+"""A sentence by which a reply says that it has no answer."""
+
+_ECHO = re.compile(
+    r"(?i)\b(?:you\s+(?:ask|asked|gave|said|wrote|wanted)|the\s+(?:question|problem|prompt|exercise|task)\b|appears|guess)"
+)
+"""Words of a sentence that repeats the question, or guesses."""
+
+_SENTENCE_STOPS = ".!?\n。！？"
+MAX_SENTENCE_CHARS = 240
+"""A sentence is looked at this far on either side of a number, in characters."""
+
 _REFUSED_WHOLE = re.compile(r"(?i)(?:wrong|incorrect)\b")
 
 
@@ -57,3 +73,18 @@ def announces_wrong_answer(tail: str, start: int) -> bool:
 def is_refusal(line: str) -> bool:
     """Whether a line begins by saying that something is wrong."""
     return _REFUSED_WHOLE.match(line) is not None
+
+
+def gives_up(tail: str) -> bool:
+    """Whether a reply says that it has no answer: "I cannot solve this"; then no number of it is one."""
+    return _GIVES_UP.search(tail) is not None
+
+
+def is_echo(tail: str, start: int, end: int) -> bool:
+    """Whether tail[start:end] stands in a question, or in a sentence that repeats what was asked."""
+    first, last = max(0, start - MAX_SENTENCE_CHARS), min(len(tail), end + MAX_SENTENCE_CHARS)
+    begin = max([first, *(tail.rfind(stop, first, start) + 1 for stop in _SENTENCE_STOPS)])
+    stops = [place for stop in _SENTENCE_STOPS if (place := tail.find(stop, end, last)) >= 0]
+    finish = min(stops, default=last)
+    asks = finish < len(tail) and tail[finish] in "?？"
+    return asks or _ECHO.search(tail, begin, finish) is not None

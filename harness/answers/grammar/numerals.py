@@ -1,0 +1,109 @@
+"""Numbers in words: "thirteen", "two thirds", 十二, 三分之二, 三万. What is no number as a whole gives None."""
+
+from __future__ import annotations
+
+import re
+
+_SMALL = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
+    "seventeen": 17, "eighteen": 18, "nineteen": 19,
+}  # fmt: skip
+_TENS = {
+    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+}  # fmt: skip
+_GROUPS = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
+_PARTS = {
+    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
+    "tenth": 10,
+}  # fmt: skip
+"""Ordinals that are also the denominator of a fraction."""
+
+_MAX_WORDS = 16
+
+_CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
+_CHINESE_GROUPS = (("亿", 10**8), ("万", 10**4))
+_CHINESE = re.compile(
+    r"负?[零〇一二两三四五六七八九十百千万亿]{1,24}(?:分之[零〇一二两三四五六七八九十百千万亿]{1,24})?"
+)
+
+
+def number_in_words(words: str) -> str | None:
+    """The number that `words` are as a whole, as digits, perhaps with a fraction bar or percent sign; else None."""
+    text = words.strip().casefold()
+    if _CHINESE.fullmatch(text):
+        return _in_chinese(text)
+    parts = text.replace("-", " ").split()
+    sign = "-" if parts[:1] in (["minus"], ["negative"]) else ""
+    parts = parts[1:] if sign else parts
+    if not 0 < len(parts) <= _MAX_WORDS:
+        return None
+    below = _PARTS.get(parts[-1].removesuffix("s").replace("halve", "half"))
+    if below is not None and len(parts) > 1:
+        above = _cardinal(parts[:-1])
+        return None if above is None or (above == 1) == parts[-1].endswith("s") else f"{sign}{above}/{below}"
+    value = _cardinal(parts)
+    return None if value is None else f"{sign}{value}"
+
+
+def _cardinal(parts: list[str]) -> int | None:
+    """The value of "two hundred and five", split into words; None if they are no number."""
+    total, below, last_group = 0, 0, 10**12
+    before = ""
+    for word in parts:
+        if word == "and" and before in ("hundred", *_GROUPS):
+            pass
+        elif word in _SMALL and (below % 100 == 0 or (below % 10 == 0 and below % 100 > 10 and 0 < _SMALL[word] < 10)):
+            if before in _SMALL:
+                return None
+            below += _SMALL[word]
+        elif word in _TENS and below % 100 == 0 and before not in _SMALL:
+            below += _TENS[word]
+        elif word == "hundred" and 0 < below < 10:
+            below *= 100
+        elif word in _GROUPS and 0 < below < 1000 and _GROUPS[word] < last_group:
+            last_group = _GROUPS[word]
+            total, below = total + below * last_group, 0
+        else:
+            return None
+        before = word
+    return None if before == "and" else total + below
+
+
+def _in_chinese(text: str) -> str | None:
+    """The value of a Chinese numeral or fraction; None if it is malformed."""
+    sign, text = ("-", text[1:]) if text[0] == "负" else ("", text)
+    below, mark, above = text.partition("分之")
+    if not mark:
+        value = _chinese_integer(text)
+        return None if value is None else f"{sign}{value}"
+    bottom, top = (100 if below == "百" else _chinese_integer(below)), _chinese_integer(above)
+    return None if not bottom or top is None else f"{sign}{top}\\%" if bottom == 100 else f"{sign}{top}/{bottom}"
+
+
+def _chinese_integer(text: str) -> int | None:
+    """The value of 三万二千零五; None if its signs are in no order of a number."""
+    for group, size in _CHINESE_GROUPS:
+        if group in text:
+            high, _, low = text.partition(group)
+            upper = _chinese_integer(high)
+            lower = _chinese_integer(low.removeprefix("零")) if low else 0
+            if not upper or lower is None or lower >= size or len(low) == 1:  # 三万二 is 32,000
+                return None
+            return upper * size + lower
+    value, digit, step = 0, None, 10**4
+    if text[-2:-1] in ("百", "千") and text[-1] in _CHINESE_DIGITS:
+        return None  # 二百五 is 250
+    for sign in text:
+        if sign in _CHINESE_DIGITS:
+            if digit:
+                return None
+            digit = _CHINESE_DIGITS[sign]
+        elif (
+            (tens := _CHINESE_TENS.get(sign)) is not None and tens < step and (digit or (digit is None and tens == 10))
+        ):
+            value, digit, step = value + (1 if digit is None else digit) * tens, None, tens
+        else:
+            return None
+    return value + (digit or 0) if text else None

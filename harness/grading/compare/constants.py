@@ -1,0 +1,65 @@
+"""Constants that a family of functions leaves open: `\\ln|x| + C` and `\\ln|3x| + c`, `Ce^{2x}` and `Ae^{2x}`.
+
+A constant is a letter that stands alone as a term of the sum, or as a factor of the product, and nowhere else. Sums are
+the same family if what is left differs by a number only; products if what is left is equal.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, sym, symbols
+
+_TERM = re.compile(r"(?:[CcKkD]|const)(?:_\w+)?")
+_FACTOR = re.compile(r"[CAKB](?:_\w+)?")
+_FREE = re.compile(r"C(?:_\w+)?")
+_POINTS = (2, 1, -1)
+"""Values of the letters at which a difference is taken for the number that it may be everywhere."""
+
+
+def same_with_constants(reference: Node, answer: Node) -> bool:
+    """Whether two expressions are one family of functions, whatever its constants are called."""
+    if not (is_scalar(reference) and is_scalar(answer)):
+        return False
+    left, right = _split(reference, "add", _TERM), _split(answer, "add", _TERM)
+    if left is not None and right is not None:
+        return _differ_by_number(left[1], right[1])
+    left, right = _split(reference, "mul", _FACTOR), _split(answer, "mul", _FACTOR)
+    if left is None or right is None or not any(_FREE.fullmatch(side[0]) for side in (left, right)):
+        return False
+    from harness.grading.compare.identities import identical
+
+    return identical(left[1], right[1]) is True
+
+
+def _split(node: Node, op: str, pattern: re.Pattern[str]) -> tuple[str, Node] | None:
+    """(constant, what is left of the sum or product); None without exactly one constant, or without another letter."""
+    if node.op != op:
+        return None
+    names = [_letter(part) for part in node.args]
+    constants = [name for name in names if name is not None and pattern.fullmatch(name)]
+    if len(constants) != 1:
+        return None
+    rest = tuple(part for part, name in zip(node.args, names, strict=True) if name != constants[0])
+    left = rest[0] if len(rest) == 1 else Node(op, rest)
+    return (constants[0], left) if symbols(left) and constants[0] not in symbols(left) else None
+
+
+def _letter(node: Node) -> str | None:
+    """The letter that a term is, also with a minus; None for any other term."""
+    inner = node.args[0] if node.op == "neg" else node
+    return str(inner.args[0]) if inner.op == "sym" else None
+
+
+def _differ_by_number(left: Node, right: Node) -> bool:
+    """Whether left − right is the same number for all values of the letters."""
+    from harness.grading.compare.identities import identical
+
+    difference = Node("add", (left, neg(right)))
+    for point in _POINTS:
+        value = difference
+        for name in symbols(difference):
+            value = substitute(value, sym(name), num(point))
+        if identical(difference, value) is True:
+            return True
+    return False

@@ -1,0 +1,59 @@
+"""Days of the calendar: `May 5`, `5 May 2024`, `on May 5th`, `2024-05-05`, 5月5日."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from harness.answers.words import unwrapped
+from harness.grading.compare.scalars import Comparison
+
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_NAME = "|".join(f"{month}|{month[:3]}" for month in _MONTHS)
+_YEAR = r"(?:,?\s*([12]\d{3}))?"
+_MONTH_FIRST = re.compile(rf"(?:on\s+)?({_NAME})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?{_YEAR}")
+_DAY_FIRST = re.compile(rf"(?:on\s+)?(?:the\s+)?(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?({_NAME})\.?{_YEAR}")
+_NUMBERS = re.compile(r"(?:([12]\d{3})-(\d\d)-(\d\d))|(?:([12]\d{3})年)?(\d{1,2})月(\d{1,2})[日号]")
+MAX_CHARS = 60
+"""Longest text that may be a date, in characters."""
+
+
+class Day(NamedTuple):
+    """A day; year: None where the text has none."""
+
+    month: int
+    day: int
+    year: int | None
+
+
+def day_of(text: str) -> Day | None:
+    """The day that `text` is as a whole, else None."""
+    if len(text) > MAX_CHARS:
+        return None
+    plain = re.sub(r"[{}$\s]+", " ", unwrapped(text)).strip(" .").casefold()
+    if (match := _NUMBERS.fullmatch(plain)) is not None:
+        year, month, day = match.group(1, 2, 3) if match[1] else match.group(4, 5, 6)
+        return Day(int(month), int(day), int(year) if year else None)
+    if (match := _MONTH_FIRST.fullmatch(plain)) is not None:
+        name, day, year = match.groups()
+    elif (match := _DAY_FIRST.fullmatch(plain)) is not None:
+        day, name, year = match.groups()
+    else:
+        return None
+    month_number = next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(name))
+    return Day(month_number, int(day), int(year) if year else None)
+
+
+def same_days(reference: str, answer: str) -> Comparison | None:
+    """The comparison of two dates; None if a side is no date. A year that one side leaves out decides nothing."""
+    left, right = day_of(reference), day_of(answer)
+    if left is None or right is None:
+        return None
+    if left[:2] != right[:2]:
+        return Comparison(False, "date")
+    if left.year is not None and right.year is not None:
+        return Comparison(left.year == right.year, "date")
+    return Comparison(True if left.year is right.year else None, "date")
