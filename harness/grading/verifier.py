@@ -37,7 +37,7 @@ Verifier = Callable[[str, Question], bool]
 
 
 class Ruling(NamedTuple):
-    """A verifier's result: right, wrong, or None if it raised; then `rule` names the exception and its line."""
+    """A verifier's result: right, wrong, or None if it raised or returned no bool; then `rule` names what it did."""
 
     correct: bool | None
     rule: str
@@ -82,12 +82,16 @@ def identity(grader: str) -> str:
 def ask(question: Question, answer: str) -> Ruling:
     """The ruling of the question's verifier on `answer`, in this process; a verifier that raises has not ruled."""
     try:
-        correct = bool(load(question.rules.grader)(answer, question))
+        correct: object = load(question.rules.grader)(answer, question)
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code; what it raised is told in the grade
         return Ruling(None, f"{RAISED}{described(error, message=False)}", (f"the verifier raised {described(error)}",))
-    return Ruling(correct, "verifier")
+    if type(correct).__name__ not in ("bool", "bool_"):  # numpy's is called bool_, or bool
+        returned = visible(type(correct).__name__, 40)
+        step = f"the verifier returned a value of type {returned}, neither True nor False"
+        return Ruling(None, f"{RAISED}no bool: it returned {returned}", (step,))
+    return Ruling(bool(correct), "verifier")
 
 
 def described(error: BaseException, *, message: bool = True) -> str:

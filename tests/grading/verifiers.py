@@ -45,6 +45,12 @@ def misbehaves(answer: str, question: Question) -> bool:
             Path(answer.removeprefix("write ")).write_text("x" * 100)
         except OSError:
             return False
+    if answer.startswith("open "):
+        Path(answer.removeprefix("open ")).open("w").close()
+    if answer.startswith("folder "):
+        Path(answer.removeprefix("folder ")).mkdir()
+    if answer.startswith("returns "):
+        return {"0.2": 0.2, "text": "wrong", "None": None, "1": 1}[answer.removeprefix("returns ")]  # type: ignore[return-value]
     if answer == "late":
         time.sleep(1)
     return answer in ("right", "late")

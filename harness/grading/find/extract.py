@@ -13,6 +13,8 @@ reference is not known here.
 A response that the token budget cut off (truncated) may end in the middle of a calculation: only 1, 3 and 4 count, and
 so does a response with a broken box for 5 and 6. Most patterns below are lists of words by which writers introduce,
 deny or take back a value; each says which. Positions are characters of the text.
+
+Long: the forms share their patterns, and each hands a text on to the next.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The program of a worker: reads framed tasks on one pipe, writes framed replies on another, under system limits.
 
-Guarantees: at most 1 GB of address space; no file is written; one answer has no effect on the verdict of the next; the
+Guarantees: at most 1 GB of address space; Python code opens files for reading only; no file is written; one answer has no effect on the verdict of the next; the
 worker ends when its parent dies.
 Not covered: an answer that takes too long. The parent holds the deadline and kills.
 
@@ -124,8 +124,29 @@ def _serve(question: Question, task: GradingTask) -> GradingReply:
         return GradingReply(task.item, "undecided", "memory", None)
 
 
+_CHANGES_FOLDER = frozenset(
+    ("os.mkdir", "os.rename", "os.link", "os.symlink", "os.remove", "os.rmdir", "os.truncate", "os.chmod", "os.utime")
+)
+"""Events of Python's audit that change a folder or a file without opening it."""
+
+_FOR_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_DIRECTORY
+"""Flags with which a file may be opened: none that writes or creates it."""
+
+
+def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
+    """Audit hook: raise `PermissionError` where a file would be created or changed."""
+    if event == "open":
+        path, _, flags = arguments
+        if isinstance(path, int) or path == os.devnull or not isinstance(flags, int) or not flags & ~_FOR_READING:
+            return
+        raise PermissionError("a verifier may open files for reading only")
+    if event in _CHANGES_FOLDER:
+        raise PermissionError("a verifier may change no file")
+
+
 def _limit() -> None:
     """Set the limits of this process for good."""
+    sys.addaudithook(_refuse_changes)
     sys.set_int_max_str_digits(30_000)
     sys.setrecursionlimit(6_000)
     sys.dont_write_bytecode = True
