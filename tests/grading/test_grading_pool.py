@@ -102,7 +102,22 @@ def test_printing_verifier_cannot_forge_a_verdict() -> None:
 def test_worker_cannot_write_files(tmp_path: Path) -> None:
     target = tmp_path / "written"
     graded([f"write {target}", "right"], MISBEHAVES)
-    assert not target.exists() or target.stat().st_size == 0
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("act", ["open", "folder", "write"])
+def test_a_verifier_creates_no_file(tmp_path: Path, act: str) -> None:
+    target = tmp_path / "created"
+    grades = graded([f"{act} {target}", "right"], MISBEHAVES)
+    assert not target.exists()
+    assert grades[1].verdict == "correct"
+    assert act == "write" or "PermissionError" in grades[0].rule
+
+
+def test_a_result_that_is_no_bool_is_undecided_and_named() -> None:
+    grades = graded(["returns 0.2", "returns text", "returns None", "returns 1", "right"], MISBEHAVES)
+    assert [grade.verdict for grade in grades] == ["undecided"] * 4 + ["correct"]
+    assert [grade.rule.rpartition(" ")[2] for grade in grades[:4]] == ["float", "str", "NoneType", "int"]
 
 
 def test_a_worker_that_is_killed_while_idle_costs_no_verdict() -> None:

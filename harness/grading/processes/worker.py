@@ -1,7 +1,7 @@
 """The program of a worker: reads framed tasks on one pipe, writes framed replies on another, under system limits.
 
-Guarantees: at most 1 GB of address space; Python code opens files for reading only; no file is written; one answer has no effect on the verdict of the next; the
-worker ends when its parent dies.
+Guarantees: at most 1 GB of address space; Python code opens files for reading only; no file is written; one answer has
+no effect on the verdict of the next; the worker ends when its parent dies.
 Not covered: an answer that takes too long. The parent holds the deadline and kills.
 
 A frame is four bytes of length, big-endian, and JSON. The parent sends lists of tasks, the worker a reply for each task
