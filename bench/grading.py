@@ -75,6 +75,12 @@ def rows(data: Path) -> list[Row]:
             source = "MathCoder outputs" if row["source"].startswith("MathCoder") else row["source"].partition(":")[0]
             name = f"second: {source if source in ('own', 'MathCoder outputs') else 'public'}"
             labelled.append(Row(name, row["id"], row["gold"], row["response"], row["label"]))
+    third = data / "equivalence_3.jsonl"
+    labelled += [
+        Row("third: own", row["id"], row["gold"], row["response"], row["label"])
+        for row in (_lines(third) if third.exists() else [])
+        if not row["ambiguous"]
+    ]
     for path in sorted((data / "outputs").glob("*.jsonl")):
         labelled += [
             Row(f"outputs: {path.stem}", row["id"], row["gold"], row["response"], row["label"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,35 @@ import click
 from harness.asking.options import GradeOptions
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand
-from harness.core.errors import EXIT_UNJUDGED, UsageError
+from harness.core.errors import EXIT_UNJUDGED, UsageError, near_names
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.verbs.grade import NearMiss
 
+_OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*")
 
-@click.command("grade", cls=SpelledCommand, context_settings={"ignore_unknown_options": True})
+
+class GradeCommand(SpelledCommand):
+    """A command whose words may begin with a dash, `-5`, but not as an option that there is not."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Command.parse_args`."""
+        flags = {flag for parameter in self.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+        flags.update(self.get_help_option_names(ctx), ("--all",))
+        typed = args[: args.index("--")] if "--" in args else args
+        for word in typed:
+            name = word.partition("=")[0]
+            if _OPTION.fullmatch(name) and name not in flags and not ctx.resilient_parsing:
+                raise click.UsageError(
+                    f"No such option: {visible(name, 80)}.{near_names(name, flags)} A reference or response that "
+                    "begins so goes behind `--`.",
+                    ctx,
+                )
+        return super().parse_args(ctx, args)
+
+
+@click.command("grade", cls=GradeCommand, context_settings={"ignore_unknown_options": True})
 @click.argument("reference")
 @click.argument("response", required=False)
 @takes(GradeOptions)

@@ -65,6 +65,15 @@ def second_round(data: Path) -> list[Labelled]:
     ]
 
 
+def third_round(data: Path) -> list[Labelled]:
+    """Our own pairs in 28 kinds, the unambiguous ones."""
+    return [
+        Labelled(f"{row['source']} {row['id']}", row["gold"], row["response"], row["label"])
+        for row in _rows(data / "equivalence_3.jsonl")
+        if not row["ambiguous"]
+    ]
+
+
 def outputs(data: Path) -> list[Labelled]:
     """Real outputs of models with a label."""
     return [

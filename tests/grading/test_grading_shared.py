@@ -93,6 +93,13 @@ def test_pairs_of_the_second_collection(shared_data: Path, prefix: str, least: f
     assert false_accepts(results) == []
 
 
+def test_our_own_pairs(shared_data: Path) -> None:
+    results = judged(labelled.third_round(shared_data))
+    assert agreement(results) >= 0.995
+    assert false_accepts(results) == []
+    assert [row.name for row, grade in results if row.correct and grade.verdict == "wrong"] == []
+
+
 def test_real_outputs(shared_data: Path) -> None:
     results = judged(labelled.outputs(shared_data))
     assert agreement(results) >= 0.998

@@ -82,11 +82,12 @@ _TABLE = _table()
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,5}|[a-zA-Z]{2,8});")
 _DOUBLED_COMMAND = re.compile(r"\\\\([A-Za-z]+)")
 _ONLY_DOUBLED_BACKSLASHES = re.compile(r"(?:[^\\]|\\\\)*")
-_OUTWARD = re.compile(r"\s*(?:\\left\s*)?([\[\]])([^\[\]()]*[,;][^\[\]()]*?)(?:\\right\s*)?([\[\]])\s*")
+_OUTWARD = re.compile(r"\s*+(?:\\left\s*+)?([\[\]])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\]])\s*+")
 """Two ends between square brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
 
+_RIGHT = "\\right"
 _SET_SIGN = re.compile(r"(\\cup(?![a-zA-Z])|\\cap(?![a-zA-Z])|[∪∩])")
-_DURATION = re.compile(r"\s*(\d+)\s*h\s*(\d+)\s*m(?:in)?\s*")
+_DURATION = re.compile(r"\s*+(\d++)\s*+h\s*+(\d++)\s*+m(?:in)?\s*+")
 """Hours and minutes: `2 h 30 min`. The grammar would read their letters as variables."""
 
 _CHEMICAL = re.compile(r"\\ce\s*\{([A-Za-z0-9]{1,40})\}")
@@ -153,5 +154,5 @@ def _inward(source: str) -> str:
     for index, match in enumerate(intervals):
         if match is not None:
             opening, closing = "[" if match[1] == "[" else "(", "]" if match[3] == "]" else ")"
-            pieces[2 * index] = f"{opening}{match[2]}{closing}"
+            pieces[2 * index] = f"{opening}{match[2].rstrip().removesuffix(_RIGHT)}{closing}"
     return "".join(pieces)

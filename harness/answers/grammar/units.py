@@ -218,7 +218,7 @@ _SCALES: dict[str, int | Fraction] = {
     "thousandths": _F(1, 1000),
     "百": 100, "千": 1_000, "万": 10**4, "亿": 10**8, "萬": 10**4, "億": 10**8,
 }  # fmt: skip
-_SCALE = re.compile(rf"\s*({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
+_SCALE = re.compile(rf"\s*+({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
 """Numerals of scale: a word behind a number that multiplies it."""
 
 _CHINESE = re.compile(r"[一-鿿]+")

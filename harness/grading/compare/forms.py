@@ -99,8 +99,10 @@ def _is_rational(node: Node) -> bool:
 def _is_squarefree(degree: Node, radicand: Node) -> bool:
     """Whether no factor can be taken out of a root; False for a decimal or fractional radicand."""
     if not (_is_integer(radicand) and degree.op == "num" and degree.args[0].denominator == 1):
-        return bool(radicand.op != "num")
+        return radicand.op != "num" and not _is_rational(radicand)
     number = int(radicand.args[0])
+    if number in (0, 1):
+        return False  # the root is a number
     try:
         return all(count < int(degree.args[0]) for _, count in factors(number))
     except NotExact:

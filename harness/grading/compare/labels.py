@@ -15,7 +15,7 @@ from harness.grading.compare.modular import NotModular, Residues
 GEOMETRY = frozenset("xyz")
 """Letters of coordinates; none of them stands for another."""
 
-_GENERAL_WORDS = frozenset(("the", "of", "value", "answer", "result", "total", "sum", "final", "number", "is", "are"))
+_GENERAL_WORDS = frozenset(("the", "of", "value", "answer", "result", "final", "number", "is", "are"))
 """Words of a name that do not say what is named."""
 
 _MIN_ABBREVIATION = 3

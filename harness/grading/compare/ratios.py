@@ -21,8 +21,10 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         clocks = _clock(reference) is not None and _clock(answer) is not None
         return Comparison(_same_clock(reference, answer, rules) if clocks else None, "clock")
     if reference.op == answer.op == "ratio":
-        if len(reference.args) == len(answer.args) == 2 and not _is_clock(reference) and not _is_clock(answer):
-            return same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
+        clocks = [_is_clock(reference), _is_clock(answer)]
+        if len(reference.args) == len(answer.args) == 2 and not all(clocks):
+            result = same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
+            return Comparison(None, "ratio") if result.equal and any(clocks) else result
         if len(reference.args) != len(answer.args) or len(reference.args) == 2:
             return _same_parts(reference.args, answer.args, rules)
         first = [Node("mul", (part, answer.args[0])) for part in reference.args]

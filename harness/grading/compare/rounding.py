@@ -26,8 +26,8 @@ def is_same_or_rounded(left: Node, right: Node) -> bool:
         return True
     if same_number(left, right):
         return True
-    if all(_unsigned(node).op == "num" and _unsigned(node).args[1] < 0 for node in (left, right)):
-        return False  # two integers: neither is a decimal of the other
+    if _is_whole(left) and _is_whole(right):
+        return False  # neither is a decimal of the other, also if one ends in zeros
     return any(
         unit is not None and _stands_for(rounded, value, abs(float(unit)))
         for unit, rounded, value in (
@@ -37,9 +37,13 @@ def is_same_or_rounded(left: Node, right: Node) -> bool:
     )
 
 
-def _unsigned(node: Node) -> Node:
-    """`node` without a minus sign before it."""
-    return node.args[0] if node.op == "neg" else node
+def _is_whole(node: Node) -> bool:
+    """Whether the value of `node` is an integer, exactly."""
+    try:
+        value = rational(exact(node))
+    except NotExact:
+        return False
+    return value is not None and value.denominator == 1
 
 
 def _stands_for(rounded: Any, value: Any, unit: float) -> bool:

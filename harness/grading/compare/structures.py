@@ -443,9 +443,14 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
         return result
     # The answer states what it computed: `a + b = 12` for "what is a + b".
     operands = answer.args[0]
-    if _closed(operands[-1]) and not _closed(operands[0]):
+    if _closed(operands[-1]) and not _closed(operands[0]) and not _has_words(operands[0]):
         return same(reference, operands[-1], rules)
     return result
+
+
+def _has_words(node: Node) -> bool:
+    """Whether words stand in the tree, which may say that what follows is a condition: `2 unless n = 2`."""
+    return any(here.op in (*_WORDS, "quantity") for here in walk(node))
 
 
 def _unless_curves(reference: Node, answer: Node) -> bool | None:

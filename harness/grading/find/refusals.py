@@ -84,7 +84,7 @@ def is_echo(tail: str, start: int, end: int) -> bool:
     """Whether tail[start:end] stands in a question, or in a sentence that repeats what was asked."""
     first, last = max(0, start - MAX_SENTENCE_CHARS), min(len(tail), end + MAX_SENTENCE_CHARS)
     begin = max([first, *(tail.rfind(stop, first, start) + 1 for stop in _SENTENCE_STOPS)])
-    stops = [place for stop in _SENTENCE_STOPS if (place := tail.find(stop, end, last)) >= 0]
+    stops = [position for stop in _SENTENCE_STOPS if (position := tail.find(stop, end, last)) >= 0]
     finish = min(stops, default=last)
     asks = finish < len(tail) and tail[finish] in "?？"
     return asks or _ECHO.search(tail, begin, finish) is not None
