@@ -47,7 +47,7 @@ RESPONSES: dict[str, list[tuple[str, str, bool]]] = {
         ("2", r"The roots are $\boxed{1}$ and $\boxed{2}$.", True),
         ("5", r"(a) \boxed{4} (b) \boxed{5}", True),
         ("1,2", r"Case one gives \boxed{1}. After a long way we see that \boxed{2}.", False),
-        ("7", r"Answer: \boxed{7}. (We excluded \boxed{ }.)", False),
+        ("7", r"Answer: \boxed{7}. (We excluded \boxed{ }.)", True),
         ("12", r"We get \boxed{12}. Checking: 12 = 3 · 4 is fine.", True),
     ],
     "box_taken_back": [

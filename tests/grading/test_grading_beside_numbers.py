@@ -38,7 +38,7 @@ HEDGES = [
     "twice",
 ]
 NAMES = [("maximum", "minimum"), ("perimeter", "area"), ("mean", "median"), ("sum", "product"), ("width", "height")]
-CHINESE = [("面积", "周长"), ("最大值", "最小值"), ("和", "差"), ("长", "宽"), ("最多", "最少")]
+CHINESE = [("面积", "周长"), ("最大值", "最小值"), ("长", "宽"), ("最多", "最少")]
 
 
 def accepted(reference: str, answer: str) -> bool:

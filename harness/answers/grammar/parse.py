@@ -196,7 +196,7 @@ class _AnswerParser(Powers):
     def is_named(self) -> bool:
         r"""Whether words that end in a colon name the value behind them: `\text{boys: } 5`."""
         token, after = self.peek(), self.peek(1)
-        if token.kind != "text" or len(name_in(token.text)) < 2:
+        if token.kind != "text" or (len(token.text) < 3 and token.text.isascii()):
             return False
         if token.text.endswith(":"):
             return after.kind in ("num", "sym", "cmd")

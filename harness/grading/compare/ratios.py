@@ -21,11 +21,16 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         clocks = _clock(reference) is not None and _clock(answer) is not None
         return Comparison(_same_clock(reference, answer, rules) if clocks else None, "clock")
     if reference.op == answer.op == "ratio":
-        clocks = [_is_clock(reference), _is_clock(answer)]
-        if len(reference.args) == len(answer.args) == 2 and not all(clocks):
-            result = same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
-            return Comparison(None, "ratio") if result.equal and any(clocks) else result
-        if len(reference.args) != len(answer.args) or len(reference.args) == 2:
+        if len(reference.args) == len(answer.args) == 2:
+            may_be_times = _is_clock(reference), _is_clock(answer)
+            quotients = same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
+            if not any(may_be_times):
+                return quotients
+            by_parts = _same_parts(reference.args, answer.args, rules)
+            if quotients.equal and not by_parts.equal and not all(may_be_times):
+                return Comparison(None, "ratio")  # 3:7 and 15:35, which may be a time
+            return by_parts
+        if len(reference.args) != len(answer.args):
             return _same_parts(reference.args, answer.args, rules)
         first = [Node("mul", (part, answer.args[0])) for part in reference.args]
         second = [Node("mul", (part, reference.args[0])) for part in answer.args]
