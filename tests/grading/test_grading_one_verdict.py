@@ -72,6 +72,15 @@ def test_the_command_prints_the_steps_of_the_same_verdict() -> None:
         assert (done.exit_code, done.output.splitlines()) == (0, list(verdict.steps)), row
 
 
+def test_an_option_that_there_is_not_is_no_reference() -> None:
+    refused = CliRunner().invoke(cli, ["grade", "--near-mises", "5"])
+    assert refused.exit_code == 2
+    assert "No such option: --near-mises" in refused.output
+    assert "--near-misses" in refused.output.partition("--near-mises")[2]
+    for words in (["-5", "-5"], ["--", "--x", "--x"]):
+        assert CliRunner().invoke(cli, ["grade", *words]).output.splitlines()[-1] == "correct"
+
+
 ONCE_TOLD_APART = [
     ("3, 4", r"\boxed{3} and \boxed{4}", "correct"),
     ("3, 4", r"\boxed{3} and \boxed{5}", "wrong"),

@@ -142,6 +142,26 @@ ROWS: list[tuple[str, Examples]] = [
     (r"`\text{Even}`", [
         (r"\text{Even}", "even", True), ("the circle", "circle", True), (r"\text{Even}", "odd", False),
     ]),
+    ("`13` and `thirteen`", [
+        ("13", r"\text{thirteen}", True), ("2/3", "三分之二", True), ("30000", "三万", True),
+        ("13", r"\text{thirty}", False),
+    ]),
+    (r"`\ln\|x\| + C` and", [
+        (r"\ln|x|+C", r"\ln|3x|+c", True), ("Ce^{2x}", "Ae^{2x}", True), (r"\ln|x|+C", r"\ln|x|", False),
+        ("ax", "bx", False),
+    ]),
+    ("`7k + 3` and", [
+        ("7k+3", r"n\equiv 3\pmod 7", True), (r"n\equiv 1,5\pmod 6", r"n\equiv 5,1\pmod 6", True),
+        ("7k+3", r"n\equiv 3\pmod 8", False),
+    ]),
+    ("`100 °C` and `373.15 K`", [
+        (r"100^\circ C", r"373.15\text{ K}", True), (r"100^\circ C", r"212^\circ F", True),
+        (r"100^\circ C", r"100\text{ K}", False),
+    ]),
+    ("`[-3, 3]` and `x² ≤ 9`", [
+        ("[-3,3]", r"x^2\le9", True), ("[2,2]", "2", True), ("[-3,3]", "x^2<9", False), ("[2,3]", "2", False),
+    ]),
+    ("`May 5` and `5 May`", [("May 5", "5 May", True), ("May 5", "May 6", False)]),
     ("`B`, `(B)`, `b`", [
         ("B", "(B)", True), ("B", "b", True), ("B", r"\textbf{(B)} 12", True), ("B", "Option B", True),
         ("A, C", "CA", True), ("B", "C", False), ("A, C", "A, D", False),
