@@ -15,17 +15,16 @@ the advantage, where open-r1 gives 1. What cannot be decided counts as wrong, as
 
 from __future__ import annotations
 
-import atexit
 import math
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.core.errors import UsageError
 from harness.core.records import Question
-from harness.grading.processes.pool import Pool, check_deadline, outcomes, question_on
+from harness.grading.processes.lasting import LastingPool
+from harness.grading.processes.pool import check_deadline, outcomes, question_on
 from harness.presets.grading import DEADLINE_SECONDS
 
 Completion = str | Sequence[Mapping[str, Any]]
@@ -40,45 +39,22 @@ _FULL_STEPS = 3
 _REWARD = {"correct": 1.0, "wrong": 0.0, "no_answer": 0.0, "undecided": 0.0}
 
 
-class _Standing:
-    """The workers of this process, one batch at a time."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pool: Pool | None = None
-        self._made_for: tuple[int, int, float] | None = None
-        self.workers = max(1, (os.cpu_count() or 1) // 2)
-        self.deadline_s = DEADLINE_SECONDS
-
-    def rewards(self, texts: Sequence[str], references: Sequence[Any]) -> list[float | None]:
-        """1 for right, 0 for wrong, none or undecided, None where there is no reference."""
-        questions: dict[str, Question | None] = {"": None}
-        graded = []
-        for reference, text in zip(references, texts, strict=True):
-            key = _key(reference)
-            if key not in questions:
-                questions[key] = _question(reference, key)
-            graded.append((questions[key], text))
-        with self._lock:
-            outcomes_left = iter(outcomes(self._ready(), [(q, text) for q, text in graded if q is not None]))
-        return [None if question is None else _REWARD[next(outcomes_left)] for question, _ in graded]
-
-    def _ready(self) -> Pool:
-        conditions = (os.getpid(), self.workers, self.deadline_s)
-        if self._pool is None or self._made_for != conditions:
-            self.close()
-            self._pool, self._made_for = Pool(self.workers, self.deadline_s), conditions
-        return self._pool
-
-    def close(self) -> None:
-        """End the workers; the next batch starts others. A forked child leaves its parent's to the parent."""
-        if self._pool is not None and self._made_for is not None and self._made_for[0] == os.getpid():
-            self._pool.__exit__()
-        self._pool = None
+_pool = LastingPool(max(1, (os.cpu_count() or 1) // 2))
+_deadline_s = DEADLINE_SECONDS
 
 
-_standing = _Standing()
-atexit.register(_standing.close)
+def _rewards(texts: Sequence[str], references: Sequence[Any]) -> list[float | None]:
+    """1 for right, 0 for wrong, none or undecided, None where there is no reference."""
+    questions: dict[str, Question | None] = {"": None}
+    graded = []
+    for reference, text in zip(references, texts, strict=True):
+        key = _key(reference)
+        if key not in questions:
+            questions[key] = _question(reference, key)
+        graded.append((questions[key], text))
+    with _pool.held(_deadline_s) as pool:
+        outcomes_left = iter(outcomes(pool, [(q, text) for q, text in graded if q is not None]))
+    return [None if question is None else _REWARD[next(outcomes_left)] for question, _ in graded]
 
 
 def configure(*, workers: int | None = None, deadline_s: float | None = None) -> None:
@@ -86,18 +62,19 @@ def configure(*, workers: int | None = None, deadline_s: float | None = None) ->
 
     Raises `UsageError`.
     """
+    global _deadline_s
     if workers is not None:
         if workers < 1:
             raise UsageError("at least one worker is needed", field="workers", value=workers)
-        _standing.workers = workers
+        _pool.workers = workers
     if deadline_s is not None:
         check_deadline(deadline_s)
-        _standing.deadline_s = deadline_s
+        _deadline_s = deadline_s
 
 
 def accuracy_reward(completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any) -> list[float | None]:
     """1 where the answer is the reference, else 0; None where the reference cannot be read."""
-    return _standing.rewards(_texts(completions), _as_many(solution, completions))
+    return _rewards(_texts(completions), _as_many(solution, completions))
 
 
 def format_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
@@ -189,7 +166,7 @@ def compute_score(
     **_: Any,
 ) -> float:
     """verl's signature for one response: 1 for right, else 0. Prefer `compute_scores`, for whole batches."""
-    return _standing.rewards([solution_str], [ground_truth])[0] or 0.0
+    return _rewards([solution_str], [ground_truth])[0] or 0.0
 
 
 def compute_scores(
@@ -200,7 +177,7 @@ def compute_scores(
     **_: Any,
 ) -> list[float]:
     """verl's signature for its batch reward manager (`reward_model.reward_manager=batch`)."""
-    return [reward or 0.0 for reward in _standing.rewards(list(solution_strs), list(ground_truths))]
+    return [reward or 0.0 for reward in _rewards(list(solution_strs), list(ground_truths))]
 
 
 def _is_formatted(text: str) -> bool:

@@ -29,7 +29,7 @@ def one_worker() -> Iterator[None]:
     """One worker that lives as long as these tests."""
     rewards.configure(workers=1)
     yield
-    rewards._standing.close()
+    rewards._pool.close()
 
 
 def message(text: str) -> list[dict[str, str]]:
@@ -109,7 +109,7 @@ def test_workers_live_on_and_many_threads_may_ask() -> None:
 
 def _graded_in_child(results: Any) -> None:
     results.put((os.getpid(), rewards.accuracy_reward([r"\boxed{2}", r"\boxed{3}"], ["2", "2"])))
-    rewards._standing.close()
+    rewards._pool.close()
 
 
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")

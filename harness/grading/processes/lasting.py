@@ -1,14 +1,14 @@
-"""One worker that lives as long as this process, for verdicts asked one by one: `harness.grade` in a loop.
+"""Workers that live as long as this process: one for `harness.grade` in a loop, several for the batches of a trainer.
 
-Starting a worker takes a fifth of a second, an answer some microseconds. So the first call starts a worker and the
-others use it, under the same bounds: an answer beyond its deadline or memory ends the worker, and the next call starts
-another.
+Starting a worker takes a fifth of a second, an answer some microseconds. So the first call starts workers and the
+others use them, under the same bounds: an answer beyond its deadline or memory ends its worker, and the next call
+starts another.
 
 - Threads take turns; the answer of one never reaches another.
-- A forked process starts a worker of its own, and leaves its parent's alone.
-- An interrupt (Ctrl-C) in the middle of an answer ends the worker, so that no late reply is taken for the next one.
+- A forked process starts workers of its own, and leaves its parent's alone.
+- An interrupt (Ctrl-C) in the middle of an answer ends the workers, so that no late reply is taken for the next one.
 - Linux ends a worker with the thread that started it. So a thread that lives as long as the process starts them.
-- Numbers of few digits, which cannot take long, are decided without the worker.
+- Numbers of few digits, which cannot take long, are decided without a worker.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import count
 from typing import Any, Literal
 
 import msgspec
 
-from harness.core.records import AnswerKind, GradeRules, Question, Sample
+from harness.core.records import AnswerKind, GradeRules, Question
 from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, sample_of, verdict_with
 from harness.grading.verdict import Verdict
 
@@ -35,30 +37,38 @@ _MAX_QUESTIONS = 256
 _names = count()
 
 
-class _LastingPool:
-    """A pool with one worker, started when it is first needed; safe to call from several threads."""
+class LastingPool:
+    """A pool whose workers are started when they are first needed; safe to call from several threads.
 
-    def __init__(self) -> None:
+    workers: processes; a pool of another number is started anew. The pool ends with the process that started it.
+    """
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers = workers
         self._lock = threading.Lock()
         self._pool: Pool | None = None
         self._starter: ThreadPoolExecutor | None = None
+        atexit.register(self.close)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._leave_to_parent)
 
-    def verdict(self, question: Question, sample: Sample, deadline_s: float) -> Verdict:
-        """The verdict on one response, with its steps, within `deadline_s` seconds for each of its answers."""
+    @contextmanager
+    def held(self, deadline_s: float) -> Iterator[Pool]:
+        """The pool for the length of the block, for this thread alone, with `deadline_s` seconds for each answer."""
         with self._lock:
             try:
-                return verdict_with(self._ready(deadline_s), question, sample)
+                yield self._ready(deadline_s)
             except BaseException:
-                self._close()  # the worker may still owe an answer
+                self._close()  # a worker may still owe an answer
                 raise
 
     def _ready(self, deadline_s: float) -> Pool:
         pool = self._pool
-        if pool is None or deadline_s > pool.longest_deadline:
+        if pool is None or deadline_s > pool.longest_deadline or self.workers != pool.size:
             self._close()
             self._starter = self._starter or ThreadPoolExecutor(1, "start-graders")
             starter = self._starter
-            self._pool = pool = Pool(1, deadline_s, start=lambda make: starter.submit(make).result())
+            self._pool = pool = Pool(self.workers, deadline_s, start=lambda make: starter.submit(make).result())
         if len(pool.decisions) > _MAX_DECISIONS:
             pool.forget()
         pool.deadline = deadline_s
@@ -70,20 +80,17 @@ class _LastingPool:
         self._pool = None
 
     def close(self) -> None:
-        """End the worker; the next call starts another."""
+        """End the workers; the next call starts others."""
         with self._lock:
             self._close()
 
-    def leave_to_parent(self) -> None:
-        """In a forked process: forget the worker, which answers the parent, and a lock that another thread may hold."""
+    def _leave_to_parent(self) -> None:
+        """In a forked process: forget the workers, which answer the parent, and a lock that another thread may hold."""
         self._lock = threading.Lock()
         self._pool = self._starter = None
 
 
-_lasting = _LastingPool()
-atexit.register(_lasting.close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_lasting.leave_to_parent)
+_lasting = LastingPool()
 
 
 def lasting_verdict(
@@ -98,7 +105,9 @@ def lasting_verdict(
     """As `pool.verdict_on`, by the worker that lives on; not with a verifier of the benchmark's own."""
     check_deadline(deadline_s)
     check_tolerances(rules)
-    return _lasting.verdict(_question(reference, kind, rules, choices), sample_of(response), deadline_s)
+    question, sample = _question(reference, kind, rules, choices), sample_of(response)
+    with _lasting.held(deadline_s) as pool:
+        return verdict_with(pool, question, sample)
 
 
 _questions: dict[tuple[Any, ...], Question] = {}
