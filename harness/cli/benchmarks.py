@@ -36,27 +36,15 @@ def command(ctx: click.Context, as_json: bool) -> None:
 @json_option(_prints, "the list")
 def list_(as_json: bool) -> None:
     """All cards: questions, default samples, licence, and whether the data are here."""
-    from harness.benchmarks import catalogue, data
+    from harness.benchmarks import catalogue
     from harness.cli.printed.lists import CardRow
 
-    listed = [
-        CardRow(
-            benchmark=card.name,
-            title=card.title,
-            questions=card.questions,
-            samples=card.samples,
-            licence=card.licence,
-            data=data.status(card),
-        )
-        for card in catalogue.cards()
-    ]
+    listed = [CardRow.of(card) for card in catalogue.cards()]
     if as_json:
         say(listed)
-        return
-    rows = [
-        (row.benchmark, row.title, str(row.questions or "?"), str(row.samples), row.licence, row.data) for row in listed
-    ]
-    terminal.table(("benchmark", "title", "questions", "samples", "licence", "data"), rows)
+    else:
+        header = ("benchmark", "title", "questions", "samples", "licence", "data")
+        terminal.table(header, [row.cells for row in listed])
 
 
 @command.command("show")

@@ -78,8 +78,13 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
         _print_tables(named, options.k)
     for label, source in named:
         _print_more(label if len(named) > 1 else "", source, options, trackers, stderr=as_json)
+    sys.exit(_exit_code(scored))
+
+
+def _exit_code(scored: Sequence[Scored]) -> int:
+    """The first reason why not all is well, over all sources."""
     codes = {source.exit_code for source in scored}
-    sys.exit(next((code for code in (EXIT_OWED, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE))
+    return next((code for code in (EXIT_OWED, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE)
 
 
 def _check_follow(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None) -> None:

@@ -139,39 +139,28 @@ def _prints_servers() -> Any:
 @json_option(_prints_servers, "the list")
 def status(as_json: bool) -> None:
     """List the servers that run, and those that ended without being asked to."""
+    from harness.cli.printed.lists import ServerRow, Servers
     from server_launchers.keeping import servers
 
+    rows, unreadable = [ServerRow.of(server) for server in servers.status()], servers.unreadable()
     if as_json:
-        from harness.cli.printed.lists import ServerRow, Servers
-
-        listed = [
-            ServerRow(
-                name=server.name,
-                engine=server.engine,
-                model=server.model,
-                status=server.status,
-                base_urls=server.base_urls,
-                log=str(server.log),
-                versions=server.versions,
-            )
-            for server in servers.status()
-        ]
-        say(Servers(servers=listed, unreadable=[str(path) for path in servers.unreadable()]))
+        say(Servers(servers=rows, unreadable=[str(path) for path in unreadable]))
         return
-    rows = [
-        (server.name, server.engine, server.model, server.status, ", ".join(server.base_urls), str(server.log))
-        for server in servers.status()
-    ]
-    for path, pids in servers.unreadable().items():
-        runs = f"its server runs (process {', '.join(map(str, pids))})" if pids else "its server may be running unseen"
-        terminal.warn(
-            f"{visible(str(path))} is no state file of ours, and {runs}; its log is beside it, "
-            f"and `harness serve stop {visible(path.stem)}` ends it"
-        )
-    if not rows:
+    for path, pids in unreadable.items():
+        _warn_of(path, pids)
+    if rows:
+        terminal.table(("name", "engine", "model", "status", "url", "log"), [row.cells for row in rows])
+    else:
         click.echo("no server is running; start one with `harness serve ENGINE MODEL`")
-        return
-    terminal.table(("name", "engine", "model", "status", "url", "log"), rows)
+
+
+def _warn_of(path: Path, pids: list[int]) -> None:
+    """Warn of a server's state file that cannot be read. pids: the living processes of the server, as far as known."""
+    runs = f"its server runs (process {', '.join(map(str, pids))})" if pids else "its server may be running unseen"
+    terminal.warn(
+        f"{visible(str(path))} is no state file of ours, and {runs}; its log is beside it, "
+        f"and `harness serve stop {visible(path.stem)}` ends it"
+    )
 
 
 @command.command("stop", cls=SpelledCommand)

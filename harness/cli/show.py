@@ -68,36 +68,45 @@ def command(
     harness show results/r1 2024-I-1:3 --reasoning
     harness show results/r1 --wrong --level 5
     """
-    from harness.runs import RunFolder
-    from harness.viewer.library import OpenRun
-    from harness.viewer.sample_filter import SampleFilter
-
-    opened = OpenRun(run.name, RunFolder.open(run))
-    opened.refresh()
+    opened = _opened(run)
     names = [benchmark] if benchmark else list(opened.benchmarks)
     sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
     if question is not None:
         opened_benchmarks, question, sample = _asked(opened, opened_benchmarks, question)
-    verdicts = frozenset(verdict for verdict in _BY_FLAG if filters.pop(verdict))
-    theirs = None if disagree is None else OpenRun(disagree.name, RunFolder.open(disagree))
-    if theirs is not None:
-        theirs.refresh()
-    choices = {
-        held.name: SampleFilter(
-            verdicts=verdicts,
-            other_run=None if theirs is None else theirs.benchmark(held.name),
-            **filters,
-        )
-        for held in opened_benchmarks
-    }
-    for held in opened_benchmarks:
-        if choices[held.name].of_grades:
-            _graded(held, run)
-            if (beside := choices[held.name].other_run) is not None and disagree is not None:
-                _graded(beside, disagree)
+    choices = _choices(opened_benchmarks, run, disagree, filters)
     _page(map(spelt, _printed(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
     if any(held.problems for held in opened_benchmarks):  # told above, beside what can be read
         sys.exit(StoreError.exit_code)
+
+
+def _opened(run: Path) -> OpenRun:
+    """The run in a folder, read as far as it is written."""
+    from harness.runs import RunFolder
+    from harness.viewer.library import OpenRun
+
+    opened = OpenRun(run.name, RunFolder.open(run))
+    opened.refresh()
+    return opened
+
+
+def _choices(
+    benchmarks: list[OpenBenchmark], run: Path, disagree: Path | None, filters: dict[str, Any]
+) -> dict[str, SampleFilter]:
+    """The filter of each benchmark's samples, by name. disagree: the other run, where samples that it graded otherwise
+    are shown. Raises `UsageError` where a filter asks for grades and there are none."""
+    from harness.viewer.sample_filter import SampleFilter
+
+    verdicts = frozenset(verdict for verdict in _BY_FLAG if filters.pop(verdict))
+    theirs = None if disagree is None else _opened(disagree)
+    choices = {}
+    for benchmark in benchmarks:
+        beside = None if theirs is None else theirs.benchmark(benchmark.name)
+        choice = choices[benchmark.name] = SampleFilter(verdicts=verdicts, other_run=beside, **filters)
+        if choice.of_grades:
+            _graded(benchmark, run)
+            if beside is not None and disagree is not None:
+                _graded(beside, disagree)
+    return choices
 
 
 def _graded(benchmark: OpenBenchmark, run: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from harness.benchmarks.data import status
 from harness.core.plugins import Kind
 from harness.generation.progress import Progress
 from harness.runs.going import OnDisk
 from harness.showing.running_score import RunningScore
+
+if TYPE_CHECKING:
+    from harness.benchmarks.card import Card
+    from server_launchers.keeping.state import ServerState
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +27,23 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     licence: str
     data: Literal["here", "absent", "generated"]
+
+    @classmethod
+    def of(cls, card: Card) -> CardRow:
+        """The row of `card`."""
+        return cls(
+            benchmark=card.name,
+            title=card.title,
+            questions=card.questions,
+            samples=card.samples,
+            licence=card.licence,
+            data=status(card),
+        )
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as the terminal shows it."""
+        return self.benchmark, self.title, str(self.questions or "?"), str(self.samples), self.licence, self.data
 
 
 class PluginRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +67,24 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     base_urls: list[str]
     log: str
     versions: dict[str, str]
+
+    @classmethod
+    def of(cls, server: ServerState) -> ServerRow:
+        """The row of `server`."""
+        return cls(
+            name=server.name,
+            engine=server.engine,
+            model=server.model,
+            status=server.status,
+            base_urls=server.base_urls,
+            log=str(server.log),
+            versions=server.versions,
+        )
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as the terminal shows it."""
+        return self.name, self.engine, self.model, self.status, ", ".join(self.base_urls), self.log
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
