@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from tests.client.test_believed import BENDS, Lines, right, wire
 from tests.faults.server import CLOSE, END, RESET, STALL, Pause, Step, chunk
 
+MODEL = "test-model"
+"""As the sound replies of tests/faults/server.py name it: two models would end a run."""
+
 ESCAPES = b"\x1b]52;c;aGk=\x07\x1b[2J\xc2\x9b31m\xe2\x80\xae"
 
 HEADS: dict[str, bytes] = {
@@ -128,6 +131,7 @@ def mode(number: int) -> Mode:
     bends = sorted(BENDS)
     bend = bends[number % len(bends)] if number % 7 else ""
     lines, text, reasoning = right(chance)
+    lines = [line | {"model": MODEL} if isinstance(line, dict) and "model" in line else line for line in lines]
     bent, refused = _bent(bend, lines, chance)
     frame, head = chance.choice(list(FRAMES)), chance.choice(list(HEADS))
     end = "nothing" if frame == "until it closes" else chance.choice(list(ENDS))

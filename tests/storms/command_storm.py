@@ -6,6 +6,7 @@ commands, undisturbed, come to the exit codes, the files and the printed tables 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import functools
@@ -375,13 +376,20 @@ def _wait(child: subprocess.Popen[str], seconds: float) -> None:
         time.sleep(0.005)
 
 
+def _until_the_end(name: str) -> Path:
+    """A temporary folder that goes with this process."""
+    folder = Path(tempfile.mkdtemp(prefix=f"harness-storms-{name}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 @functools.cache
 def _failing_disk() -> Path | None:
     """The library of tests/faults/failing_disk.c; None where it cannot be made."""
     compiler = shutil.which("cc")
     if compiler is None or not sys.platform.startswith("linux"):
         return None
-    made = Path(tempfile.mkdtemp(prefix="harness-storms-disk-")) / "failing_disk.so"
+    made = _until_the_end("disk") / "failing_disk.so"
     source = ROOT / "tests" / "faults" / "failing_disk.c"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl"], check=True, capture_output=True)
     return made
@@ -405,7 +413,7 @@ _lock = threading.Lock()
 @functools.cache
 def _stored() -> Path:
     """A folder with the runs `one` and `two`, scored, and `half-1` and `half-2`, the shards of a third."""
-    folder = Path(tempfile.mkdtemp(prefix="harness-storms-stored-"))
+    folder = _until_the_end("stored")
     prepare(folder)
     play = Play("run", folder, random.Random(0))
     with serving(0, 0.0) as (url, _):
