@@ -84,7 +84,7 @@ class Run:
         state = (
             self.reached
             or self.missed
-            or ("complete" if self.complete else f"{self.outcome.n_owed} owed; run again for them")
+            or ("complete" if self.complete else f"{self.outcome.n_owed} missing; run again for them")
         )
         return f"<Run {self.path}: {self.model}, {done} of {expected} samples, {state}>"
 

@@ -1,4 +1,4 @@
-"""From what a person asks to a session: options, servers, settings, and the loop that asks.
+"""From a user's options to a session: options, servers, settings, and the loop that samples.
 
 Enter by `options.RunOptions`, `prepare.prepare` and `session.generate`. Nothing here names a flag or prints.
 """

@@ -1,4 +1,7 @@
-"""Settings that are allowed and seldom meant: what a run is warned of before its first request, and never refused."""
+"""Warnings before a run's first request about settings that are allowed but seldom intended.
+
+Nothing is refused here.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,14 @@ if TYPE_CHECKING:
 def advise(
     settings: RunSettings, sets: Sequence[QuestionSet], options: RunOptions, looks: Looks, watcher: Watcher
 ) -> None:
-    """Warn of what a run would do by its settings, and of what its model's card says against them."""
+    """Warn of the effects of the run's settings, and of settings that the model's card advises against."""
     preset = presets.for_model(settings.model)
     for question_set in sets:
         name = question_set.name
         benchmark = settings.benchmarks[name]
         n = benchmark.samples
         if benchmark.sampling.temperature == 0 and n > 1:
-            watcher.warn(Sentence(f"{name}: {n} samples at temperature 0 are all alike on most servers"))
+            watcher.warn(Sentence(f"{name}: {n} samples at temperature 0 come out all alike on most servers"))
         if settings.seed is None and n > 1:
             watcher.warn(Sentence(f"{name}: without seeds a server with a cache may repeat one reply {n} times"))
         if preset is not None and question_set.questions:
@@ -49,7 +52,7 @@ def _as_cards_see_it(
         mathematics=first.kind in ("integer", "number", "expression", "multiple"),
         api=question_set.api,
         context=min(looks.contexts) if looks.contexts else None,
-        # Fields of one's own may switch it, under whatever name the template knows.
+        # The user's own fields may switch thinking, under any name that the template knows.
         thinking=options.thinking or ("by hand" if options.chat_template_kwargs or options.extra_body else None),
         prefill=options.prefill,
         opens=_opens(first, settings, looks, options) if preset.rule("prefill") is not None else None,
@@ -57,7 +60,7 @@ def _as_cards_see_it(
 
 
 def _opens(question: Question, settings: RunSettings, looks: Looks, options: RunOptions) -> bool | None:
-    """Whether the prompt that the first server makes ends inside an opened reasoning; None where it does not tell."""
+    """Whether the first server's prompt ends inside an opened reasoning; None if the server hides its prompt."""
     engine = looks.engine
     look = next((look for look in looks.each if look.failure is None), None)
     if look is None or engine is None or not has_pages(engine) or not question.messages:

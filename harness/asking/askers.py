@@ -1,4 +1,4 @@
-"""From one look at the servers to who makes the requests, for a run, a judge and a probe alike."""
+"""Makes the asker of a run, a judge or a probe from one look at its servers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def asker_of(
 def with_neutral(
     benchmarks: Mapping[str, BenchmarkSettings], folder: RunFolder, asker: Asker
 ) -> dict[str, BenchmarkSettings]:
-    """With what keeps the servers' own defaults out; a benchmark that has samples goes on as it was asked."""
+    """The settings with the servers' neutral values added. A benchmark with stored samples keeps the values it had."""
     earlier = _asked_before(folder)
     benchmark_settings = {}
     for name, benchmark in benchmarks.items():
@@ -50,10 +50,10 @@ def with_neutral(
 
 
 def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    """The neutral values in the requests of each benchmark that has samples, by benchmark."""
+    """The neutral values in earlier requests, by benchmark with samples."""
     try:
         manifest = Manifest.find(folder)
-    except StoreError:  # the session refuses it, and says why
+    except StoreError:  # A damaged manifest; the session refuses it with a reason.
         return {}
     return {
         name: dict(record.identity.get(NEUTRAL, {}))

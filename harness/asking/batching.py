@@ -1,4 +1,4 @@
-"""The spelling and the server of a run that asks by the batch."""
+"""The settings and the server of a run that asks by batches."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from harness.generation.settings import MAX_CONCURRENCY, Batching, RunSettings
 
 
 def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> RunSettings:
-    """`settings` as a run by the batch, or into a file of requests, has them. Raises `UsageError`."""
+    """`settings` changed for a run that asks by batches, or into a file of requests. Raises `UsageError`."""
     if options.batch_file is not None:
         batching = Batching(file=options.batch_file.absolute())
     elif provider.batches is not None:
         batching = Batching(facts=provider.batches)
     else:
-        raise UsageError(f"nothing is known of batches of {provider.name}", field="batch")
+        raise UsageError(f"batches of {provider.name} are not supported", field="batch")
     return replace(
         settings,
         batching=batching,
@@ -33,7 +33,7 @@ def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> 
 
 
 def file_as_server(options: RunOptions) -> tuple[ReachedServers, Looks]:
-    """The file of requests in the place of a server: nobody is asked anything now."""
+    """A stand-in for a server when requests go to a file: no server is asked now."""
     assert options.batch_file is not None
     assert options.model is not None
     endpoint = Endpoint(f"file://{options.batch_file.absolute()}")

@@ -1,4 +1,6 @@
-"""A session's figures over HTTP, for Prometheus and its like: OpenMetrics, read-only, on this machine unless told."""
+"""A session's figures over HTTP for Prometheus and similar tools: OpenMetrics, read-only, by default on this machine
+only.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,12 @@ ENDPOINT_STATES = ("open", "paused", "set aside", "left")
 
 @contextlib.contextmanager
 def served(port: int, host: str, model: str, watcher: Watcher) -> Iterator[Callable[[Progress], None]]:
-    """Yield the listener to progress that hands it to the watcher and, for the length of the block, to readers of the
-    port. Raises `UsageError` where the port cannot be had.
+    """Yield a progress listener that serves the watcher and, for the length of the block, the readers of the port.
+
+    Raises `UsageError` where the port cannot be opened.
     """
-    from prometheus_client import CollectorRegistry, start_http_server  # only who asks for it waits for its import
+    # Imported late: only sessions with metrics need it.
+    from prometheus_client import CollectorRegistry, start_http_server
 
     figures = Figures(model)
     registry = CollectorRegistry(auto_describe=False)
@@ -48,7 +52,7 @@ def served(port: int, host: str, model: str, watcher: Watcher) -> Iterator[Calla
 
 
 class Figures:
-    """The latest progress as metrics. `collect` is called by whoever scrapes, on a thread of its own."""
+    """The latest progress as metrics. A scraper calls `collect` on a thread of its own."""
 
     def __init__(self, model: str) -> None:
         self.latest: Progress | None = None

@@ -1,4 +1,4 @@
-"""The files of a model on this machine, told apart by their checksums: configuration, tokenizer, template, weights."""
+"""Identifies a model's files on this machine by checksums: configuration, tokenizer, template, weights."""
 
 from __future__ import annotations
 
@@ -17,26 +17,32 @@ TEXTS = (
     *("special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt"),
     *("chat_template.jinja", "chat_template.json", "model.safetensors.index.json"),
 )
-"""Files that settle what a model is beside its weights, as transformers saves them."""
+"""Files that define a model besides its weights, as transformers saves them."""
 
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 
 MAX_TEXT_BYTES = 256 * 1024 * 1024
-"""A larger file is told by its size alone; the largest tokenizers have 40 MB."""
+"""Largest file that is read for its checksum; a larger one is identified by its size.
+
+The largest tokenizers have 40 MB.
+"""
 
 MAX_SHARDS = 10_000
 HASHED_AT_ONCE = 4
 
 PIECES, PIECE_BYTES = 16, 4096
-"""Pieces that `weights_sample` reads of each file of weights, evenly apart. Training changes nearly all."""
+"""Number and size of the pieces that `weights_sample` reads of each weights file, evenly spaced.
+
+Training changes nearly all bytes.
+"""
 
 
 def fingerprints(source: str, *, hash_weights: bool = False) -> dict[str, str]:
     """Checksums of the model's files by name, as `sha256:…`; {} if the model is not on this machine.
 
-    source: a folder, a file of weights, or a name of the hub (its snapshot in the local cache). `weights`: of the
-    shards' names and sizes; `weights_sample`: of their sizes and of pieces of their contents, wherever they lie and
-    whatever they are called; `weights_sha256`: of all their contents, which takes a second for each GB or so.
+    source: a folder, a file of weights, or a name of the hub (its snapshot in the local cache). The key `weights`
+    covers names and sizes of the weights files; `weights_sample` their sizes and pieces of their contents, wherever
+    they lie and whatever their names; `weights_sha256` all contents, at about a second per GB.
     """
     path = local(source)
     if path is None:
@@ -58,7 +64,7 @@ def fingerprints(source: str, *, hash_weights: bool = False) -> dict[str, str]:
 
 
 def content(path: str) -> str | None:
-    """`sha256:…` of a file, or of the `generation_config.json` in a folder; None where nothing is there."""
+    """The checksum `sha256:…` of a file, or of `generation_config.json` in a folder; None if there is no such file."""
     file = Path(path).expanduser()
     file = file / "generation_config.json" if file.is_dir() else file
     return _of_file(file) if file.is_file() else None
@@ -90,7 +96,9 @@ def _sha256(path: Path) -> str:
 
 
 def _sample(path: Path) -> str:
-    """SHA-256 of `PIECES` pieces, the first and the last among them; of all of a file that is no larger."""
+    """SHA-256 of `PIECES` pieces, the first and the last of the file among them; of the whole file if it is no
+    larger.
+    """
     last = max(0, path.stat().st_size - PIECE_BYTES)
     pieces = hashlib.sha256()
     with open_named(path) as file:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
-    """The facts that the supervisor has of the server, and the files of its model on this machine."""
+    """The facts that the supervisor recorded of the server, and checksums of its model's files on this machine."""
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
     flags = {f"flags.{name}": given(argv, name) for name in model_flags()}
     files: dict[str, str] = {}
@@ -27,12 +27,12 @@ def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
 
 
 def model_flags() -> list[str]:
-    """Options of any engine that change the distribution of replies, without their dashes; each once."""
+    """Options of any engine that change the distribution of replies, each once, without dashes."""
     return list(dict.fromkeys(flag for engine in engines.every().values() for flag in engine.model_flags))
 
 
 def given(argv: Sequence[str], name: str) -> Any:
-    """The value of an option in `argv`; True for one without a value, None where it is not given."""
+    """The value of an option in `argv`; True for one without a value, None if it was not given."""
     for index, word in enumerate(argv):
         flag, equals, value = word.partition("=")
         if flag.replace("_", "-") != f"--{name}":

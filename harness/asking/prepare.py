@@ -1,7 +1,7 @@
-"""From what a person asks to what a run does: the questions, the settings, and one look at each server.
+"""From a user's options to a prepared run: the questions, the settings, and one look at each server.
 
-`questions_of` reads the data and fixes the sampling, without contacting anybody; `prepare` does all of it, with the
-server that is to be started for the run, if any, running for the length of its block.
+`questions_of` reads the data and fixes the sampling without contacting any server. `prepare` does the whole, and keeps
+a server that it starts for the run alive for the length of its block.
 
 Long: what is asked and whom it is asked of decide the settings together, and share the options.
 """
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is asked, before anybody is contacted. benchmarks: samples and sampling of each question set."""
+    """What is asked, before any server is contacted. benchmarks: samples and sampling of each question set."""
 
     options: RunOptions
     sets: list[QuestionSet]
@@ -72,10 +72,10 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A run that can begin. looks: what each endpoint said when it was asked, once.
+    """A run that can begin.
 
-    about: what goes into the manifest of the server's own facts. endpoints_file: followed while the run goes on.
-    server: the one that was started for it.
+    looks: the answer of each endpoint to its one look. about: the server's own facts for the manifest. endpoints_file:
+    followed while the run goes on. server: the server that was started for the run.
     """
 
     options: RunOptions
@@ -93,7 +93,10 @@ class Prepared:
         return RunFolder(self.settings.out)
 
     def describe(self, endpoint: Endpoint) -> ServerFacts:
-        """Facts of an endpoint that joins the run. Blocking. Raises `ServerError` where it cannot be asked."""
+        """Facts of an endpoint that joins the run.
+
+        Blocking. Raises `ServerError` where the endpoint does not answer.
+        """
         return servers.told_by(endpoint, self.settings.model, self.options.ca_file, hosted=self.hosted)
 
     @property
@@ -103,7 +106,7 @@ class Prepared:
 
 
 def in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
-    """Model, benchmarks with their questions and samples, shard, run folder; safe to print."""
+    """One line with model, benchmarks with questions and samples, shard and run folder; safe to print."""
     names = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
     shard = next((f" · shard {s.part.shard}" for s in sets if s.part is not None), "")
     return f"{visible(settings.model)} · {names}{shard} · run folder {settings.out}"
@@ -117,10 +120,10 @@ def prepare(
     must_answer: bool = False,
     server: RunningServer | None = None,
 ) -> Iterator[Prepared]:
-    """The run that `options` ask for, with its server running for the length of the block.
+    """The run described by `options`, with its server running for the length of the block.
 
-    must_answer: a server that cannot be reached is an error, also where the run may owe nothing. server: one that was
-    started for it already, in the place of the one that the options may ask for. Raises `UsageError` and `ServerError`.
+    must_answer: an unreachable server is an error even if no sample may be missing. server: one that was started
+    already, instead of the one that the options may ask for. Raises `UsageError` and `ServerError`.
     """
     watcher = watcher or Watcher()
     if server is not None:
@@ -166,9 +169,9 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
 
 
 def _stored(options: RunOptions, name: str, recipe: str) -> StoredQuestions | None:
-    """The questions that the run has stored, where they were made by `recipe`; None where its folder is not yet known.
+    """The stored questions of the run, if they were made by `recipe`; None if the run folder is not known yet.
 
-    What is wrong with the folder is said when it is opened.
+    A damaged folder is reported later, when it is opened.
     """
     if options.model is None and options.out is None:
         return None
@@ -180,9 +183,9 @@ def _stored(options: RunOptions, name: str, recipe: str) -> StoredQuestions | No
 
 
 def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
-    """(card, samples of `name:samples`) of each benchmark that is named, or of the file of questions."""
+    """(card, samples from `name:samples`) of each named benchmark, or of the file of questions."""
     if not options.benchmarks and not options.data:
-        raise UsageError(f"name a benchmark (see `harness benchmarks`), or give a file with {option('data')}")
+        raise UsageError(f"give a benchmark (see `harness benchmarks`), or a file with {option('data')}")
     numbered: list[tuple[Card, int | None]] = []
     for part in options.benchmarks:
         name, colon, number = part.rpartition(":")
@@ -199,8 +202,8 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
     if options.samples is not None and None not in numbers and numbers != {options.samples}:
         listed = ", ".join(f"{card.name}:{number}" for card, number in numbered)
         raise UsageError(
-            f"it is for benchmarks that name no number of their own, and all do ({visible(listed, 200)}): leave one of "
-            "the two out",
+            f"all benchmarks name their own number of samples ({visible(listed, 200)}): leave this option or these "
+            f"numbers out",
             field="samples",
             value=options.samples,
         )
@@ -226,16 +229,18 @@ def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, int | 
             choices_key=options.choices_key,
         ), None
     if len(numbered) > 1:
-        raise UsageError("it goes with one benchmark, or with none", field="data")
+        raise UsageError("it works with one benchmark, or with none", field="data")
     keys = ("question_key", "answer_key", "id_key", "choices_key")
     if any(getattr(options, key) for key in keys):
-        raise UsageError(f"{', '.join(map(option, keys))} are for data without a card: leave out the benchmark")
+        raise UsageError(f"{', '.join(map(option, keys))} are only for data without a card: leave out the benchmark")
     card, samples = numbered[0]
     return card.with_data(data, options.split, options.data_config), samples
 
 
 def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> tuple[Sampling, dict[str, str]]:
-    """(what each request sends, field → who said so): the options over the preset over the card over the defaults."""
+    """(what each request sends, field → its origin): options override the preset, the preset the card, the card
+    defaults.
+    """
     given = {name: getattr(options, name) for name in sampling_fields()}
     own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})
     named = preset.sampling.plain if preset is not None and preset.sampling is not None else None
@@ -258,7 +263,7 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
 
 
 def server_of(questions_asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
-    """The server to start, checked against the benchmarks before minutes are spent on it. Raises `UsageError`."""
+    """The server to start, checked against the benchmarks before minutes go into its start. Raises `UsageError`."""
     options, preset = questions_asked.options, questions_asked.preset
     assert options.serve is not None
     assert options.model is not None
@@ -299,7 +304,7 @@ def _prepared(
 
 
 def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tuple[ReachedServers, Looks]:
-    """The endpoints, and what each of them says of itself: the one look at each that a session takes."""
+    """The endpoints, and what each reports about itself: the only look at each in a session."""
     if options.batch_file is not None:
         return file_as_server(options)
     reached = None
@@ -307,7 +312,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
         reached = servers.find(options, options.endpoints_file)
         return reached, servers.look(reached, options, watcher)
     except ServerError as error:
-        # Perhaps nothing is owed; what is owed then fails with the same sentence.
+        # Perhaps no sample is missing; if one is, asking for it fails with the same sentence.
         model = options.model
         if must_answer or model is None or not _folder(options, model).manifest.exists():
             raise
@@ -368,7 +373,10 @@ def _settings(
 
 
 def _fingerprinted(options: RunOptions, reached: ReachedServers, looks: Looks) -> bool:
-    """As asked; else where every server is of an engine that one runs oneself: elsewhere tokens are billed."""
+    """Whether the run takes a fingerprint: as the option says; by default only for engines that one runs oneself.
+
+    Hosted providers bill tokens.
+    """
     if options.fingerprint is not None:
         return options.fingerprint
     names = [facts.host.get("engine") for facts in looks.facts.values()]
@@ -377,7 +385,7 @@ def _fingerprinted(options: RunOptions, reached: ReachedServers, looks: Looks) -
 
 
 def _spelling(options: RunOptions, model: str, provider: Provider, engine: str | None) -> Spelling:
-    """The spelling of requests: the provider's, with the options on top. Raises `UsageError` where both set a field."""
+    """The wording of requests: the provider's, overridden by the options. Raises `UsageError` if both set a field."""
     theirs = provider.spelling(
         model,
         api=options.api,
@@ -406,7 +414,7 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
 
 
 def _spelt_by(options: RunOptions, provider: Provider) -> dict[str, str]:
-    """The origin of how a request is written: "options", or the provider's data by their name."""
+    """The origin of a request's wording: "options", or the name of the provider's data."""
     theirs = f"provider {provider.name}"
     by = {
         "max_tokens_field": "options" if options.max_tokens_field else theirs,
@@ -424,9 +432,9 @@ def _spelt_by(options: RunOptions, provider: Provider) -> dict[str, str]:
 
 
 def _object_early(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
-    """What the provider is known to refuse raises `UsageError`; what it may refuse or ignores is warned of.
+    """Raise `UsageError` for fields that the provider is known to refuse; warn of fields that it may refuse or ignores.
 
-    Nothing is left out of a request but what the option `drop` names.
+    Only the option `drop` leaves a field out of a request.
     """
     warned = set()
     for name in settings.benchmarks:

@@ -1,4 +1,4 @@
-"""Prices of tokens, as the user gives them: two numbers, or a file of several models' prices."""
+"""Prices of tokens from the user: two numbers, or a file with the prices of several models."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_prices(path: Path) -> dict[str, Prices]:
 
 
 def prices_of(options: RunOptions, model: str, listed: Mapping[str, Prices] | None) -> Prices | None:
-    """The prices of `model`, by the options or by the file; None if neither has them. Raises `UsageError`."""
+    """The prices of `model`, from the options or the file; None if neither has them. Raises `UsageError`."""
     if options.price_in is not None and options.price_out is not None:
         return Prices(options.price_in, options.price_out)
     if listed is None:

@@ -1,7 +1,7 @@
-"""Which endpoints are asked, and servers that are started for the purpose.
+"""Finds the endpoints to ask, and starts servers for a run.
 
-An address or a provider's own, else OPENAI_BASE_URL, else the server that runs. Beside the command line, this is the
-only module that meets `server_launchers`.
+The endpoint is a given address or the provider's own, else OPENAI_BASE_URL, else the running server. Besides the
+command line, only this module imports `server_launchers`.
 
 Long: finding a server and starting one are two answers to one question, and share what they check.
 """
@@ -49,30 +49,30 @@ URL_VARIABLE = "OPENAI_BASE_URL"
 W = TypeVar("W", bound=WhichServer)
 
 LOOK_S = 60.0
-"""Seconds in which all endpoints are looked at; one that is not done by then counts as down."""
+"""Seconds for looking at all endpoints; one that has not answered by then counts as down."""
 
 LOOKS_AT_ONCE = 32
-"""Endpoints that are looked at together."""
+"""Most endpoints that are looked at together."""
 
 _HOLD_KEYS = frozenset({"environment", "api_key_env"})
-"""Fields of a server's spec that may hold a key, the second by mistake: a refusal does not repeat their values."""
+"""Fields of a server's spec that may hold a key, the second by mistake; errors do not repeat their values."""
 
 WEIGHTS_HASHED = "files.weights_sha256"
-"""Fact of a server of ours: the checksum of all of its weights."""
+"""The fact that holds the checksum of all weights of a server started here."""
 
 EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
-"""Addresses by which a server listens on every network that its machine is in."""
+"""Addresses that let a server listen on every network of its machine."""
 
 MAX_KEY_BYTES = 64 * 1024
-"""Longest file of a key."""
+"""Largest file of a key, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachedServers:
-    """The endpoints that are asked. about: facts of a server of ours, or the provider's name, for the manifest.
+    """The endpoints to ask.
 
-    own: what is known of a server of ours beyond what it tells. file: the file of endpoints that they come from, to be
-    followed.
+    about: facts of a server started here, or the provider's name, for the manifest. own: facts of a server started here
+    that its pages do not show. file: the file of endpoints that they come from, which the run follows.
     """
 
     provider: Provider
@@ -83,7 +83,7 @@ class ReachedServers:
 
 
 def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers:
-    """The endpoints that `who` and the environment name. Nothing is contacted. Raises `UsageError`, `ServerError`."""
+    """The endpoints that `who` and the environment name; none is contacted. Raises `UsageError`, `ServerError`."""
     listed = EndpointsFile(endpoints_file).addresses() if endpoints_file is not None else []
     urls: list[str | None] = [*(listed or who.base_url)]
     provider = provider_of(who, [url.removeprefix(PREFIX) for url in urls if url])
@@ -93,7 +93,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers
         elif os.environ.get(URL_VARIABLE):
             urls = [os.environ[URL_VARIABLE]]
         elif who.provider and provider.hosted:
-            urls = [None]  # the provider says that an address is needed
+            urls = [None]  # The provider has no address of its own, so one is required.
     if not urls:
         return _running(who, provider)
     variable = who.api_key_env or provider.address.key_variable
@@ -117,12 +117,12 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers
 
 
 def _addresses(url: str | None) -> Sequence[str | None]:
-    """The address itself; of a `dns+` address, one for each machine that its name stands for now."""
+    """The address itself; for a `dns+` address, one address for each machine behind the name at present."""
     return spread(url) if url is not None and url.startswith(PREFIX) else [url]
 
 
 def _weighted(url: str | None) -> tuple[str | None, float]:
-    """(address, weight) of an address as it is given; None: the provider's own."""
+    """(address, weight) of an address with an optional weight; None: the provider's own address."""
     if url is None:
         return None, 1.0
     try:
@@ -132,7 +132,7 @@ def _weighted(url: str | None) -> tuple[str | None, float]:
 
 
 def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
-    """The provider of the name, else the one whose addresses these are. Raises `UsageError`: none, or several."""
+    """The named provider, else the one that owns these addresses. Raises `UsageError` for none or several."""
     if who.provider is not None:
         return providers.load(who.provider)
     given = [] if who.server else list(urls) or [os.environ.get(URL_VARIABLE, "")]
@@ -145,7 +145,7 @@ def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
 
 
 def _running(who: WhichServer, provider: Provider) -> ReachedServers:
-    """A server of ours, the one that is named or the only one."""
+    """A running server that was started here: the named one, or the only one."""
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import servers
 
@@ -157,7 +157,7 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
         )
     if who.server is None and len(running) > 1:
         names = ", ".join(server.name for server in running)
-        raise ServerError(f"several servers run ({names}): pick one with {option('server')}")
+        raise ServerError(f"several servers are running ({names}): choose one with {option('server')}")
     try:
         state = servers.find(who.server)
     except LaunchError as error:
@@ -182,8 +182,8 @@ def _key(variable: str, file: Path | None) -> Secret | None:
     try:
         text = read_named(file, MAX_KEY_BYTES).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is no text in UTF-8"
-        # The path is not repeated: the key itself may have been typed in its place.
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not text in UTF-8"
+        # The message leaves out the path, in whose place the key itself may have been typed.
         raise UsageError(f"the file of the key cannot be read: {reason}; give its path", field="api_key_file") from None
     if not text or "\n" in text or len(text) > MAX_KEY_BYTES:
         raise UsageError("expected one line with the key in the file", field="api_key_file")
@@ -195,12 +195,12 @@ def _from_environment(variable: str) -> Secret | None:
 
 
 def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
-    """Raises `UsageError` where nothing that could be a key goes to a hosted provider."""
+    """Raise `UsageError` if a hosted provider would get nothing that could be a key."""
     sent = {name.lower() for name, _ in endpoint.headers}
     if endpoint.api_key or endpoint.local or sent & {"authorization", provider.address.key_header.lower()}:
         return
     raise UsageError(
-        f"{provider.label} needs a key: set {variable}, or name another place with {option('api_key_env')} or "
+        f"{provider.label} needs a key: set {variable}, or give the key by {option('api_key_env')} or "
         f"{option('api_key_file')}"
     )
 
@@ -210,10 +210,10 @@ def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The reply of an endpoint to one look. info: None where its list tells nothing of the model.
+    """The answer of an endpoint to one look.
 
-    concurrency: requests that it says it runs at once. facts: what it is, as far as it tells. failure: why it could
-    not be asked; the rest is then empty.
+    info: None if its list has no entry for the model. concurrency: number of requests that it states to run at once.
+    facts: what it reveals about itself. failure: why it could not be asked; the other fields are then empty.
     """
 
     endpoint: Endpoint
@@ -225,14 +225,14 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Facts of all endpoints before the first request. model: the name to ask for."""
+    """Facts of all endpoints before the first request. model: the name for requests."""
 
     model: str
     each: tuple[Look, ...]
 
     @classmethod
     def failed(cls, model: str, endpoints: Sequence[Endpoint], failure: ServerError) -> Looks:
-        """True if no endpoint could be asked."""
+        """The looks if no endpoint could be asked."""
         return cls(model, tuple(Look(endpoint=endpoint, failure=failure) for endpoint in endpoints))
 
     @property
@@ -247,18 +247,18 @@ class Looks:
 
     @property
     def engine(self) -> str | None:
-        """The engine of all that answered; None where they differ or do not tell."""
+        """The engine of all endpoints that answered; None if they differ or hide it."""
         engines = {facts.host.get("engine") for facts in self.facts.values()}
         return next(iter(engines)) if len(engines) == 1 else None
 
     @property
     def concurrency(self) -> int | None:
-        """Requests that all of them together run at once; None unless each states it."""
+        """Requests that all endpoints together run at once; None unless each states its number."""
         stated = [look.concurrency for look in self.each]
         return sum(n for n in stated if n) if stated and all(stated) else None
 
     def context_of(self, endpoint: Endpoint, model: str) -> int | None:
-        """What the endpoint states as its context. Raises the `ServerError` that it was met with."""
+        """The context that the endpoint states. Raises the `ServerError` of its look."""
         del model
         look = next(look for look in self.each if look.endpoint.base_url == endpoint.base_url)
         if look.failure is not None:
@@ -267,9 +267,9 @@ class Looks:
 
 
 def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
-    """Ask each endpoint once what it is. Raises `ServerError`: all are down, one refuses, or lacks the model.
+    """Look at each endpoint once. Raises `ServerError` if all are down, or if one refuses or lacks the model.
 
-    Of several endpoints, some may be down: they are named in a warning, and probed while the run goes on.
+    If only some of several endpoints are down, a warning names them, and the run tries them again while it goes on.
     """
     model, due = who.model, time.monotonic() + LOOK_S
     listed = model is None or _lists_models(reached.about.get("engine"))
@@ -278,7 +278,7 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     read: list[discovery.Pages] = []
     waiting = list(reached.endpoints)
     while waiting:
-        # Where no model is named, the first endpoint that answers names it; the others are then asked at once.
+        # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
         now, waiting = (waiting[:1], waiting[1:]) if model is None else (waiting, [])
         for answer, pages in _asked(now, reached.provider, model, who, due, listed=listed, counted=counted):
             if answer.info is not None:
@@ -293,13 +293,12 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     if len(down) == len(looks):
         raise down[0]
     for failure in down:
-        watcher.warn(Sentence(f"{failure.sentence.marked} The others begin without it."))
+        watcher.warn(Sentence(f"{failure.sentence.marked} The run begins with the other endpoints."))
     if who.hash_weights and WEIGHTS_HASHED not in reached.own.model:
         watcher.warn(
             Sentence(
-                f"no checksum of the weights is kept: {option('hash_weights')} reads a model's files where "
-                f"`harness serve` or {option('serve')} started its server on this machine, and of "
-                f"{reached.endpoints[0].base_url} none are known."
+                f"no checksum of the weights is stored: {option('hash_weights')} needs a server that `harness serve` "
+                f"or {option('serve')} started on this machine, and {reached.endpoints[0].base_url} is not one."
             )
         )
     if model is None:
@@ -324,8 +323,11 @@ def _asked(
     listed: bool,
     counted: bool,
 ) -> list[tuple[Look, discovery.Pages]]:
-    """Look at all of them at once, in their order. due: when that ends. listed: their model lists are read; counted:
-    they are asked how many requests they run at once. Raises `ServerError` for the first that refuses."""
+    """Look at all endpoints at once; results in their order.
+
+    due: when the looks end. listed: read their model lists. counted: ask how many requests they run at once. Raises
+    `ServerError` for the first endpoint that refuses.
+    """
     from harness.client.facts.page import NoAnswer
 
     def ask(endpoint: Endpoint) -> tuple[Look, discovery.Pages]:
@@ -344,16 +346,17 @@ def _asked(
 
 
 def _unlisted(provider: Provider, listed: bool, model: str | None) -> bool:
-    """A hosted provider whose list holds every model does not have this one on it."""
+    """Whether the model is missing on the list of a hosted provider that lists all its models."""
     return listed and model is not None and provider.hosted and provider.models_list.lists == "all"
 
 
 def _model(
     provider: Provider, endpoint: Endpoint, model: str | None, ca_file: Path | None, pages: discovery.Pages
 ) -> ModelInfo | None:
-    """What the endpoint says of `model`; None if nothing. Raises `ServerError`: it is down, refuses, lacks the model.
+    """The endpoint's entry for `model`; None without one. Raises `ServerError` if it is down, refuses, or lacks the
+    model.
 
-    A hosted provider's list may be incomplete: a name that is not on it is no error, nor is a list that fails where
+    A hosted provider's list may be incomplete: a missing name is no error there, and neither is a list that fails where
     it is known to hold other names.
     """
     if model is None or not provider.hosted:
@@ -379,32 +382,35 @@ def told_by(endpoint: Endpoint, model: str, ca_file: Path | None, *, hosted: boo
 
 
 def spec(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec:
-    """The server that the fields describe. Raises `UsageError`; fetches the weights of a known small model."""
+    """The spec of the server that the fields describe; fetches the weights of a known small model.
+
+    Raises `UsageError`.
+    """
     if engines.launcher_of(described(engine, model, **fields)).fetches_weights:
         model, fields["served_name"] = _weights(model, fields.get("served_name"), watcher)
     return described(engine, model, **fields)
 
 
 def takes(engine: str, field: str) -> bool:
-    """Whether a server of that engine has the option; False for an engine that is none."""
+    """Whether servers of that engine have the option; False for an unknown engine."""
     known_engine = engines.find(engine)
     return known_engine is not None and field in known_engine.launcher.takes
 
 
 def parsers_of(engine: str) -> str:
-    """The key under which presets have the engine's names of reasoning parsers; empty: it has the usual names."""
+    """The key under which presets list the engine's names of reasoning parsers; empty: the usual names."""
     known_engine = engines.find(engine)
     return "" if known_engine is None else known_engine.parsers
 
 
 def _lists_models(engine: str | None) -> bool:
-    """Whether the model list of a server that was started here names what it serves."""
+    """Whether the model list of a server started here names the served model."""
     known_engine = engines.find(engine)
     return known_engine is None or known_engine.launcher.lists_models
 
 
 def described(engine: str, model: str, **fields: Any) -> ServerSpec:
-    """The same, fetching nothing. Raises `UsageError` naming the field."""
+    """Like `spec`, but fetches nothing. Raises `UsageError` that names the field."""
     from server_launchers.errors import SpecError
     from server_launchers.spec import ENGINES, ServerSpec
 
@@ -417,7 +423,7 @@ def described(engine: str, model: str, **fields: Any) -> ServerSpec:
         )
     spec_fields = ServerSpec.__dataclass_fields__
     if unknown := [name for name in fields if name not in spec_fields]:
-        raise UsageError(f"a server has no option {visible(unknown[0], 60)!r}.{near_names(unknown[0], spec_fields)}")
+        raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{near_names(unknown[0], spec_fields)}")
     try:
         spec = ServerSpec(engine=engine, model=model, **fields)
         engines.check(spec)
@@ -429,19 +435,23 @@ def described(engine: str, model: str, **fields: Any) -> ServerSpec:
 
 
 def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
-    """One server over several nodes, where `by` (an option) runs one command on each and tells it its rank.
+    """The spec of one server over several nodes; `by` (an option) runs its command on each node with the node's rank.
 
-    Raises `UsageError` for what each node is told, and for what is no such server.
+    Raises `UsageError` for options that each node gets by itself, and for a spec of another kind of server.
     """
     for name in ("node_rank", "head_address", "node_address"):
         if name in fields:
-            raise UsageError(f"{by} finds it for each node: leave it out", field=f"server.{name}", value=fields[name])
+            raise UsageError(f"{by} sets it for each node: leave it out", field=f"server.{name}", value=fields[name])
     spec = described(engine, model, **fields, head_address="node-0")
     if spec.restarts:
-        raise UsageError("a part of a model is not started again alone", field="server.restarts", value=spec.restarts)
+        raise UsageError(
+            "a single part of a model cannot be restarted alone: leave it out",
+            field="server.restarts",
+            value=spec.restarts,
+        )
     if engines.launcher_of(spec).always_routed or (spec.dp > 1 and spec.dp_mode != "engine"):
         raise UsageError(
-            f"replicas of several nodes each are servers of their own: {by} says how many; "
+            f"replicas of several nodes each are separate servers: set their number with {by}; "
             f"{option('server.dp_mode', 'engine')} spreads them inside the engine",
             field="server.dp",
             value=spec.dp,
@@ -452,7 +462,7 @@ def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
 
 
 def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str, str | None]:
-    """(file, served name): a known model's name becomes its file, and stays the name that clients use."""
+    """(file, served name): a known small model's name becomes its file, and stays the name for requests."""
     from server_launchers.embedded import weights
     from server_launchers.errors import LaunchError
 
@@ -466,7 +476,7 @@ def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str
 
 
 def twin(spec: ServerSpec) -> ServerState | None:
-    """The server of ours that serves the same model by the same engine already."""
+    """A running server started here with the same model and engine; None without one."""
     from server_launchers.keeping import servers
 
     same = (server for server in servers.status() if (server.engine, server.source) == (spec.engine, spec.model))
@@ -476,19 +486,19 @@ def twin(spec: ServerSpec) -> ServerState | None:
 def _stopped_at_start(spec: ServerSpec, signum: int) -> str:
     return (
         f"stopped by {signal.Signals(signum).name} while the server of {spec.model or spec.engine} was starting. "
-        "Nothing is left of that server. The same command starts it anew."
+        "Nothing is left of that server. The same command starts it again."
     )
 
 
 def launched(spec: ServerSpec, watcher: Watcher, *, detach: bool = False) -> RunningServer:
-    """The server, ready. Raises `ServerError` where it does not come up, `Interrupted` for a signal meanwhile."""
+    """The ready server. Raises `ServerError` if it does not come up, `Interrupted` for a signal meanwhile."""
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import supervisor
 
     if spec.host in EVERYBODY and spec.api_key_env is None:
         watcher.warn(
             Sentence(
-                f"{option('server.host', spec.host)} lets everybody in the network use the server: give it a key "
+                f"{option('server.host', spec.host)} lets everybody in the network use the server: set a key "
                 f"({option('server.api_key_env')}), or let it listen on 127.0.0.1."
             )
         )
@@ -503,8 +513,11 @@ def launched(spec: ServerSpec, watcher: Watcher, *, detach: bool = False) -> Run
 
 
 def swapped(server: RunningServer, running: ServerSpec, spec: ServerSpec, watcher: Watcher) -> RunningServer | None:
-    """`server` with other weights, where its engine takes such without a restart and nothing else changes; else None,
-    with a warning where it tried and failed: what it serves is unknown then."""
+    """`server` with other weights, if its engine can swap weights without a restart and nothing else changes; else
+    None.
+
+    A failed attempt gives a warning, because nobody knows then what the server serves.
+    """
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import swapping
 
@@ -514,14 +527,15 @@ def swapped(server: RunningServer, running: ServerSpec, spec: ServerSpec, watche
     try:
         swap = swapping.swap(server, spec)
     except LaunchError as error:
-        watcher.warn(Sentence(f"{error}. It is started anew."))
+        watcher.warn(Sentence(f"{error}. The server is started again."))
         return None
     watcher.started(swap, time.monotonic() - begun)
     return swap
 
 
 def at_server(who: W, server: RunningServer) -> W:
-    """`who`, with the server that was started for it in the place of the wish to start one."""
-    if server.pid is None or server.swapped:  # not ours by name, or not the model that its state names
+    """`who` with the server that was started for it, in place of the wish to start one."""
+    # Not a server of ours by name, or it serves another model than its state file names.
+    if server.pid is None or server.swapped:
         return who.but(serve=None, base_url=server.base_urls, model=server.model)
     return who.but(serve=None, server=server.name, model=server.model)

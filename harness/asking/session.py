@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled:
-    """The result of a session. reached, missed: in a sentence, how the target was; empty where none was set, or where
-    samples are owed. A run that reached it is complete as it stands.
+    """The result of a session.
 
-    outcome: of the last session that asked.
+    reached, missed: a sentence on how the target error ended; empty if none was set, or if samples are missing. A run
+    that reached its target is complete. outcome: of the last session that asked.
     """
 
     outcome: Outcome
@@ -46,13 +46,13 @@ class Sampled:
 
     @property
     def complete(self) -> bool:
-        """Nothing is owed."""
+        """Whether no sample is missing."""
         return self.outcome.complete
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """A session of a run, and where it stands. prices: what tokens cost, where that is known."""
+    """A session of a run with its folder. prices: what tokens cost, where known."""
 
     folder: Path
     model: str
@@ -61,13 +61,13 @@ class Ran:
 
 
 def with_suggestion(message: str) -> str:
-    """`message`, with the option to change where it is a server's refusal of one field."""
+    """`message`, with the option to change if a server refused one field."""
     hint = suggestion(message)
     return f"{message} ({hint})" if hint else message
 
 
 def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
-    """`runner.generate` for what is prepared, under `settings`; a refusal comes with the option to change."""
+    """Call `runner.generate` for a prepared run, under `settings`; a refusal is raised with the option to change."""
     watcher = watcher or Watcher()
     former = prepared.options.lengths_from
     prior = lengths.mean_lengths(RunFolder.open(former)) if former is not None else None
@@ -91,7 +91,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
                 ),
                 listener=runner.Listener(
                     on_progress=progressed,
-                    # A stage of an undertaking asks for fewer on purpose, and for the rest later.
+                    # A stage asks for fewer samples on purpose; a later stage asks for the rest.
                     on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
                     on_standing=watcher.standing,
                     resume_command=watcher.resume_command,
@@ -108,44 +108,45 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
 def _listening(
     options: RunOptions, settings: RunSettings, watcher: Watcher
 ) -> AbstractContextManager[Callable[[Progress], None]]:
-    """The listener to progress: the watcher, and readers of the metrics' port where the options name one."""
+    """The listener to progress: the watcher, and the readers of the metrics' port if the options name one."""
     if options.metrics_port is None:
         return nullcontext(watcher.progressed)
     return metrics.served(options.metrics_port, options.metrics_host, settings.model, watcher)
 
 
 def _lost(server: RunningServer | None) -> str | None:
-    """Why the server that was started for the run has ended for good; None while it runs, or where none was."""
+    """Why the server that was started for the run has ended for good; None if it runs, or none was started."""
     if server is None or not (why := server.ended):
         return None
     return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}"
 
 
 def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> FileReplies:
-    """The replies in another tool's file that belong to the run. Raises `UsageError`."""
-    from harness.foreign.continuing import FileReplies  # few runs have one, and every start would pay for it
+    """The replies in another tool's file that belong to this run. Raises `UsageError`."""
+    from harness.foreign.continuing import FileReplies  # Imported late: few runs continue a file.
 
     planned = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
     replies = FileReplies(
         path, (question for question_set in prepared.sets for question in question_set.questions), planned
     )
     n = sum(1 for _ in replies.samples())
-    left = ((replies.n_empty, "are empty and owed"), (replies.n_strange, "are to other questions"))
+    left = ((replies.n_empty, "are empty and will be asked again"), (replies.n_strange, "belong to other questions"))
     remainder = "".join(f"; {count} {what}" for count, what in left if count)
     watcher.warn(
-        Sentence(
-            f"{n} samples of {visible(path.name, 100)} count as another tool's, made under its settings{remainder}"
-        )
+        Sentence(f"{n} samples of {visible(path.name, 100)} are marked as another tool's, with its settings{remainder}")
     )
     return replies
 
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
-    """Whether the grader finds an answer in a reply; True where a verifier of the benchmark's own reads it."""
+    """A function that tells whether the grader finds an answer in a reply; True for benchmarks with their own
+    verifier.
+    """
     questions = QuestionsById(sets)
 
     def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
-        from harness.grading.verdict import find  # with the first reply, not before the first request
+        # Imported with the first reply, so that the first request does not wait.
+        from harness.grading.verdict import find
 
         question = questions[task.benchmark, task.question_id]
         if question.rules.grader != "rules":

@@ -1,4 +1,4 @@
-"""Events of a run that a door may show: methods of one object, which do nothing unless a door overrides them."""
+"""Events of a run that the command line or Python may show: methods that do nothing unless overridden."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ ByteProgress = Callable[[int, int | None], None]
 
 
 class Watcher:
-    """The silent one; a door overrides what it shows."""
+    """A watcher that shows nothing; a subclass overrides the events that it shows."""
 
     @property
     def resume_command(self) -> str:
-        """Shown when a signal ends a run; empty: "the same command again"."""
+        """The command shown when a signal ends a run; empty: "the same command again"."""
         return ""
 
     def warn(self, sentence: Sentence) -> None:
-        """Something allowed and seldom meant, or worth knowing beside the score."""
+        """A warning: an allowed but unusual setting, or a fact to know beside the score."""
 
     def fetching(self, what: str) -> AbstractContextManager[ByteProgress]:
         """`what` is being downloaded for the length of the block."""
@@ -35,31 +35,31 @@ class Watcher:
         return nullcontext(lambda _done, _total: None)
 
     def starting(self, progress: StartProgress) -> None:
-        """A server is on its way."""
+        """Progress of a server's start."""
 
     def started(self, server: RunningServer, seconds: float) -> None:
-        """A server works, so many seconds after its start."""
+        """A server is ready, `seconds` after its start."""
 
     def checking(self, check: str) -> None:
-        """A probe of a server makes this check now."""
+        """A probe makes this check now."""
 
     def checked(self) -> None:
-        """Its checks are made."""
+        """The checks of a probe have ended."""
 
     def sampling(self, what: str, folder: RunFolder) -> None:
         """A session begins in `folder`; `what`: model, benchmarks and run folder on a line."""
 
     def sampled(self) -> None:
-        """The session is over; what follows is about another matter."""
+        """The session has ended; later events are about another matter."""
 
     def metered(self, address: str) -> None:
         """Metrics of the session can be read at this address."""
 
     def standing(self, sentence: Sentence) -> None:
-        """A sentence about a wait: for a provider's batches, for shards, for a slow fingerprint."""
+        """A sentence on something that the run waits for: a provider's batches, shards, a slow fingerprint."""
 
     def progressed(self, progress: Progress) -> None:
-        """Called now and then while samples are asked for; what it raises ends the session."""
+        """Progress, sent from time to time while samples are asked for; an exception raised here ends the session."""
 
     def graded(self, benchmark: str, n: int) -> None:
         """`n` samples of the benchmark are graded so far."""

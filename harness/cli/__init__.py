@@ -1,4 +1,4 @@
-"""The command line: one file a command, arguments and exit codes; the work is done in the packages below.
+"""The command line: one file per command, with its arguments and exit codes; the packages below do the work.
 
-Nobody enters: `harness.__main__` starts `main`, and a test calls the program.
+No module imports this package: `harness.__main__` starts `main`, and tests call the program.
 """

@@ -1,4 +1,4 @@
-"""A run's options as the command that asks for it again: every word quoted for the shell it is pasted into."""
+"""Writes a run's options as the command that repeats the run, with every word quoted for the shell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 
 def typed(options: Mapping[str, Any]) -> str:
-    """`harness run …`. options: see `verbs.again.options_again`."""
+    """The command `harness run …` with these options. options: see `verbs.again.options_again`."""
     from harness.cli.run import command
 
     parameters = {parameter.name: parameter for parameter in command.params}

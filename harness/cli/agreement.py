@@ -1,4 +1,4 @@
-"""How two graders agree, for the terminal: the matrix, and the disagreements that move the score most."""
+"""Shows how two graders agree, for the terminal: the matrix, and the disagreements that move the score most."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OTHER = ("correct", "wrong", "no opinion")
 
 
 def matrix_lines(agreement: Agreement, grader: str) -> Iterator[str]:
-    """Our verdicts down, the other grader's across; rows without a sample are left out."""
+    """The matrix of verdicts: ours down, the other grader's across; rows without samples are left out."""
     corner = f"rules | {grader}"
     yield f"  {corner}" + "".join(f"{word:>12}" for word in _OTHER)
     for rules in _RULES:
@@ -27,11 +27,11 @@ def matrix_lines(agreement: Agreement, grader: str) -> Iterator[str]:
 
 
 def disagreement_lines(agreement: Agreement, grader: str, note: str) -> Iterator[str]:
-    """The answers on which they differ, those with the largest effect on the score first."""
+    """The answers that the graders judge differently, those with the largest effect on the score first."""
     cases = agreement.disagreements
     if not cases:
         return
-    yield f"  they disagree on {sum(case.n_samples for case in cases)} samples; {note}:"
+    yield f"    the graders disagree on {sum(case.n_samples for case in cases)} samples; {note}:"
     for case in cases[:SHOWN_DISAGREEMENTS]:
         answer = "no answer" if case.extracted is None else repr(visible(case.extracted, SHOWN_ANSWER_CHARS))
         opinion = "correct" if case.theirs else "wrong"

@@ -1,4 +1,4 @@
-"""`harness audit`: a person judges samples drawn from a run, in the terminal or by a file."""
+"""`harness audit`: a person judges samples drawn from a run, in the terminal or in a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.viewer.auditing import AuditItem
 
 MAX_SHOWN_CHARS = 4000
-"""Characters of a response's end that are shown before the question is put."""
+"""Characters at a response's end that are shown to the person."""
 
 VERDICTS: dict[str, Verdict] = {"y": "correct", "n": "wrong", "u": "undecided"}
 
@@ -61,7 +61,7 @@ def command(run: Path, **given: Any) -> None:
 
 
 def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
-    """Put the question for each sample that is left, until all are judged or the person stops."""
+    """Ask about each sample that is left, until all are judged or the person stops."""
     from harness.verbs.audit import judge, open_run
 
     opened = open_run(run)

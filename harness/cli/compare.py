@@ -1,4 +1,7 @@
-"""`harness compare`: which run is better, how sure that is, and what would settle it. Exit code 4 for a gate."""
+"""`harness compare`: which run is better, how sure that is, and how many samples would settle it.
+
+Exit code 4: a gate failed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from harness.verbs.compare import RunComparison
 
 SHOWN_QUESTIONS = 5
-"""Questions that fell most, and that rose most."""
+"""Questions that are listed: as many that fell most, and as many that rose most."""
 
 
 def _prints() -> Any:
@@ -74,7 +77,7 @@ def command(
 
 
 def _gate(pairs: list[RunComparison], margin: float) -> int:
-    """Say what the gate refuses, and what it could not have seen. Returns the exit code."""
+    """Print which runs the gate refuses, and where the samples are too few for it. Returns the exit code."""
     decisions = [pair.decision for pair in pairs]
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]
     for decision in refused:
@@ -89,7 +92,7 @@ def _gate(pairs: list[RunComparison], margin: float) -> int:
             f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
             f"smallest difference that they find in 80 % of repetitions is {100 * decision.detectable:.1f} points, and "
             f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; sample more, or let it pass "
-            "by --pass-unseen"
+            f"with --pass-unseen"
         )
     return StoppedByRule.exit_code if refused else EXIT_OWED if unseen else EXIT_COMPLETE
 
@@ -108,7 +111,7 @@ def _print(pair: RunComparison) -> None:
         f"{decision.verdict}"
     )
     if decision.p_question is None:
-        click.echo("  new questions    cannot be told from one question")
+        click.echo("    new questions    one question is too few for this line")
     else:
         click.echo(
             f"  new questions    {_points(paired.question_interval):18} p {_p(decision.p_question)}  "
@@ -149,7 +152,7 @@ def _print_spending(decision: Decision) -> None:
 
 
 def _range(decision: Decision) -> str:
-    """How far the number that would settle it can be off: the observed difference is an estimate too."""
+    """The range of samples that would settle a difference, since the observed difference is an estimate too."""
     if decision.settling_range is None:
         return ""
     fewest, most = decision.settling_range

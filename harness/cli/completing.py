@@ -1,4 +1,4 @@
-"""Names that a shell may complete: benchmarks, presets, providers, prompts, servers, engines."""
+"""Names that a shell may complete: benchmarks, presets, providers, prompts, servers, engines, export formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem
 
 
 def names(listed: Callable[[], Iterable[str]]) -> Completion:
-    """Completes to what `known` gives; the part after the last comma where several names stand in one word."""
+    """A completion of the names in `listed()`; of several names in one word, the part after the last comma is
+    completed.
+    """
 
     def complete(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
         before, comma, last = typed.rpartition(",")
@@ -49,7 +51,7 @@ def providers() -> Iterable[str]:
 
 
 def servers() -> Iterable[str]:
-    """Names of servers that run."""
+    """Names of running servers."""
     from server_launchers.keeping import servers as running
 
     return [server.name for server in running.status()]

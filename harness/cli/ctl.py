@@ -1,4 +1,4 @@
-"""`harness ctl`: steer a run while it goes."""
+"""`harness ctl`: steer a run while it runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def command(run: Path, verb: str, value: str, as_json: bool) -> None:
 
 
 def _said(answer: Answer) -> str:
-    """The run's words; what it says of options is about the flags of `harness run`."""
+    """The run's answer in words; the options in it are flags of `harness run`."""
     from harness.cli.run import command as run
 
     return spelt(answer.sentence, run)

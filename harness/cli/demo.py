@@ -1,4 +1,4 @@
-"""`harness demo`: the whole path on a real model, by the commands that a user would type."""
+"""`harness demo`: the whole path on a real model, with the commands that a user would type."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def command(samples: int, out: Path | None) -> None:
     from harness.cli.watching import Terminal
 
     folder = out or Path("results") / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-    # All cores: nothing else of ours is busy. A server's default leaves one to its client.
+    # All cores, because this client is idle; by default a server leaves one core to its client.
     watcher = Terminal()
     spec = servers.spec(EMBEDDED, MODEL, watcher, threads=os.cpu_count())
     click.echo(f"$ harness serve {EMBEDDED} {MODEL}")
@@ -47,7 +47,7 @@ def command(samples: int, out: Path | None) -> None:
 
 
 def next_lines(folder: Path) -> list[str]:
-    """Commands that can be pasted into any shell: the run's samples, then a run of one's own."""
+    """Commands that can be pasted into any shell: look at the run's samples, then make a run of your own."""
     beside = Path(isolated.PYTHON).parent / "harness"
     harness = shlex.quote(str(beside)) if beside.exists() else "harness"
     run = shlex.quote(str(folder.resolve()))
@@ -60,6 +60,6 @@ def next_lines(folder: Path) -> list[str]:
 
 
 def _step(*argv: str) -> int:
-    """One command in a process of its own, shown as typed. Returns its exit code."""
+    """Run one command in a process of its own, and print it as a user would type it. Returns its exit code."""
     click.echo(f"$ harness {shlex.join(argv)}")
     return subprocess.run(isolated.command("harness", *argv), check=False).returncode

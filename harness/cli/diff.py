@@ -88,11 +88,11 @@ def _print(compared: Compared, questions: int) -> None:
             click.echo(f"  and {len(moved) - questions} more questions")
     for flip in compared.flips:
         click.echo(f"  {flip.n} sample{'' if flip.n == 1 else 's'} from {WORDS[flip.first]} to {WORDS[flip.second]}")
-    click.echo(f"  {compared.n_same} samples with one verdict in both")
+    click.echo(f"  {compared.n_same} samples with the same verdict in both")
 
 
 def _by_hand(compared: Compared) -> str:
-    """Say that verdicts by hand count, and what the accuracies are without them."""
+    """Print that verdicts by hand count, and the accuracies without them."""
     n_first, n_second = compared.n_overridden
     sentence = f"verdicts by hand count: {n_first} in A, {n_second} in B"
     if compared.as_graded is None:

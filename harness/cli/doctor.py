@@ -1,4 +1,4 @@
-"""`harness doctor`: does the grader accept every card's own references, and is a run's journal intact?"""
+"""`harness doctor`: checks that the grader accepts every card's own references, and that a run's journal is intact."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _cards(names: tuple[str, ...]) -> bool:
 
 
 def _damaged(path: Path) -> bool:
-    """Read every record of a run, report, and say whether something is damaged."""
+    """Read every record of a run and report damage. Returns whether anything is damaged."""
     from harness.runs import Manifest, RunFolder, questions, read_samples
 
     folder = RunFolder.open(path)
@@ -97,7 +97,7 @@ def _damaged(path: Path) -> bool:
         report = reader.report
         click.echo(f"{folder.path.name}/{visible(name)}: {n} samples, {report.n_duplicates} repeated records")
         for line in report.damaged:
-            click.echo(f"  line {line.number}: {line.reason}; its sample is owed again")
+            click.echo(f"  line {line.number}: {line.reason}; the next `harness run` asks for its sample again")
         if report.torn_tail:
             click.echo(f"  a torn tail of {report.torn_tail} bytes; the next `harness run` moves it aside")
         for key in report.conflicts:

@@ -1,4 +1,4 @@
-"""`harness run --dry-run`: everything that shapes the score, and the first prompt of each benchmark."""
+"""`harness run --dry-run`: shows everything that shapes the score, and the first prompt of each benchmark."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 
 def show(options: RunOptions, where: OnRay) -> None:
-    """Print what the run would ask; of a server that would be started its command lines. Nothing is sent but a look at
-    the server."""
+    """Print what the run would ask, and the command lines of a server that would be started.
+
+    Nothing is sent except one look at the server.
+    """
     from harness.asking.prepare import prepare, questions_of, server_of
     from harness.cli.watching import Terminal
     from server_launchers.keeping.supervisor import dry_run as command_lines
@@ -81,7 +83,7 @@ def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -
 
 
 def _request(settings: RunSettings, questions: QuestionSet) -> str:
-    """The body of the first request as it is sent, without the prompt, and with its secrets hidden."""
+    """The body of the first request without its prompt, with secrets hidden."""
     from harness.core import codec
     from harness.core.codec import sample_seed
 
@@ -89,7 +91,7 @@ def _request(settings: RunSettings, questions: QuestionSet) -> str:
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)
     body = codec.decode(settings.template(questions.name).body(first, seed), dict)
     prompt = "messages" if settings.spelling.api == "chat" else "prompt"
-    # Sealed, a field is hidden whatever its name.
+    # A sealed field is hidden, whatever its name.
     sealed_body = body | dict(settings.spelling.extra_body)
     return codec.encode(
         without_secrets({name: value for name, value in sealed_body.items() if name != prompt})

@@ -1,4 +1,4 @@
-"""`harness experiment`: how far accuracies of repeated runs lie apart, and how the error falls with more samples."""
+"""`harness experiment`: how far accuracies of repeated runs differ, and how the error falls with more samples."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _say(
     *,
     as_json: bool,
 ) -> None:
-    """Print the results, and write their pictures. Ends the command where samples are owed."""
+    """Print the results and write their pictures. Ends the command with an error if samples are missing."""
     if experiment.owed:
         click.echo(f"harness: {visible(experiment.owed)}", err=True)
         sys.exit(EXIT_OWED)
@@ -144,20 +144,21 @@ def _say(
 
 def _say_repeats(result: Repeats) -> None:
     origin = {
-        "runs": "each a run with seeds of its own",
-        "blocks": f"cut from {result.stored} of each, none used twice",
-        "draws": f"each drawn from {result.stored} of each, so that repeats share samples",
+        "runs": "each a run with its own seeds",
+        "blocks": f"cut from {result.stored} samples of each question, none used twice",
+        "draws": f"each drawn from {result.stored} samples of each question, so repeats share samples",
     }[result.source]
     runs, low, high = len(result.accuracies), min(result.accuracies), max(result.accuracies)
     click.echo(f"{visible(result.benchmark)}: {runs} repeats of {result.n} samples a question, {origin}")
     click.echo(f"  accuracy {_percent(result.mean)} %, in single repeats from {_percent(low)} to {_percent(high)} %")
     limits = " to ".join(f"{100 * end:.2f}" for end in result.limits)
     click.echo(
-        f"  deviation of the accuracy: {_points(result.deviation)} points seen, {_points(result.predicted)} predicted: "
+        f"  deviation of the accuracy: {_points(result.deviation)} points observed, {_points(result.predicted)} "
+        f"predicted: "
         f"{result.verdict} (by chance alone {limits})"
     )
     if result.verdict == "cannot say":
-        click.echo("  all samples of each question went the same way: no spread to see, and none to predict from")
+        click.echo("  the samples of each question are all right or all wrong: no spread is observed or predicted")
     click.echo(f"  {result.n_within} of {runs} repeats are within 1.96 predicted deviations of the mean")
     if result.source == "draws":
         click.echo(f"  runs that share no samples would deviate by {_points(result.run_error)} points")
@@ -166,9 +167,9 @@ def _say_repeats(result: Repeats) -> None:
         f"{_points(result.mean_question_deviation)} points"
     )
     if result.verdict == "less than predicted" and result.source == "runs":
-        terminal.warn("the repeats are too much alike: does the server ignore seeds, or a cache answer for it?")
+        terminal.warn("the repeats are too much alike: does the server ignore seeds, or does a cache answer?")
     if result.verdict == "more than predicted":
-        terminal.warn("the repeats differ by more than their samples' chance: something changes between them")
+        terminal.warn("the repeats differ by more than chance: something changes between them")
 
 
 def _say_sizes(result: SampleSizes) -> None:
@@ -202,7 +203,7 @@ def _points(fraction: float) -> str:
 
 
 def _write(plots: Sequence[Plot], out: Path, *, quiet: bool) -> None:
-    """The pictures and their data; the data alone where nothing draws."""
+    """Write the pictures and their data; only the data if plots cannot be drawn."""
     from harness.core.files import write_atomically
     from harness.reports.plots import draw
 
@@ -214,4 +215,4 @@ def _write(plots: Sequence[Plot], out: Path, *, quiet: bool) -> None:
             write_atomically(path, plot.csv().encode())
     click.echo(f"written: {', '.join(visible(str(path)) for path in written)}", err=quiet)
     if not draw.installed():
-        click.echo(f"there are no pictures: {install_line(draw.EXTRA)}", err=quiet)
+        click.echo(f"no pictures were drawn; to draw them: {install_line(draw.EXTRA)}", err=quiet)

@@ -21,7 +21,7 @@ def _prints() -> Any:
 
 
 class _Format(click.Option):
-    """Its help lists the formats that ship, which are imported when that help is shown."""
+    """The option --to. Its help lists the shipped formats, which are imported only when that help is shown."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The formats by what they hold."""

@@ -1,4 +1,4 @@
-"""How an option is spelt on a command line, and what a command says of a flag that it does not have."""
+"""How an option is spelt on a command line, and the error for a flag that the command lacks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from harness.core.wording import worded
 
 
 def flag_of(option: Option, scope: str = "") -> str:
-    """The flag of the option; of a switch that is on by default, the one that turns it off."""
+    """The flag of an option; for a switch that is on by default, the flag that turns it off."""
     plain = option.flag or f"{f'{scope}_' if scope else ''}{option.name}".replace("_", "-")
     return f"--no-{plain}" if option.type is bool and option.default is True else f"--{plain}"
 
 
 def refuse(verb: str, flag: str) -> None:
-    """Raise `UsageError` for a flag that the command does not have, where it sets an option of another verb."""
+    """Raise `UsageError` for a flag that this command lacks and another verb has."""
     options = [
         option for taker in VERBS.values() for option in options_of(taker.options).values() if not option.argument
     ]

@@ -37,7 +37,7 @@ from harness.core.wording import UNSET, option, worded
 F = TypeVar("F", bound=Callable[..., Any])
 
 _REPEATED = (tuple[str, ...], tuple[int, ...], tuple[tuple[str, Secret], ...])
-"""Types whose flag may be repeated, unless commas divide its value."""
+"""Types whose flag may be repeated, unless commas separate the values in it."""
 
 
 NO_CLASSES: Mapping[str, type[click.Option]] = {}
@@ -50,11 +50,10 @@ def flags_of(
     without: Iterable[str] = (),
     classes: Mapping[str, type[click.Option]] = NO_CLASSES,
 ) -> tuple[Callable[[F], F], ...]:
-    """The decorators that give a command the flags of these options, by heading.
+    """The decorators that give a command the flags of these options, in groups by heading.
 
-    scope: begins the flags and the parameters of options that are about another server than the run's: `judge` makes
-    `--judge-votes` of votes. heading: of all of them, in the place of their own. without: options that get no flag.
-    classes: kinds of flag of their own, by option.
+    scope: prefix for options of another server than the run's: `judge` turns votes into `--judge-votes`. heading: one
+    heading for all, instead of their own. without: options that get no flag. classes: click classes for single options.
     """
     table = {name: option for options in declared for name, option in options_of(options).items()}
     left_out = set(without)
@@ -65,12 +64,12 @@ def flags_of(
 
 
 def takes(*declared: type[Options], **how: Any) -> Callable[[F], F]:
-    """Give a command the flags of these options. how: as `flags_of` has it."""
+    """A decorator that gives a command the flags of these options. how: as for `flags_of`."""
     return lambda function: give(function, *flags_of(*declared, **how))
 
 
 def give(function: F, *decorators: Callable[[F], F]) -> F:
-    """`function` with these flags, which its help shows in this order."""
+    """`function` with these flags; its help shows them in this order."""
     for decorate in reversed(decorators):
         function = decorate(function)
     return function
@@ -81,7 +80,7 @@ def _place(option: Option) -> int:
 
 
 def _help(option: Option, words: Mapping[str, str]) -> str:
-    """The option's help, in which other options are named by their flags. words: the flags of the same command."""
+    """The option's help, with other options named by their flags. words: the flags of the same command."""
 
     def flag(name: str, value: object) -> str:
         theirs = options_of(RunOptions).get(name)
@@ -103,13 +102,13 @@ def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click
     }
     if option.type is bool and option.default is None:
         word = f"{word}/--no-{word[2:]}"
-        attributes["default"] = None  # without it, click makes it off
+        attributes["default"] = None  # Without this, click would set the flag to "off".
     elif option.type is bool:
         attributes |= {"is_flag": True, "flag_value": not option.default, "default": None}
     else:
         attributes["type"] = _type(option)
         attributes["required"] = option.default is ...
-        # click would hand on an empty tuple, which says more than an option that is left as it is.
+        # click would pass an empty tuple, which differs from an option that was not given.
         attributes["callback"] = lambda _context, _parameter, value: None if value == () else value
         attributes["multiple"] = option.type in _REPEATED and option.kind not in (COMMAS, SERIES)
     if option.kind is SEED:
@@ -123,7 +122,7 @@ def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click
 
 
 def _type(option: Option) -> Any:
-    """The type of one value of the flag; its bounds are checked where the option is."""
+    """The type of one value of the flag; the option itself checks the bounds."""
     if option.choices:
         return click.Choice(option.choices)
     if option.kind in (SEED, LINES):
@@ -131,7 +130,7 @@ def _type(option: Option) -> Any:
     if option.kind is SERIES:
         return click.STRING
     plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
-    # As text: an empty path is refused by the option, and would be the current folder here.
+    # A text: the option refuses an empty path, but here it would mean the current folder.
     return click.Path() if option.type is Path else plain.get(option.type, click.STRING)
 
 

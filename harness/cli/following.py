@@ -1,4 +1,4 @@
-"""`harness score --follow`: grade beside a run under way, in a process of its own, until the run has ended."""
+"""`harness score --follow`: grades a growing run from another process, until the run has ended."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from harness.scoring import Score
 
 PAUSE_S = 5.0
-"""Seconds between two looks at what has been stored, at least."""
+"""Least seconds between two looks at what is stored."""
 
 LEISURE = 10.0
-"""Times its own length that pass from one look to the next: a run has better use for the processor."""
+"""The pause between two looks is this many times as long as the last look, so that the run keeps the processor."""
 
 
 def follow(folder: RunFolder, grading: GradingOptions, on_graded: Callable[[str, int], None]) -> list[Score]:
-    """Score again and again while the run goes on; the last time when it has ended. Returns those scores.
+    """Score repeatedly while the run goes on, and once more when it has ended. Returns the last scores.
 
-    Each time only what is new is graded. The run's own display shows what this writes. Raises `StoreError`.
+    Each look grades only what is new. The run's own display shows these scores. Raises `StoreError`.
     """
     from harness.cli.status import look
     from harness.scoring import pipeline
 
     printed = ""
     while True:
-        going = look(folder).state != "ended"  # asked before the look: nothing is stored after the last one
+        going = look(folder).state != "ended"  # Checked before the look, so that nothing is stored after the last look.
         began = time.monotonic()
         try:
             scores = pipeline.score_run(folder, grading, on_graded)
         except StoreError:
             if not going:
                 raise
-            scores = []  # it has only begun
+            scores = []  # The run has only begun.
         if not going:
             return scores
         grading = grading.but(fresh=False)

@@ -1,4 +1,4 @@
-"""`harness grade`: one response against one reference answer, told step by step."""
+"""`harness grade`: grades one response against one reference answer, and shows every step."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def command(reference: str, response: str | None, near_misses: bool, **given: An
 
     if near_misses:
         if response is not None:
-            raise UsageError("--near-misses goes with a run folder alone")
+            raise UsageError("--near-misses takes a run folder and no response")
         lines = [_in_a_line(miss) for miss in grading.near_misses(Path(reference))]
         click.echo("\n".join(lines) or "no near miss")
         return

@@ -30,7 +30,7 @@ def under(heading: str, *options: Callable[[F], F]) -> tuple[Callable[[F], F], .
 
 
 def heading_of(parameter: click.Parameter) -> str:
-    """The heading under which the help shows it."""
+    """The heading under which the help shows the parameter."""
     return str(getattr(parameter, "heading", OTHER_HEADING))
 
 
@@ -44,10 +44,10 @@ def _marked(heading: str, option: Callable[[F], F]) -> Callable[[F], F]:
 
 
 class Helping(click.Command):
-    """A command whose help is short where it has many options, and that knows other tools' words.
+    """A command with a short help if it has many options; it also knows the option names of other tools.
 
-    first: names of the parameters that the short help shows; none: the help shows all. verb: by which its options are
-    declared (`harness.asking.options.verbs`).
+    first: names of the parameters in the short help; empty: the help shows all. verb: the verb that declares its
+    options (`harness.asking.options.verbs`).
     """
 
     def __init__(self, *args: Any, first: Sequence[str] = (), verb: str = "", **kwargs: Any) -> None:
@@ -117,7 +117,7 @@ def _show_all(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> N
 
 
 def without_range(record: tuple[str, str]) -> tuple[str, str]:
-    """A number's bounds are in the message of a refusal; in the help they are noise, as `INTEGER RANGE` is."""
+    """Remove a number's bounds and `INTEGER RANGE` from the help: the error for a wrong number names the bounds."""
     names, text = record
     bare, bracket, range_ = text.rpartition("  [")
     if bracket and ("<=" in range_ or ">=" in range_ or "<" in range_):
@@ -136,7 +136,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
         for flag in parameter.opts
     }
     dashed = name.replace("_", "-")
-    name = visible(name, 80)  # click would strip an escape, and show a flag that exists
+    name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
     if dashed in flags:
         return f"No such option: {name}. That is {dashed} here."
     meant = ELSEWHERE.get(dashed.removeprefix("--").lower())
@@ -199,12 +199,13 @@ ELSEWHERE: dict[str, str] = dict(
             "lengths_from": "length-estimates",
             "server": "server-name",
             "thinking": "reasoning-effort effort enable-thinking",
-            "The port stands in the address: --base-url http://127.0.0.1:PORT": "port",
-            "Questions are asked without examples; write them into a prompt of your own (docs/benchmarks.md).": (
+            "The port is part of the address: --base-url http://127.0.0.1:PORT": "port",
+            "Questions are asked without examples; write examples into your own prompt (docs/benchmarks.md).": (
                 "num-fewshot fewshot n-shot num-shots few-shot"
             ),
             "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
-            "The same command goes on by itself.": "resume continue use-cache rerun skip-existing continue-from-last",
+            "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
+            "continue-from-last",
             "Chat is the default; --api completions asks without a template.": "apply-chat-template use-chat-template",
         }
     )

@@ -11,7 +11,7 @@ from harness.core.errors import HarnessError
 from harness.core.inert import visible
 
 SHOWN = 3
-"""Most servers, runs and keys that are named each."""
+"""Most servers, runs and keys that are named, of each kind."""
 
 _LINE = "{:<52}{}"
 
@@ -66,13 +66,13 @@ def _run_line(folder: Path) -> str:
     if stored.holder is not None:
         return _LINE.format(f"harness status {name} --watch", f"{line}, going on")
     if done < total:
-        return _LINE.format(f"harness score {name}", f"{line}; its command again goes on")
+        return _LINE.format(f"harness score {name}", f"{line}; give its command again to continue")
     scored = any((folder / benchmark.name / "scores.json").exists() for benchmark in stored.benchmarks)
     return _LINE.format(f"harness {'report' if scored else 'score'} {name}", line)
 
 
 def _keys() -> Iterator[tuple[str, str]]:
-    """(provider, its variable), each variable once."""
+    """(provider, its variable) for each key that is set, each variable once."""
     from harness.client.address import providers
 
     seen = set()

@@ -1,4 +1,4 @@
-"""`harness init`: a file of settings to begin with, commented, for what people do most."""
+"""`harness init`: writes a commented file of settings to begin with, for the most common tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "run.yaml"
 
 
 def template(kind: str) -> Path:
-    """The shipped file that `kind` begins with."""
+    """The shipped template file for this kind of task."""
     return shipped_folder("datasets", "datasets") / "templates" / f"{kind}.yaml"
 
 
@@ -55,4 +55,4 @@ def command(folder: Path, kind: str) -> None:
     shown = shlex.quote(str(path))
     click.echo(f"{path}: {KINDS[kind]}. Put your model in it, then:")
     click.echo(f"  harness sweep {shown} --dry-run   # what will run, what it takes")
-    click.echo(f"  harness sweep {shown}             # the same line again goes on where it was stopped")
+    click.echo(f"  harness sweep {shown}             # the same line again continues where it stopped")

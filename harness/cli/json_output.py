@@ -1,4 +1,4 @@
-"""`--json`: the option, how a value is printed for it, and the schema of what it prints."""
+"""`--json`: the option, how its value is printed, and the schema of what is printed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class JsonOption(click.Option):
-    """`--json`, of which it is known what it prints. prints: the type, imported when its schema is asked for."""
+    """The option `--json` of a command. prints: the type of its output, imported only when its schema is needed."""
 
     def __init__(self, *args: Any, prints: Callable[[], Any], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -21,21 +21,21 @@ class JsonOption(click.Option):
 
 
 def json_option(prints: Callable[[], Any], what: str) -> Callable[[F], F]:
-    """The option `--json` of a command; no other way leads to one, so that each has a schema."""
+    """The option `--json` for a command. Every `--json` is made here, so that each has a schema."""
     return click.option(
         "--json", "as_json", cls=JsonOption, prints=prints, is_flag=True, help=f"Print {what} as JSON (docs/json.md)."
     )
 
 
 def say(value: Any) -> None:
-    """Print `value`, which is of the type that the option names, on standard output."""
+    """Print `value`, of the type that the option declares, on standard output."""
     from harness.core import codec
 
     click.echo(codec.pretty(value).decode(), nl=False)
 
 
 def printing() -> dict[str, JsonOption]:
-    """The option by command, of all that have it, in the order of `harness --help`."""
+    """The `--json` options by command, in the order of `harness --help`."""
     from harness.cli.main import COMMANDS, LazyGroup
 
     top = LazyGroup("harness")
@@ -53,10 +53,9 @@ def printing() -> dict[str, JsonOption]:
 
 
 def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """The schemas of these types by the same keys, and by name those of the records that they refer to.
+    """The schemas of these types under the same keys, and by name those of the records in them.
 
-    A record's field is required if it is always printed; one that is not among the properties may come with a later
-    version.
+    A field is required if it is always printed. A later version may print more properties.
     """
     import msgspec
 
@@ -71,8 +70,11 @@ def schema(command: str) -> dict[str, Any]:
 
 
 def _as_printed(record: dict[str, Any]) -> dict[str, Any]:
-    """A record's schema is of what may be read, where a default stands for what is left out; nothing is left out here,
-    but what has no default."""
+    """Mark as required what is always printed.
+
+    msgspec's schema describes input, where a default may stand for a missing field; output leaves out only fields that
+    have no default.
+    """
     fields = record.get("properties", {})
     required = {*record.get("required", ()), *(name for name, field in fields.items() if "default" in field)}
     shown = dict(record)
@@ -81,6 +83,6 @@ def _as_printed(record: dict[str, Any]) -> dict[str, Any]:
             name: {key: value for key, value in field.items() if key != "default"} for name, field in fields.items()
         }
         shown["required"] = [name for name in fields if name in required]
-    if "description" in record:  # a docstring, indented and in Python's words
+    if "description" in record:  # The description is a docstring, with indentation and Python's terms.
         shown["description"] = " ".join(record["description"].split()).replace("None", "null")
     return shown

@@ -1,4 +1,4 @@
-"""The flags of a judge in `harness score`, what they become, and the account of what the judge said."""
+"""The flags of a judge in `harness score`, the options made of them, and the printed report on the judge."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ _STARTED = under(
 
 
 def judge_options(function: F) -> F:
-    """Give a command the flags of a judge and of the server that may be started for it."""
+    """A decorator that gives a command the flags of a judge and of a server to start for it."""
     function = server_options(shown=())(function)
     return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE), *_STARTED)
 
 
 def plain_judge_options(function: F) -> F:
-    """Give a command the flags of a judge whose server runs already."""
+    """A decorator that gives a command the flags of a judge whose server is already running."""
     return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=("serve",)))
 
 
 def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
-    """The judge that the flags describe; None where they name none. Raises `UsageError`."""
+    """The options of the judge in the flags; None if no judge is named. Raises `UsageError`."""
     if not given["judge_model"]:
         for name, value in given.items():
             if value not in (None, ()):
                 flag = option(name.removeprefix("judge_").replace("server_", "server.", 1))
-                raise UsageError(f"{flag} is about a judge: it goes with {option('model', 'MODEL')}")
+                raise UsageError(f"{flag} is an option of the judge and needs {option('model', 'MODEL')}")
         return None
     own = judge_given(given)
     described = {name: value for name, value in given.items() if name.startswith("server_")}
@@ -61,12 +61,12 @@ def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
 
 
 def judge_given(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a judge among a command's parameters."""
+    """The judge's options among a command's parameters."""
     return {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}
 
 
 def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
-    """The agreement with the rules, the disagreements that move the score most, and what the judge cost."""
+    """Print the agreement with the rules, the disagreements that move the score most, and the judge's tokens."""
     for report in judged.reports:
         for line in _lines(report, judge):
             click.echo(line, err=stderr)
@@ -79,8 +79,8 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
         click.echo(f"harness: judge: {spelt(str(cause))}", err=True)
     if not outcome.complete:
         click.echo(
-            f"harness: {outcome.n_owed} of the judge's {outcome.n_expected} replies are owed; their answers stay as "
-            "the rules have them, and the same command asks for them again",
+            f"harness: {outcome.n_owed} of the judge's {outcome.n_expected} replies are missing; these answers keep "
+            f"the rules' verdict, and the same command asks again",
             err=True,
         )
 

@@ -1,7 +1,7 @@
-"""The `harness` command: finds the subcommand, turns every foreseen failure into one sentence and an exit code.
+"""The `harness` command: finds the subcommand, and turns every foreseen failure into one sentence and an exit code.
 
-Exit codes: 0 complete · 1 ended with samples owed · 2 usage, configuration, server · 3 run folder refused ·
-4 stopped by a rule · 128+n stopped by signal n.
+Exit codes: 0 complete · 1 samples are missing at the end · 2 usage, configuration, server · 3 run folder refused · 4
+stopped by a rule · 128+n stopped by signal n.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from harness.core.secret import without_user_info
 from server_launchers import isolated
 from server_launchers.errors import LaunchError
 
-# Loaded only when asked for: `harness --help` must not pay for the client or the grader.
+# Commands are imported only when called, so that `harness --help` does not import the client or the grader.
 COMMANDS = {
     "serve": "Start an inference server, list the running ones, or stop them.",
     "init": "Write a commented file of settings to begin with.",
     "run": "Sample completions for benchmarks from a server; resume by the same command.",
-    "status": "Say what a run is doing, from another terminal.",
-    "ctl": "Steer a run while it goes: concurrency, pause, drain, cancel, status.",
+    "status": "Show what a run is doing, from another terminal.",
+    "ctl": "Steer a running run: concurrency, pause, drain, cancel, status.",
     "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
     "audit": "Judge some samples by hand: the accuracy that a person's verdicts give.",
     "merge": "Join the run folders of several clients (shards) into one run.",
-    "compare": "Say which run is better, how sure that is, and what would settle it.",
-    "plan": "Say how many samples a difference takes, and what they cost.",
+    "compare": "Show which run is better, how sure that is, and what would settle it.",
+    "plan": "Show how many samples it takes to see a difference, and their cost.",
     "sweep": "Run and score models × servers × settings × benchmarks from one file.",
-    "experiment": "Repeat a run, or run it with more and more samples: what the error is and should be.",
+    "experiment": "Repeat a run, or give it more and more samples, to measure its error.",
     "race": "Sample candidates in rounds until it is clear which is better.",
     "verify": "Say whether a run agrees with what is published of its model.",
     "published": "List what is published of a model, from all public sources known here.",
@@ -43,14 +43,14 @@ COMMANDS = {
     "export": "Write a run as training data, as a table, or as another tool's results.",
     "show": "Read a run's questions and samples in the terminal.",
     "view": "Read runs on a local page in the browser.",
-    "diff": "Say where two runs differ: questions, samples, settings.",
+    "diff": "Show where two runs differ: questions, samples, settings.",
     "benchmarks": "List the benchmark cards, or show one.",
     "models": "List the small models for the embedded server, or fetch one.",
     "probe": "Examine a server: what would spoil a score from it.",
     "doctor": "Check the grader on every card, or the journal of a run.",
     "schema": "Print the JSON schema of what a command prints with --json.",
     "plugins": "List what other installed packages add.",
-    "completion": "Print what makes bash, zsh or fish complete commands and names.",
+    "completion": "Print the script for command completion in bash, zsh or fish.",
     "grade": "Grade one response against one reference answer, and say why.",
     "demo": "Start the embedded server, run, score and report the demo benchmark.",
 }
@@ -104,10 +104,11 @@ def cli(ctx: click.Context, version: bool) -> None:
 
 
 def main() -> NoReturn:
-    """Entry point. Never shows a traceback for a foreseen failure."""
+    """Entry point. A foreseen failure never shows a traceback."""
     _replace_closed_streams()
     isolated.leave_no_core()
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without our signs shows them escaped
+    # A locale that cannot write some of our characters shows them escaped.
+    if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = cli(standalone_mode=False, prog_name="harness")
@@ -128,14 +129,15 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        # The reader of our output left (`harness … | head`): nothing more to say.
+        # The reader of the output has gone (`harness … | head`).
         _drop_output()
         code = 128 + 13
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             click.echo(f"harness: {TOO_FEW_FILES}", err=True)
             sys.exit(UsageError.exit_code)
-        if error.errno == errno.ENOENT and error.filename is None:  # of all calls, only asking for it names no file
+        # Only the call for the current folder names no file in its error.
+        if error.errno == errno.ENOENT and error.filename is None:
             click.echo(f"harness: {NO_FOLDER}", err=True)
             sys.exit(UsageError.exit_code)
         if error.filename is not None or error.errno not in _FULL:
@@ -152,16 +154,18 @@ NO_FOLDER = (
 )
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""Why standard output, which has no file name of its own, takes no more."""
+"""Reasons for which standard output, which has no file name of its own, accepts no more."""
 
 
 def _inert(message: str) -> str:
-    """A message may quote paths, addresses and other foreign text; its own line breaks stay."""
+    """The message with foreign text in it (paths, addresses) made inert; its own line breaks stay."""
     return "\n".join(visible(without_user_info(line)) for line in message.split("\n"))
 
 
 def _replace_closed_streams() -> None:
-    """Open /dev/null for each standard stream that the caller closed (`>&-`): the next file would get its number."""
+    """Open /dev/null for each standard stream that the caller closed (`>&-`): otherwise the next file would get its
+    number.
+    """
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
     os.close(fd)
@@ -173,7 +177,7 @@ def _replace_closed_streams() -> None:
         sys.stderr = os.fdopen(2, "w", closefd=False)
     try:
         descriptor = sys.stderr.fileno()
-    except (OSError, ValueError):  # a caller in this process takes the messages, in memory
+    except (OSError, ValueError):  # A caller in this process collects the messages in memory.
         return
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = io.TextIOWrapper(
@@ -183,9 +187,9 @@ def _replace_closed_streams() -> None:
 
 
 class _Messages(io.RawIOBase):
-    """Standard error, where messages go: one that takes no more (a full disk, a closed terminal) changes no outcome.
+    """Standard error. If it accepts no more (full disk, closed terminal), the outcome of the command does not change.
 
-    A reader that left is an event, which ends a run as a signal does.
+    A reader that has gone is an event, which ends a run as a signal does.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -213,5 +217,5 @@ class _Messages(io.RawIOBase):
 
 
 def _drop_output() -> None:
-    """Send buffered output to /dev/null; without this the interpreter complains at its exit."""
+    """Send buffered output to /dev/null; otherwise the interpreter complains at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -39,7 +39,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
 
 
 def join(runs: Sequence[Path], options: MergeOptions) -> bool:
-    """Join the run folders, and print what came of it. Whether nothing is owed."""
+    """Join the run folders, and print the result. Returns whether all samples are there."""
     from harness.verbs.merge import merge
 
     merged = merge(runs, options)
@@ -50,6 +50,6 @@ def join(runs: Sequence[Path], options: MergeOptions) -> bool:
             terminal.warn(note)
         terminal.note(
             f"{visible(benchmark.name, 80)}: {benchmark.n_samples} samples, {benchmark.n_added} of them new"
-            + (f"; {benchmark.n_owed} of {benchmark.n_expected} are owed" if benchmark.n_owed else "")
+            + (f"; {benchmark.n_owed} of {benchmark.n_expected} are missing" if benchmark.n_owed else "")
         )
     return merged.complete

@@ -1,4 +1,4 @@
-"""`harness run --pilot`: the forecast in words."""
+"""`harness run --pilot`: prints the forecast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from harness.verbs.pilot import ExpectedScore, Piloted
 
 MIN_IN_MILLIONS = 10_000
-"""Tokens from which an error is told in millions."""
+"""Number of tokens from which an error is printed in millions."""
 
 
 def lines(piloted: Piloted) -> list[str]:
@@ -21,13 +21,13 @@ def lines(piloted: Piloted) -> list[str]:
 
 
 def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
-    """Samples, tokens, time and money to come."""
+    """The samples, tokens, time and money that are still to come, as lines."""
     if not ahead.n_samples:
-        return ["forecast: nothing is left to ask"]
+        return ["forecast: no sample is left"]
     lines = [
         f"forecast: {ahead.n_samples:,} samples are left, {_tokens(ahead.tokens, ahead.tokens_error)}",
-        f"  time: {duration(ahead.least_s)} to {duration(ahead.most_s)} with {concurrency} in flight "
-        "(if each stream keeps its speed; if the total speed stays as it was)",
+        f"  time: {duration(ahead.least_s)} to {duration(ahead.most_s)} with {concurrency} requests in flight "
+        f"(shorter time: each stream keeps its speed; longer time: the total speed stays as it was)",
     ]
     if ahead.usd is not None:
         lines.append(f"  cost: about {ahead.usd:,.2f} USD")
@@ -35,7 +35,9 @@ def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
 
 
 def _tokens(number: float, error: float) -> str:
-    """An error that would be printed as nothing in millions is printed in tokens; one of nothing is not known."""
+    """The number of tokens with its error; an error too small for millions is printed in tokens, and 0 means
+    unknown.
+    """
     if error >= MIN_IN_MILLIONS:
         return f"{number / 1e6:,.2f} ± {error / 1e6:,.2f} million new tokens"
     return f"about {number:,.0f}{f' ± {error:,.0f}' if error >= 1 else ''} new tokens"
@@ -46,7 +48,7 @@ def _accuracy(expected: ExpectedScore) -> str:
         return "no sample"
     accuracy = f"accuracy about {100 * expected.accuracy:.1f} %"
     if expected.error_now is None or expected.error_then is None:
-        return f"{accuracy}; the sampling error cannot be told from one sample a question"
+        return f"{accuracy}; the sampling error is unknown with one sample a question"
     return (
         f"{accuracy}, sampling error about {100 * expected.error_then:.2f} points at {expected.samples} samples a "
         f"question ({100 * expected.error_now:.2f} now)"

@@ -1,4 +1,4 @@
-"""`harness plan`: how many samples a difference takes, and what they cost."""
+"""`harness plan`: how many samples it takes to see a difference, and what they cost."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _print(plan: Needed, options: PlanOptions) -> None:
     if plan.samples is None or plan.forecast is None:
         click.echo(f"{name}: no number of samples finds {detect:g} points beside {versus} samples a question")
         return
-    beside = f"beside {versus} samples that are there" if versus else "in each of two runs"
+    beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
     click.echo(
         f"{name}: {plan.samples:,} samples a question {beside} find a difference of {detect:g} points in 80 % of "
         f"repetitions (accuracy about {100 * plan.accuracy:.1f} %, {plan.n_questions} questions)"

@@ -1,4 +1,4 @@
-"""`harness plugins`: what other installed packages add, and whether each can be used."""
+"""`harness plugins`: lists what other installed packages add, and whether each works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness probe`: is a server sound, and what would spoil a score from it?"""
+"""`harness probe`: checks a server for everything that would spoil a score from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SIGNS = {"sound": "sound", "spoils": "SPOILS", "warns": "warns", "untested": "–"}
 
 SHOWN_CHARS = 400
-"""Longest reply that the table shows; the page and the JSON hold all of it."""
+"""Longest reply in the table, in characters; the page and the JSON hold it whole."""
 
 
 def _prints() -> Any:
@@ -38,15 +38,15 @@ def _prints() -> Any:
 @click.option(
     "--reference",
     metavar="URL|PATH",
-    help="What the server is to be equal to: a server with the true weights; the model's folder (its template, and its "
+    help="What the server should equal: a server with the true weights; the model's folder (its template, and its "
     "weights by transformers), GGUF or Jinja file; a file of --save-reference; a run's folder.",
 )
 @click.option(
     "--save-reference",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write what a later --reference compares: of the weights that --reference names, else of this server.",
+    help="Write a file for later use with --reference: from the weights that --reference names, else from this server.",
 )
-@click.option("--matrix", is_flag=True, help="Several servers of one model: a column each.")
+@click.option("--matrix", is_flag=True, help="Probe several servers of one model, one column each.")
 @click.option("--checks", metavar="NAME[,NAME...]", help="Only these checks, or groups of them. Default: all.")
 @click.option("--quick", is_flag=True, help="Only the checks that take a few short requests.")
 @click.option("--seed", type=int, help="Seed of the probe's own draws; give it to repeat a probe. Default: a new one.")
@@ -73,9 +73,9 @@ def command(
     harness probe --matrix http://a:8000 http://b:8000 --model org/model --quick
     """
     if matrix and given["save_reference"] is not None:
-        raise UsageError("it takes one server, and --matrix several", field="save_reference")
+        raise UsageError("it takes one server; for several, use --matrix", field="save_reference")
     if len(base_url) > 1 and not matrix:
-        raise UsageError("several servers are compared in one table: give it for that", field="matrix")
+        raise UsageError("several servers need it, which compares them in one table", field="matrix")
     how = {name: given[name] for name in ("reference", "save_reference", "quick", "seed")}
     how["checks"] = [name.strip() for name in (checks or "").split(",") if name.strip()]
     who = {name: value for name, value in given.items() if name in options_of(WhichServer)}
@@ -95,7 +95,7 @@ def command(
 
 
 def _reports(servers: Sequence[WhichServer], how: Mapping[str, Any]) -> list[Report]:
-    """A report of each server that can be asked. Of several, one that cannot is a warning."""
+    """A report on each server that answers; with several servers, one that does not answer is only a warning."""
     from harness.cli.watching import Terminal
     from harness.verbs.probe.probe import probe
 

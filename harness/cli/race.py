@@ -42,7 +42,7 @@ _FIRST = ("candidates", "margin", "step", "open_ended", "as_json", *FIRST)
     "candidates",
     multiple=True,
     metavar="'NAME KEY=VALUE …'",
-    help="An entrant and what is its own: options of a run by their names in Python. The first is the baseline.",
+    help="A candidate with its own options of a run, by their names in Python. The first is the baseline.",
 )
 @json_option(_prints, "how it ended")
 @run_options(RaceOptions)
@@ -87,12 +87,12 @@ def command(
 
 
 def _own(text: str) -> tuple[str, dict[str, Any]]:
-    """A candidate's name, and what is its own. Raises `UsageError` naming the word that is wrong."""
+    """A candidate's name and its own options. Raises `UsageError` that names the wrong word."""
     from harness.core import codec
 
     try:
         name, *words = shlex.split(text) or [""]
-    except ValueError as error:  # a quote that is not closed
+    except ValueError as error:  # A quote in the text is not closed.
         raise UsageError(f"expected NAME KEY=VALUE …: {error}", field="candidates", value=text) from error
     if not name:
         raise UsageError("expected NAME KEY=VALUE …, found no name", field="candidates", value=text)

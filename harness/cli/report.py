@@ -37,4 +37,4 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     terminal.console().print(table.terminal())
     click.echo(f"report: {page} (also .md, .csv, .tex)")
     if not draw.installed():
-        click.echo(f"it has no plots: {install_line(draw.EXTRA)}")
+        click.echo(f"the report has no plots; to get them: {install_line(draw.EXTRA)}")

@@ -1,4 +1,4 @@
-"""`harness run`: from the command line to `RunOptions`, and how the session ended."""
+"""`harness run`: makes `RunOptions` of the command line, and prints how the session ended."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     from harness.cli.dry_run import show
 
     if as_json and (dry_run or pilot):
-        raise UsageError(f"--json says how a session ended: it goes without {'--dry-run' if dry_run else '--pilot'}")
+        raise UsageError(f"--json prints how a session ended: leave out {'--dry-run' if dry_run else '--pilot'}")
     if on is not None and pilot:
-        raise UsageError("--on goes without --pilot: take the pilot from here")
+        raise UsageError("--on does not work with --pilot: make the pilot without --on")
     where = OnRay.of(on=on, shards=shards)
     for default in flags.taken(click.get_current_context()):
         terminal.note(f"from the environment: {default}")
@@ -93,7 +93,7 @@ def _run(options: RunOptions, where: OnRay) -> Ran:
 
 
 def _end(ran: Ran, *, as_json: bool) -> NoReturn:
-    """Say how the session ended, and leave with its exit code."""
+    """Print how the session ended, and exit with its code."""
     code = _closing(ran)
     if as_json:
         say(_record(ran, code))
@@ -111,12 +111,12 @@ def _pilot(options: RunOptions) -> int:
     code = _ending(piloted.outcome, piloted.folder, piloted.prices)
     for line in lines(piloted):
         click.echo(line)
-    terminal.note("the same command without --pilot goes on from here")
+    terminal.note("the same command without --pilot continues this run")
     return code
 
 
 def _of_file(given: dict[str, Any]) -> RunOptions | None:
-    """The run that a sweep's file of one cell describes; None where BENCHMARKS is no such file."""
+    """The run in a sweep's file with one cell; None if BENCHMARKS is no such file."""
     path = Path(given["benchmarks"] or "")
     if path.suffix not in (".yaml", ".yml"):
         return None
@@ -129,7 +129,7 @@ def _of_file(given: dict[str, Any]) -> RunOptions | None:
 
 
 def _closing(ran: Ran) -> int:
-    """Say how the session ended and what to do next. Returns the exit code."""
+    """Print how the session ended and what to do next. Returns the exit code."""
     sampled = ran.sampled
     if not (sampled.reached or sampled.missed):
         return _ending(sampled.outcome, ran.folder, ran.prices)
@@ -170,7 +170,7 @@ def _record(ran: Ran, code: int) -> SessionEnd:
 
 
 def _summary(outcome: Outcome, prices: Prices | None) -> None:
-    """Say what the session brought."""
+    """Print the samples, tokens and oddities of the session."""
     from harness.showing.lines import continued, counted, duration
 
     for warning in outcome.warnings:
@@ -195,7 +195,7 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
 
 
 def _ending(outcome: Outcome, out: Path, prices: Prices | None) -> int:
-    """Say how a session without a target ended and what to do next. Returns the exit code."""
+    """Print how a session without a target ended, and what to do next. Returns the exit code."""
     from harness.asking.session import with_suggestion
 
     _summary(outcome, prices)
@@ -203,11 +203,11 @@ def _ending(outcome: Outcome, out: Path, prices: Prices | None) -> int:
         click.echo(f"harness: {spelt(with_suggestion(str(cause)))}", err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
-        what = "complete" if outcome.n_session else "nothing is owed"
+        what = "complete" if outcome.n_session else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {outcome.n_expected} samples{missing}")
         terminal.note(f"score them with: harness score {shlex.quote(str(out))}")
         return EXIT_COMPLETE
     why = f" ({spelt(outcome.stopped)})" if outcome.stopped else ""
-    owed = f"{outcome.n_owed} of {outcome.n_expected} samples are owed{why}"
+    owed = f"{outcome.n_owed} of {outcome.n_expected} samples are missing{why}"
     click.echo(f"harness: {owed}; the same command asks for them again", err=True)
     return EXIT_OWED

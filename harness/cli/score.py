@@ -1,4 +1,4 @@
-"""`harness score`: grade a run's samples, or any tool's outputs, and aggregate them."""
+"""`harness score`: grades a run's samples, or any tool's outputs, and computes the scores."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _prints() -> Any:
 @click.argument("sources", metavar="SOURCE", nargs=-1, required=True, type=click.Path(path_type=Path))
 @json_option(_prints, "a list of the scores, one of each benchmark,")
 @takes(ScoreOptions)
-@click.option("--follow", is_flag=True, help="Go on while the run does, grading what is stored meanwhile.")
+@click.option("--follow", is_flag=True, help="Keep grading new samples until the run ends.")
 @judges.judge_options
 def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any) -> None:
     """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
@@ -88,13 +88,13 @@ def _exit_code(scored: Sequence[Scored]) -> int:
 
 
 def _check_follow(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None) -> None:
-    """Raise `UsageError` for what does not go with a run that is still going."""
+    """Raise `UsageError` for options that do not work with a growing run."""
     if options.on is not None:
-        raise UsageError("--follow goes on while a run does; --on grades one that has ended")
+        raise UsageError("--follow grades a growing run; --on grades one that has ended: leave one of them out")
     if judge is not None:
-        raise UsageError("--follow grades by the rules; --judge goes with a run that has ended")
+        raise UsageError("--follow grades by the rules; --judge needs a run that has ended")
     if len(sources) > 1:
-        raise UsageError("--follow goes on with one run at a time")
+        raise UsageError("--follow takes one run at a time")
 
 
 def _scored(
@@ -117,7 +117,7 @@ def _scored(
 def _print_more(
     label: str, scored: Scored, options: ScoreOptions, trackers: Mapping[str, Tracker], *, stderr: bool
 ) -> None:
-    """Print what a second grader, the trackers and the judge made of the scores. label: empty for the only run."""
+    """Print what the second grader, the trackers and the judge report. label: empty for the only source."""
     from harness.verbs.score import tell
 
     if options.also:
@@ -130,8 +130,10 @@ def _print_more(
 
 
 def _load_numpy() -> None:
-    """numpy without the threads of its linear algebra, which take half of the time that it needs to load; what is
-    started later, a server among them, has its own."""
+    """Import numpy without the threads of its linear algebra, which take half of its loading time.
+
+    Programs started later, such as a server, still get their threads.
+    """
     name = "OPENBLAS_NUM_THREADS"
     if name in os.environ:
         return
@@ -152,8 +154,8 @@ def _one_by_one(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple
     if files:
         if options.out is not None:
             raise UsageError(
-                f"it goes with one file, or with the folders of one run; {files[0]} is one of several sources. The "
-                "grades of each file stand in FILE.scored",
+                f"it needs one file, or the folders of one run; {files[0]} is one of several sources. The grades of "
+                f"each file are in FILE.scored",
                 field="out",
             )
     elif options.out is not None:
@@ -163,8 +165,8 @@ def _one_by_one(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple
         return (options.out,), options.but(out=None)
     if parts := [source for source in sources if source not in files and _is_shard(source)]:
         raise UsageError(
-            f"{parts[0]} is a shard: shards are joined before they are scored; give the folders of that run alone, and "
-            "name the folder for that",
+            f"{parts[0]} is a shard, and shards are joined before they are scored: give only the folders of this run, "
+            f"and name the joined folder",
             field="out",
         )
     return sources, options
@@ -178,7 +180,7 @@ def _is_shard(source: Path) -> bool:
 
 
 def _show_opinions(label: str, scored: Scored, options: ScoreOptions, *, stderr: bool) -> None:
-    """How a second grader agrees with the grades, and where it does not."""
+    """Print how a second grader agrees with the grades, and where not."""
     from harness.cli.agreement import disagreement_lines, matrix_lines
     from harness.verbs.second_opinions import second_opinions
 
@@ -213,7 +215,7 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
     )
 
     named = [(label, score) for label, source in scored for score in source.scores]
-    cut = [source for source in named if source[1].first_right is not None]  # asked for by --cut-text
+    cut = [source for source in named if source[1].first_right is not None]  # Only with --cut-text.
     over_k = over_k_table(named, ks) if ks else None
     where_any = (over_k, budget_table(cut), first_right_table(cut), speed_table(named), endpoint_table(named))
     tables = [score_table(named), sample_table(named), *(table for table in where_any if table is not None)]

@@ -1,4 +1,4 @@
-"""`harness serve`: start an engine and wait until it works; list what runs; show logs; stop."""
+"""`harness serve`: starts an engine and waits until it works; lists, shows logs of, and stops servers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ on_option = click.option("--on", metavar="ray[://HOST:PORT]", help="On the nodes
 
 
 class ServeGroup(click.Group):
-    """Engines and actions under one name, with near names for a typing mistake."""
+    """Engines and actions in one group; a misspelt name gets a suggestion."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -52,7 +52,7 @@ def command() -> None:
 
 
 class _EngineCommand(EngineCommand, SpelledCommand):
-    """Words after `--` are the engine's; refusals name our flags."""
+    """A command whose words after `--` go to the engine; its errors name our flags."""
 
 
 _OURS = (
@@ -68,16 +68,17 @@ _OURS = (
         "(*.url) is what `harness run --endpoints` follows.",
     ),
     click.option("--until-eof", is_flag=True, help="End when standard input ends, with the program that started it."),
-    click.option("--slurm", type=int, metavar="N", help="Start N such servers as a job array of Slurm."),
+    click.option("--slurm", type=int, metavar="N", help="Start N of these servers as a job array of Slurm."),
     on_option,
     click.option(
-        "--replicas", type=click.IntRange(1, 4000), metavar="N", help="With --on: how many such servers. Default: 1."
+        "--replicas", type=click.IntRange(1, 4000), metavar="N", help="With --on: number of servers. Default: 1."
     ),
     click.option(
         "--gpus-per-replica",
         type=click.FloatRange(0),
         metavar="N",
-        help="With --on: what Ray holds for each, over all its nodes. Default: as the parallel sizes need.",
+        help="With --on: GPUs that Ray reserves for each server, over all its nodes. Default: as the parallel sizes "
+        "need.",
     ),
     click.option(
         "--slurm-folder",
@@ -86,14 +87,14 @@ _OURS = (
         type=click.Path(path_type=Path, file_okay=False),
         default="endpoints",
         show_default=True,
-        help="With --slurm and --on: the shared folder in which they register, and where their logs are.",
+        help="With --slurm and --on: shared folder in which servers register and write their logs.",
     ),
     click.option(
         "--sbatch", multiple=True, metavar="OPTION", help="With --slurm: an option of sbatch, such as --partition=gpu."
     ),
     click.option("--print", "print_only", is_flag=True, help="With --slurm: print the job's script, submit nothing."),
 )
-"""Flags of every engine's command, beside those that describe the server."""
+"""Flags of every engine's command, besides those that describe the server."""
 
 
 def _own_flags(function: F) -> F:
@@ -104,7 +105,7 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
     @click.command(
         engine,
         cls=_EngineCommand,
-        help=f"{summary} Flags after `--` go to the engine as they stand.",
+        help=f"{summary} Flags after `--` go to the engine unchanged.",
         options_metavar="[OPTIONS] [-- ENGINE FLAGS]",
     )
     @_own_flags

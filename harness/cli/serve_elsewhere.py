@@ -1,4 +1,4 @@
-"""`harness serve ENGINE --slurm` and `--on ray`: the same server on other machines."""
+"""`harness serve ENGINE --slurm` and `--on ray`: starts the server on other machines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - servers that other nodes are to reach
 
 
 def start_elsewhere(wish: Wish) -> None:
-    """Start the server by Slurm or on a Ray cluster, as the flags say. Raises `UsageError`."""
+    """Start the server by Slurm or on a Ray cluster, as the flags require. Raises `UsageError`."""
     _check_travels(wish)
     if wish.slurm is not None:
         _by_slurm(wish, wish.slurm)
@@ -36,7 +36,7 @@ def start_elsewhere(wish: Wish) -> None:
 
 
 def _check_travels(wish: Wish) -> None:
-    """Raise `UsageError` for a key that would stand in the script of a job, or in command lines on other nodes."""
+    """Raise `UsageError` for a key that would be written to a job's script, or to command lines on other nodes."""
     by_slurm = wish.slurm is not None
     where = "in the script of the job, which is stored" if by_slurm else "in command lines on the nodes"
     way = "where you submit it, which sbatch passes on" if by_slurm else "of the nodes, before `ray start`"
@@ -49,12 +49,12 @@ def _check_travels(wish: Wish) -> None:
 
 
 def _by_slurm(wish: Wish, members: int) -> None:
-    """Submit a job array of so many servers, or print its script. Raises `UsageError`."""
+    """Submit a job array of `members` servers, or print its script. Raises `UsageError`."""
     flags = {**wish.flags, "server_host": wish.flags.get("server_host") or EVERYWHERE}
     name, nodes, head_port = wish.name, flags.get("server_nodes") or 1, None
     if nodes > 1:
         servers.over_nodes(wish.engine, wish.model, "--slurm", **wish.fields, extra_flags=wish.extra_flags)
-        # Where nodes share a state folder, one name would meet itself.
+        # Nodes may share a state folder, where equal names would collide.
         name, head_port = None, flags.pop("server_head_port", None)
     words = words_of(wish.engine, wish.model, flags, wish.extra_flags, name)
     command = isolated.command("harness", "serve", *words)
@@ -70,7 +70,8 @@ def _by_slurm(wish: Wish, members: int) -> None:
     job = slurm.submit(text, folder)
     terminal.note(f"job {visible(job)}: {members} servers, which register in {visible(str(folder))}")
     terminal.note(
-        f"when they are ready: harness run … --endpoints {shlex.quote(str(folder))}; scancel {visible(job)} ends them"
+        f"once the servers are ready: harness run … --endpoints {shlex.quote(str(folder))}; scancel {visible(job)} "
+        f"ends them"
     )
 
 
@@ -103,7 +104,7 @@ def _on_cluster(wish: Wish, on: str) -> None:
         folder=wish.endpoints_folder,
     )
     with there.serve(on, replicas, Terminal(), detach=wish.detach) as served:
-        leave_at_signals()  # Ray has put its own handler there
+        leave_at_signals()  # Ray has installed its own signal handler.
         served.until_ready()
         terminal.note(f"all are ready: harness run … --endpoints {shlex.quote(str(wish.endpoints_folder))}")
         if wish.detach:

@@ -1,4 +1,6 @@
-"""`harness serve ENGINE`: start the server here, and hold it or leave it; or hand it to Slurm or a Ray cluster."""
+"""`harness serve ENGINE`: starts the server here and holds or detaches it, or passes the start to Slurm or a Ray
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What a command line asks of a server. flags: parameters of the flags that describe it (`server_<field>`).
+    """A server that a command line asks for. flags: parameters of the flags that describe it (`server_<field>`).
 
     The other fields are the command's own flags, by their names.
     """
@@ -60,12 +62,12 @@ class Wish:
 
     @property
     def elsewhere(self) -> bool:
-        """Slurm or Ray starts the server on other machines."""
+        """Whether Slurm or Ray starts the server on other machines."""
         return self.slurm is not None or self.on is not None
 
 
 def begin(wish: Wish) -> None:
-    """Refuse flags that do not go together, and from now on end with standard input where that is asked for."""
+    """Refuse flags that exclude each other; with --until-eof, end with standard input from now on."""
     _check(wish)
     if wish.until_eof:
         threading.Thread(target=_leave_at_eof, daemon=True).start()
@@ -74,24 +76,27 @@ def begin(wish: Wish) -> None:
 def _check(wish: Wish) -> None:
     if wish.on is None and (wish.replicas is not None or wish.gpus_per_replica is not None):
         flag = "--gpus-per-replica" if wish.replicas is None else "--replicas"
-        raise UsageError(f"{flag} goes with --on ray")
+        raise UsageError(f"{flag} needs --on ray")
     if wish.until_eof and (wish.detach or wish.elsewhere):
-        raise UsageError("--until-eof goes without --detach, --slurm and --on")
+        raise UsageError("--until-eof does not work with --detach, --slurm or --on")
     if wish.slurm is not None and (wish.detach or wish.dry_run or wish.register is not None or wish.on is not None):
-        raise UsageError("--slurm goes without --detach, --dry-run, --register and --on")
+        raise UsageError("--slurm does not work with --detach, --dry-run, --register or --on")
     if wish.slurm is None and (wish.sbatch or wish.print_only):
         raise UsageError(f"{'--sbatch' if wish.sbatch else '--print'} goes with --slurm N")
     if wish.on is not None and (wish.dry_run or wish.register is not None):
-        raise UsageError("--on goes without --dry-run and --register")
+        raise UsageError("--on does not work with --dry-run or --register")
 
 
 def start_here(wish: Wish) -> None:
-    """Start the server and hold it until it ends or a signal comes; detached, only start it; dry, only say how."""
+    """Start the server and hold it until it ends or a signal comes.
+
+    Detached: only start it. Dry run: only print the start.
+    """
     watcher = Terminal()
     spec = servers.spec(wish.engine, wish.model, watcher, **wish.fields, extra_flags=wish.extra_flags, name=wish.name)
     if wish.register is not None:
         if wish.detach:
-            raise UsageError("--register goes without --detach: the address is removed when the command ends")
+            raise UsageError("--register does not work with --detach: the address is removed when the command ends")
         check_reached(spec)
     if wish.dry_run:
         for line in supervisor.dry_run(spec):
@@ -112,7 +117,7 @@ def start_here(wish: Wish) -> None:
 
 
 def leave_at_signals() -> None:
-    """End by SIGTERM and SIGHUP, a cluster's ways to say it, as by Ctrl-C: the server and its address go."""
+    """End on SIGTERM and SIGHUP, the signals of clusters, as on Ctrl-C: the server and its registered address go."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
 
@@ -122,7 +127,10 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 
 def _leave_at_eof() -> None:
-    """SIGTERM to this process once standard input ends: before the server is ready its guard ends it, then `_leave`."""
+    """Send SIGTERM to this process once standard input ends.
+
+    Before the server is ready its guard ends it then; afterwards `_leave` does.
+    """
     with suppress(OSError):
         while os.read(0, 65536):
             pass
@@ -138,9 +146,9 @@ def check_reached(spec: ServerSpec) -> None:
 
 
 def twin_sentence(twin: ServerState) -> str:
-    """The same model runs already: how that server is used, or ended."""
+    """The warning that the same model runs already, with the commands to use or stop that server."""
     return visible(
         f"{twin.name} serves {twin.source} already, at {', '.join(twin.base_urls)}: "
         f"`harness run … --server {twin.name}` uses it, `harness serve stop {twin.name}` ends it. "
-        "This starts another one."
+        "This command starts another server."
     )

@@ -1,4 +1,4 @@
-"""`harness show`: a run's questions and samples, readable in the terminal."""
+"""`harness show`: prints a run's questions and samples in the terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 @click.command("show", cls=SpelledCommand)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("question", required=False, metavar="[QUESTION[:SAMPLE]]")
-@click.option("--benchmark", help="Which benchmark of the run. Needed only where QUESTION stands in several.")
+@click.option("--benchmark", help="Benchmark of the run; needed only if several hold QUESTION.")
 @click.option("--wrong", is_flag=True, help="Samples graded wrong.")
 @click.option("--no-answer", is_flag=True, help="Samples without an answer.")
 @click.option("--undecided", is_flag=True, help="Samples on which the grader could not decide.")
@@ -38,7 +38,7 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 @click.option(
     "--near-miss",
     is_flag=True,
-    help="Samples that miss a right answer by little: in another box, but for the form, another unit, not rounded.",
+    help="Samples that nearly hit a right answer: in another box, in another form, in another unit, not rounded.",
 )
 @click.option(
     "--anomaly",
@@ -75,7 +75,7 @@ def command(
         opened_benchmarks, question, sample = _asked(opened, opened_benchmarks, question)
     choices = _choices(opened_benchmarks, run, disagree, filters)
     _page(map(spelt, _printed(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
-    if any(held.problems for held in opened_benchmarks):  # told above, beside what can be read
+    if any(held.problems for held in opened_benchmarks):  # The problem is printed above, beside what can be read.
         sys.exit(StoreError.exit_code)
 
 
@@ -110,16 +110,16 @@ def _choices(
 
 
 def _graded(benchmark: OpenBenchmark, run: Path) -> None:
-    """Raises `UsageError` where no sample has a grade: that nothing fits would say something else."""
+    """Raise `UsageError` if no sample has a grade; otherwise "nothing matches" would be misleading."""
     if not benchmark.grades and benchmark.n_stored:
         name = visible(benchmark.name)
         raise UsageError(
-            f"no sample of {name} in {run} is graded yet, which this filter asks for: `harness score {run}`."
+            f"no sample of {name} in {run} is graded yet, and this filter needs grades: run `harness score {run}`."
         )
 
 
 def _asked(opened: OpenRun, benchmarks: list[OpenBenchmark], word: str) -> tuple[list[OpenBenchmark], str, int | None]:
-    """The one benchmark that has the question, the question's id, and the sample's index if one was named."""
+    """The one benchmark with the question, the question's id, and the sample's index if one was named."""
     stem, _, index = word.rpartition(":")
     readings: list[tuple[str, int | None]] = [(word, None)]
     if stem and index.isascii() and index.isdigit():
@@ -128,11 +128,11 @@ def _asked(opened: OpenRun, benchmarks: list[OpenBenchmark], word: str) -> tuple
         holding = [benchmark for benchmark in benchmarks if question_id in benchmark.questions]
         if len(holding) > 1:
             names = ", ".join(benchmark.name for benchmark in holding)
-            raise UsageError(f"question {question_id!a} stands in {names}; name one with --benchmark.")
+            raise UsageError(f"question {question_id!a} is in {names}; choose one with --benchmark.")
         if holding:
             return holding, question_id, sample
     if len(benchmarks) == 1:
-        benchmarks[0].question(readings[-1][0])  # raises, with the near names
+        benchmarks[0].question(readings[-1][0])  # Raises with near names.
     raise UsageError(f"no benchmark of run {opened.label} has a question {readings[-1][0]!a}.")
 
 
@@ -184,7 +184,7 @@ def _printed(
 
 
 def _page(text: Iterator[str]) -> None:
-    """Through the pager on a terminal, else straight out."""
+    """Print through the pager on a terminal, else directly."""
     if sys.stdout.isatty():
         click.echo_via_pager(text)
     else:

@@ -1,4 +1,4 @@
-"""`harness status`: what a run is doing, from another terminal: by its own word while it goes, else by its files."""
+"""`harness status`: shows what a run is doing, from another terminal: from the running process, else from its files."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from harness.showing.running_score import RunningScore
 
 WATCH_SECONDS = 1.0
-"""Between two looks at a run that is watched."""
+"""Seconds between two looks at a watched run."""
 
 ALL_ROWS = 1000
 ALL_COLUMNS = 1000
-"""Lines of a status, which may be longer than the terminal since it is not redrawn; wide if the output is a file."""
+"""Most lines of a status, which may exceed the terminal because it is not redrawn; also its width if the output is a
+file.
+"""
 
 
 def _prints() -> Any:
@@ -43,7 +45,7 @@ def _prints() -> Any:
 @click.command("status", cls=SpelledCommand)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @json_option(_prints, "a list, one of each run, or with --watch one object a line at each look,")
-@click.option("--watch", is_flag=True, help="Go on until the run has ended.")
+@click.option("--watch", is_flag=True, help="Keep showing until the run has ended.")
 def command(run: Path | None, as_json: bool, watch: bool) -> None:
     """What the run in the folder RUN is doing. Default: the runs of results/ that go on, else the latest one.
 
@@ -84,7 +86,7 @@ class Status:
 
 
 def look(folder: RunFolder) -> Status:
-    """Ask the run, or read its files. Raises `StoreError`."""
+    """Ask the running process, or read the run's files. Raises `StoreError`."""
     from harness.runs.going import on_disk
     from harness.showing.running_score import RunningScores
 
@@ -106,24 +108,24 @@ def _shard(folder: RunFolder) -> str | None:
 
     try:
         records = Manifest.load(folder).benchmarks.values()
-    except StoreError:  # it has only begun
+    except StoreError:  # The run has only begun.
         return None
     parts = (record.identity.get(SHARD) for record in records)
     return next((str(part.get("part")) for part in parts if isinstance(part, dict)), None)
 
 
 def progress_of(folder: RunFolder) -> Progress | None:
-    """What the run says of itself; None where none answers."""
+    """The progress that the run reports; None if no process answers."""
     from harness.generation.network.control import ControlCommand, send
 
     try:
         return send(folder, ControlCommand(verb="status")).facts
-    except StoreError:  # none goes on, or one of another version
+    except StoreError:  # No run is going on, or one of another version.
         return None
 
 
 def _under_way(results: Path) -> list[RunFolder]:
-    """The runs that answer; else the one whose log was written last. Raises `StoreError` where there is none."""
+    """The runs that answer; else the one with the latest log. Raises `StoreError` if there is none."""
     from harness.generation.network.control import NAME
     from harness.runs.layout import RunFolder
 
@@ -153,7 +155,7 @@ def lines(status: Status) -> Iterator[str]:
 
 
 def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = None) -> Iterator[str]:
-    """What a run under way says of itself. Cut to the terminal's width; whole where there is none."""
+    """The progress of a running run as lines, cut to the terminal's width; whole if the output is no terminal."""
     from harness.showing.lines import panel
 
     width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else ALL_COLUMNS
@@ -182,7 +184,7 @@ def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]
             why = visible(str(event.get("stopped") or ""), 300)
             yield f"it ended {when}{_ago(event)}{f': {why}' if why else ''}; {event.get('failures', 0)} failed requests"
     if files.holder is None and len(files.session) == 1:
-        yield "it ended without a word: killed, or on a machine that went down. The same command goes on"
+        yield "it ended without a record: it was killed, or its machine went down. The same command continues it"
 
 
 def _ago(event: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`harness sweep`: a file's models, servers, prompts, sampling and benchmarks, run and scored, in one table."""
+"""`harness sweep`: runs and scores a file's models, servers, prompts, sampling and benchmarks, and prints one table."""
 
 from __future__ import annotations
 
@@ -35,14 +35,18 @@ def _prints() -> Any:
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the file, for editors.")
 @click.option("--list", "list_suites", is_flag=True, help="List the suites that ship with the harness.")
 @click.option(
-    "--verify", is_flag=True, help="Exit with 4 where a score does not agree with what is published of its model."
+    "--verify", is_flag=True, help="Exit with 4 if a score does not agree with published scores of its model."
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Show the servers, the cells, and what they will take; start and send nothing."
+    "--dry-run",
+    is_flag=True,
+    help="Show the servers, the cells, and their expected tokens and time; start and send nothing.",
 )
 @json_option(_prints, "the cells instead of the tables")
-@click.option("--lane", hidden=True, help="Of a sweep's own processes: the server whose cells are run.")
-@click.option("--lane-devices", default="", hidden=True, help="Of a sweep's own processes: its accelerators.")
+@click.option("--lane", hidden=True, help="Used by a sweep for its own processes: the server whose cells are run.")
+@click.option(
+    "--lane-devices", default="", hidden=True, help="Used by a sweep for its own processes: the server's accelerators."
+)
 @run_options(SweepOptions)
 @judges.plain_judge_options
 def command(
@@ -73,12 +77,12 @@ def command(
 
     without_cells = {"--schema": schema, "--list": list_suites, "--dry-run": dry_run}
     if as_json and (flags := [flag for flag, given in without_cells.items() if given]):
-        raise UsageError(f"--json says how a sweep ended: it goes without {flags[0]}")
+        raise UsageError(f"--json prints how a sweep ended: leave out {flags[0]}")
     if schema or list_suites:
         _schema() if schema else _list()
         return
     if file is None:
-        raise UsageError("name the sweep's file, or a suite: harness sweep --list")
+        raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
     words = typed(given)
     planned = whole.planned(file, run_given(words), judges.judge_given(words))
     if dry_run:
@@ -117,7 +121,7 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
 
 
 def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
-    """Carry out one group, for the sweep that started this process."""
+    """Carry out one group, in a process that a sweep started for it."""
     from harness.cli.sweep_processes import end_with_parent
     from harness.cli.watching import Terminal
     from harness.verbs.sweep import running
@@ -144,7 +148,7 @@ def _code(swept: EndedSweep, *, verify: bool) -> int:
 
 
 def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
-    """Print the tables, and which cells are lost and why, or refused by the gate."""
+    """Print the tables, and which cells are lost, or refused by the gate, and why."""
     from harness.reports.formats import to_terminal
     from harness.verbs.sweep import table
     from harness.verbs.sweep.whole import disagreement

@@ -1,4 +1,4 @@
-"""`harness sweep --dry-run`: the servers, the cells, and what they will take."""
+"""`harness sweep --dry-run`: prints the servers, the cells, and their expected tokens and time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from harness.verbs.sweep.expected import ExpectedCell
 
 SHOWN_SOURCES = 3
-"""Former runs that are named."""
+"""Most earlier runs that are named."""
 
 
 def show(sweep: Sweep) -> None:
-    """Print the plan; start and ask nothing."""
+    """Print the plan; nothing is started or asked."""
     from harness.verbs.sweep.expected import expected
 
     by_cell = {ahead.cell.name: ahead for ahead in expected(sweep)}
@@ -36,7 +36,7 @@ def show(sweep: Sweep) -> None:
 
 
 def _server(group: ServerGroup) -> str:
-    """Describe the processes that would be started, a line each."""
+    """The processes that would be started, a line each."""
     from harness.asking import servers
     from harness.cli.watching import Terminal
     from server_launchers.keeping.supervisor import dry_run as command_lines
@@ -77,7 +77,7 @@ def _totals(sweep: Sweep, cells: list[ExpectedCell]) -> list[str]:
     if forecasts:
         tokens, least, most = (sum(getattr(cell, key) for cell in forecasts) for key in ("tokens", "least_s", "most_s"))
         lines.append(
-            f"{len(forecasts)} of them as long as former runs' replies: {tokens:,.0f} new tokens, "
+            f"{len(forecasts)} of them estimated from earlier runs' replies: {tokens:,.0f} new tokens, "
             f"{duration(least)} to {duration(most)} one after the other, without the servers' starts"
         )
         sources = sorted({cell.source for cell in left if cell.source})
@@ -85,5 +85,5 @@ def _totals(sweep: Sweep, cells: list[ExpectedCell]) -> list[str]:
         if len(sources) > SHOWN_SOURCES:
             lines.append(f"  and {len(sources) - SHOWN_SOURCES} more")
     if len(forecasts) < len(left):
-        lines.append("? no former run says how long replies are: a run of two samples (--samples 2) would")
+        lines.append("? no earlier run shows how long replies are; a run with two samples (--samples 2) would")
     return lines

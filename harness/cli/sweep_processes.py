@@ -1,4 +1,4 @@
-"""The processes of a sweep with several servers at once: a sweep of its own for each server."""
+"""The processes of a sweep with several servers at once: each server's cells are a sweep of their own."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LOOK_SECONDS = 0.1
 """Seconds between two looks at which of several sweeps have ended."""
 
 END_SECONDS = 60.0
-"""Seconds that a sweep that was told to end may take until it is killed: it stops its server."""
+"""Seconds that a sweep has to stop its server after it was told to end; then it is killed."""
 
 
 def end_with_parent() -> None:
-    """End as by TERM when the sweep that started this one is gone, however it went: our standard input ends with it."""
+    """End as by SIGTERM once the parent sweep is gone, however it ended: our standard input ends with it."""
 
     def wait() -> None:
         while os.read(0, 1024):
@@ -35,14 +35,14 @@ def end_with_parent() -> None:
 
 
 class SweepLanes:
-    """Several servers at once: each group's cells in a sweep of its own, on the devices of a free slot."""
+    """Runs several servers at once: each group's cells in a sweep of their own, on the devices of a free slot."""
 
     def __init__(self, sweep: Sweep) -> None:
         self._sweep = sweep
         self._running: dict[int, subprocess.Popen[bytes]] = {}
 
     def run(self, groups: Sequence[ServerGroup]) -> None:
-        """Until all have ended. What they came to is on disk."""
+        """Run the groups until all have ended. Their results are on disk."""
         waiting = list(groups)
         try:
             while waiting or self._running:

@@ -1,4 +1,4 @@
-"""What the commands share on the terminal: a console, plain tables, a progress line for downloads."""
+"""Output that commands share: a console, plain tables, a progress line for downloads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIPED_COLUMNS = 1000
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that never reads markup out of foreign text and never guesses highlights."""
+    """A console that never reads markup in foreign text and never guesses highlights."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -50,7 +50,10 @@ def note(text: str) -> None:
 
 
 def passing(text: str) -> None:
-    """A note that the next one is drawn over, on a terminal that can; elsewhere a line. Empty: it is over."""
+    """Print a note that the next one replaces on a terminal; elsewhere a plain line.
+
+    Empty text: the last note is over.
+    """
     from harness.showing.display import redraws
 
     if not redraws():
@@ -69,7 +72,7 @@ def warn(sentence: str) -> None:
 
 @contextlib.contextmanager
 def byte_progress(label: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A callback that shows bytes so far; a bar on a terminal, silence elsewhere. On standard error."""
+    """A callback that shows the bytes so far on standard error: a bar on a terminal, nothing elsewhere."""
     from harness.showing.display import redraws
 
     if not redraws():

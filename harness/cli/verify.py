@@ -1,4 +1,4 @@
-"""`harness verify`: a run beside what is published of its model. Exit code 4 where they do not go together."""
+"""`harness verify`: compares a run with published scores of its model. Exit code 4: they disagree."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _lines(comparison: PublishedComparison) -> list[str]:
 
 
 def _verdict(comparison: PublishedComparison) -> str:
-    """In words: `compatible (41.2 %; could have seen 3.5 points)`, `lower by 2.1 ± 0.7 points`."""
+    """A comparison in words: `compatible (41.2 %; could have seen 3.5 points)`, `lower by 2.1 ± 0.7 points`."""
     if comparison.ours is None or comparison.difference is None or comparison.verdict == "cannot say":
         return f"cannot say: {comparison.reason}"
     ours = f"{100 * comparison.ours:.1f} % here"
@@ -105,7 +105,7 @@ def _verdict(comparison: PublishedComparison) -> str:
         seen = "" if comparison.detectable is None else f"; could have seen {100 * comparison.detectable:.1f} points"
         return f"compatible ({ours}{seen})"
     way = "lower" if comparison.difference < 0 else "higher"
-    # An error below half a tenth of a point is told by its first digit, never as 0.
+    # An error that would round to 0.0 is printed by its first digit.
     error = (
         "" if comparison.error is None else f" ± {100 * comparison.error:.{1 if comparison.error >= 0.0005 else 2}f}"
     )

@@ -1,4 +1,4 @@
-"""`harness view`: a local page to read runs in."""
+"""`harness view`: shows runs on a local page in the browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings, the start of a server and the progress of a run, shown on standard error."""
+"""Shows warnings, the start of a server and the progress of a run on standard error."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from server_launchers.keeping.supervisor import RunningServer
 
 GRADED_SECONDS = 5.0
-"""Seconds between two lines about grading."""
+"""Least seconds between two lines about grading."""
 
 
 class Terminal(Watcher):
     """A context manager: the display of progress ends with its block.
 
-    progress: whether it is shown; None: unless the flags of the command that runs say no.
+    progress: whether progress is shown; None: unless flags of the running command switch it off.
     """
 
     def __init__(self, *, progress: bool | None = None) -> None:
@@ -49,7 +49,7 @@ class Terminal(Watcher):
 
     @property
     def resume_command(self) -> str:
-        """The command that was typed, without its keys."""
+        """The typed command without its keys."""
         return shlex.join(["harness", *command_words(sys.argv[1:])])
 
     @cached_property
@@ -63,7 +63,7 @@ class Terminal(Watcher):
         self.close()
 
     def close(self) -> None:
-        """End the display of progress: what is printed from now on stands below its last state."""
+        """End the display of progress; later output stands below its last state."""
         if self._display is not None:
             self._display.close()
 
@@ -72,11 +72,11 @@ class Terminal(Watcher):
         terminal.warn(sentence)
 
     def fetching(self, what: str) -> AbstractContextManager[ByteProgress]:
-        """A bar on a terminal, silence elsewhere."""
+        """A download bar on a terminal; nothing elsewhere."""
         return terminal.byte_progress(f"fetching {what}")
 
     def starting(self, progress: StartProgress) -> None:
-        """Print a line when the phase changes, and now and then between."""
+        """Print a line when the phase of a start changes, and from time to time in between."""
         self._heartbeat(progress)
 
     def started(self, server: RunningServer, seconds: float) -> None:
@@ -86,8 +86,8 @@ class Terminal(Watcher):
         neutral = [" ".join(engine.neutral_words) for engine in engines.every().values() if engine.neutral_words]
         if (state := server.state) and any(words in line for line in state.commands for words in neutral):
             terminal.note(
-                "a sampling field that a request leaves open has the engine's neutral value; --sampling-defaults model "
-                "takes that of the model's generation_config.json"
+                "sampling fields that a request leaves out get the engine's neutral values; --sampling-defaults model "
+                "takes them from the model's generation_config.json"
             )
 
     def checking(self, check: str) -> None:
@@ -100,13 +100,13 @@ class Terminal(Watcher):
 
     def sampling(self, what: str, folder: RunFolder) -> None:
         """See `Watcher.sampling`."""
-        self.close()  # the display of the session before
+        self.close()  # Close the display of the previous session.
         if self._shows_progress:
             self._display = ProgressDisplay(folder)
         terminal.note(what)
 
     def sampled(self) -> None:
-        """The last state of the progress stands, above what follows."""
+        """Keep the last state of the progress on screen, above later output."""
         self.close()
 
     def metered(self, address: str) -> None:
@@ -124,8 +124,8 @@ class Terminal(Watcher):
             self._display(progress)
 
     def graded(self, benchmark: str, n: int) -> None:
-        """Print now and then how many samples are graded."""
-        if n == 1:  # a pass over a few samples needs no word
+        """Print from time to time how many samples are graded."""
+        if n == 1:  # A pass over a few samples needs no line.
             self._graded_due = time.monotonic() + GRADED_SECONDS
         if time.monotonic() >= self._graded_due:
             self._graded_due = time.monotonic() + GRADED_SECONDS

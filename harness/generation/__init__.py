@@ -1,4 +1,4 @@
-"""Asking for samples: from settings to finished samples on disk. `runner.generate` is the door; nothing here judges.
+"""Asks for samples: from settings to finished samples on disk. Enter by `runner.generate`; nothing here judges.
 
-`dispatch` decides, without I/O; `network` carries out; `session` is the run folder's side.
+`dispatch` decides, without I/O; `network` carries out; `session` handles the run folder.
 """

@@ -1,12 +1,13 @@
-"""What a server says of the tokens before a seam, beside what was said when they were written. No I/O.
+"""Compares log-probabilities before a seam with those from when the tokens were written. No I/O.
 
-A continuation over the very ids is exact if the model is the one that wrote them, and reads them as it did. The
-server's count of tokens does not show that; the log-probabilities of the last ones do, where a run asks for them: each
-is asked for again, as the next token after those before it, among the likeliest.
+A seam is the place where a half-written reply is continued. A continuation from the same token ids is exact if the same
+model wrote them and reads them as it did then. The server's token count does not show that. The log-probabilities of
+the last tokens do, if the run asks for them: each of these tokens is requested again, as the next token after those
+before it, among the likeliest.
 
-Not by vLLM's `prompt_logprobs`, nor by `echo`: they work out the vocabulary for every token of the prompt, at once and
-without the prefix cache, which takes gigabytes of the GPU at 8k tokens, and answers with megabytes. One token after a
-prefix costs what the continuation needs anyway, and that finds it in the cache.
+vLLM's `prompt_logprobs` and `echo` are not used: both compute the vocabulary for every token of the prompt at once and
+without the prefix cache, which takes gigabytes of GPU memory at 8k tokens and returns megabytes. One token after a
+prefix costs what the continuation needs anyway, and the continuation finds the prefix in the cache.
 """
 
 from __future__ import annotations
@@ -22,26 +23,30 @@ from harness.core.choices import SalvageMode
 from harness.generation.continuing import Continuation, Salvage, WrittenAnew, over_ids
 
 BOUND_NATS = 0.25
-"""Mean absolute difference above which another model goes on. See docs/salvage.md, "At the seam"."""
+"""Mean absolute difference in nats above which the server counts as another model.
+
+See docs/salvage.md, "At the seam".
+"""
 
 MAX_SENT = 65_536
-"""Tokens of all prompts of one comparison: what it costs a server without a prefix cache. So 16 places up to 4k tokens,
-two at 32k."""
+"""Most tokens in all prompts of one comparison, the cost on a server without a prefix cache: 16 places for up to 4k
+tokens, two for 32k.
+"""
 
 LIKELIEST = 20
-"""Tokens that a server is asked to list in each place: as many as vLLM lists unless told otherwise."""
+"""Likeliest tokens that a server is asked to list at each place; vLLM lists at most this many by default."""
 
 UNLIKE = {"exact": "asked anew", "near": "went on as near"}
-"""Notes on a reply whose beginning another model seems to have written, by what became of it under which mode."""
+"""Notes on a reply whose beginning another model seems to have written, by the mode that decided what to do."""
 
 
 class Unlike(WrittenAnew):
-    """The server says something else of the last tokens than was said when they were written."""
+    """The server's log-probabilities of the last tokens differ from those when they were written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBefore:
-    """A token before the seam. n_before: ids before it; logprob: what was said of it."""
+    """A token before the seam. n_before: number of ids before it; logprob: its log-probability when it was written."""
 
     n_before: int
     token: int
@@ -49,7 +54,7 @@ class TokenBefore:
 
 
 def tokens_before_seam(going_on: Continuation, salvage: Salvage) -> list[TokenBefore]:
-    """What can be compared, in the order of the text, so that each prompt begins with the one before."""
+    """The tokens to compare, in the order of the text, so that each prompt begins with the one before."""
     prompt, logprobs = going_on.prompt, going_on.begun.logprobs
     if not going_on.seam.exact or not prompt or not salvage.dialect.names_ids:
         return []
@@ -64,7 +69,9 @@ def tokens_before_seam(going_on: Continuation, salvage: Salvage) -> list[TokenBe
 def bodies(
     seams: Sequence[TokenBefore], prompt: Sequence[int], template: RequestTemplate, salvage: Salvage
 ) -> Iterator[bytes]:
-    """The request for each of `asked`. The sampling is the run's: some servers state what is left after it."""
+    """The request for each of these tokens, with the run's sampling: some servers state probabilities after sampling
+    cuts.
+    """
     onward = over_ids(template, salvage)
     body = {**onward.spelling.extra_body, "logprobs": LIKELIEST, "return_tokens_as_token_ids": True}
     single = replace(onward, spelling=replace(onward.spelling, stream=False, token_ids=False, extra_body=body))
@@ -72,9 +79,10 @@ def bodies(
 
 
 def difference(token: TokenBefore, likeliest: Mapping[str, float]) -> float | None:
-    """Nats between what was said of the token and what is said now; None where that cannot be told.
+    """Nats between the token's earlier and present log-probability; None if unknown.
 
-    A token that is not among the likeliest is less likely than they are: then it is that much at least.
+    A token that is not listed is less likely than all listed ones, so the difference to the least of them is a lower
+    bound.
     """
     logprob = likeliest.get(f"token_id:{token.token}")
     if logprob is not None:
@@ -87,13 +95,15 @@ def difference(token: TokenBefore, likeliest: Mapping[str, float]) -> float | No
 
 
 def compared(going_on: Continuation, differences: Sequence[float], mode: SalvageMode) -> Continuation:
-    """`going_on`, whose seam says what was found. Raises `Unlike` where that is too much to be exact, unless nearly so
-    is enough."""
+    """`going_on` with the differences noted in its seam.
+
+    Raises `Unlike` if they are too large to be exact, unless `mode` allows near.
+    """
     if not differences:
         return going_on
     mean = fmean(differences)
     if mean > BOUND_NATS and mode != "near":
-        raise Unlike(f"of its last {len(differences)} tokens the server says log-probabilities {mean:.2f} nats off")
+        raise Unlike(f"the server's log-probabilities of the last {len(differences)} tokens differ by {mean:.2f} nats")
     seam = msgspec.structs.replace(
         going_on.seam, exact=mean <= BOUND_NATS, difference=round(mean, 6), compared=len(differences)
     )

@@ -1,7 +1,7 @@
-"""Does prompt + max_tokens fit the context that the server states? Asked before the first sample. Pure.
+"""Checks before the first sample that prompt + max_tokens fits the server's context. Pure.
 
-There is no tokenizer here, so a prompt's length is known between two bounds only. A run is refused on the lower
-bound (it cannot fit) and fitted by the upper one (it will fit).
+There is no tokenizer here, so a prompt's length is only known between two bounds. A run is refused if even the lower
+bound does not fit, and `fit` lowers max_tokens by the upper bound.
 """
 
 from __future__ import annotations
@@ -16,20 +16,26 @@ from harness.core.wording import option
 
 MIN_CHARS_PER_TOKEN = 2.0
 MAX_CHARS_PER_TOKEN = 6.0
-"""ASCII characters of mathematical English per token: no tokenizer in use leaves these bounds on whole prompts."""
+"""Most ASCII characters of mathematical English per token; whole prompts in no tokenizer in use exceed the bounds
+here.
+"""
 
 MAX_TOKENS_PER_WIDE_CHAR = 2.0
 MIN_TOKENS_PER_WIDE_CHAR = 0.5
-"""Other characters: common Chinese words are one token for two characters, rare characters are two or three bytes."""
+"""Least tokens per other character: common Chinese words are one token for two characters, rare characters two or three
+bytes.
+"""
 
 TEMPLATE_TOKENS = 64
 """Tokens that a chat template adds at most to a short conversation."""
 
 FIT_STEPS = 16
-"""A fitted max_tokens is a multiple of a sixteenth of the context: it stays the same when a few questions are added."""
+"""A fitted max_tokens is a multiple of one sixteenth of the context, so that adding a few questions does not change
+it.
+"""
 
 MIN_ROOM = 16
-"""Fewer new tokens than this are no answer."""
+"""Least new tokens that leave room for an answer."""
 
 
 class PromptTokens(msgspec.Struct, frozen=True):
@@ -40,7 +46,7 @@ class PromptTokens(msgspec.Struct, frozen=True):
 
 
 def prompt_tokens(question: Question) -> PromptTokens:
-    """How long the prompt of `question` can be, in tokens."""
+    """Bounds of the length of the question's prompt, in tokens."""
     text = question.prompt or "".join(m.content for m in question.messages)
     plain = sum(c.isascii() for c in text)
     wide = len(text) - plain
@@ -52,9 +58,9 @@ def prompt_tokens(question: Question) -> PromptTokens:
 def fitted_max_tokens(
     benchmark: str, questions: Sequence[Question], max_tokens: int | None, context: int, *, fit: bool
 ) -> int | None:
-    """The max_tokens to ask for: as given where it can fit; lowered to the context if `fit`.
+    """The max_tokens to send: unchanged if it can fit; lowered to the context if `fit`.
 
-    Raises `ServerError`, naming both ways out, when it cannot fit and `fit` is false, or there is no room at all.
+    Raises `ServerError` that names both ways out if it cannot fit and `fit` is false, or if there is no room at all.
     """
     if max_tokens is None or not questions:
         return max_tokens

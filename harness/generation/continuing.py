@@ -1,10 +1,9 @@
-"""Going on with a half-written answer: whether that is the same as having written it at once, how it is asked, and what
-the two parts add up to. No I/O but a tokenizer's, which the caller hands in.
+"""Continues half-written answers: whether that is exact, how the request is written, and how both parts are joined.
 
-Sampling has no memory but the tokens: what follows n tokens is drawn from the same distribution whether they were
-written a moment or a day ago. So a continuation is exact where the model is given the very token ids that it had
-written, and everything else of the request is as it was. The seed is another one: the old one would draw the numbers
-again by which the first part was chosen.
+Sampling has no memory except the tokens: the text after n tokens has the same distribution whether they were written a
+moment or a day ago. So a continuation is exact if the model gets the same token ids that it wrote, and the rest of the
+request is unchanged. Only the seed differs: the old seed would draw again the numbers that chose the first part. No I/O
+except a tokenizer's, which the caller passes in.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import Dialect
 
 WORTH_TOKENS = 16
-"""A shorter beginning is not worth the questions that a continuation takes."""
+"""Least tokens of a beginning that is worth the requests of a continuation."""
 
 
 def _sampling_that(continued: ContinuationRule) -> list[str]:
-    """The fields of the sampling that mean this to a continuation."""
+    """The sampling fields that have this meaning in a continuation."""
     return [name for name, field in sampling_fields().items() if field.continued == continued]
 
 
@@ -42,17 +41,18 @@ _PASSED_ON = frozenset({
     *_sampling_that("same"), "typical_p", "top_n_sigma", "logit_bias", "ignore_eos", "cache_prompt", "priority",
     "skip_special_tokens", "logprobs", "top_logprobs",
 })  # fmt: skip
-"""Fields of an extra body that mean the same for a continuation."""
+"""Fields of an extra body with the same meaning in a continuation."""
 
 _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_reasoning", "reasoning_format"})
-"""Those that say how a reply is split up, which a continuation is not."""
+"""Fields of an extra body that split up a reply, which a continuation does not need."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """What may be gone on with. engine: what all endpoints are, "" = unknown or several.
+    """What may be continued.
 
-    prefill: how the provider, or the engine, goes on with a begun message of the assistant; None = it does not.
+    engine: of all endpoints; "" = unknown or several. prefill: how the provider or engine continues a begun message of
+    the assistant; None = it cannot.
     """
 
     mode: SalvageMode = "off"
@@ -61,11 +61,11 @@ class Salvage:
 
     @property
     def dialect(self) -> Dialect:
-        """How the endpoints are spoken to."""
+        """How to speak to the endpoints."""
         return engines.dialect(self.engine)
 
     def states_ids(self, api: Api) -> bool:
-        """Whether the servers are to be asked for token ids."""
+        """Whether the servers are asked for token ids."""
         return self.mode != "off" and api in self.dialect.states_ids
 
 
@@ -81,8 +81,10 @@ class Tokens(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """A request that goes on with `begun`. prompt: the ids that it sends; n_prompt: how many of them were the prompt;
-    both None for a begun message; echoed: its reply begins with it. seam: where it goes on.
+    """A request that continues `begun`.
+
+    prompt: the ids to send; n_prompt: how many of them were the prompt; both None for a begun message. echoed: the
+    reply repeats the beginning. seam: where the continuation starts.
     """
 
     begun: Partial
@@ -95,24 +97,24 @@ class Continuation:
 
 
 class WrittenAnew(Exception):
-    """This beginning is not gone on with; the message says why."""
+    """This beginning is dropped and its sample asked from the start; the message says why."""
 
 
 def objection(template: RequestTemplate, mode: SalvageMode) -> str:
-    """Why no answer to such requests can be gone on with; empty where nothing is in the way."""
+    """Why no answer to these requests can be continued; empty if they can."""
     spelling, sampling = template.spelling, template.sampling
     if mode == "off" or not spelling.stream:
-        return "it is switched off" if mode == "off" else "replies come as a whole"
+        return "continuing is switched off" if mode == "off" else "replies come as a whole"
     if spelling.prefill is not None:
         return "replies are begun for the model"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
-        return f"{foreign[0]} may look at what was written"
+        return f"the field {foreign[0]} may depend on the written text"
     fields = sampling_fields()
     if counting := [name for name in _sampling_that("counts") if sampling.get(name)]:
-        return f"{counting[0]} counts what was written"
+        return f"the field {counting[0]} counts the written tokens"
     for name in _sampling_that("servers differ"):
         if mode == "exact" and sampling.get(name) not in (None, fields[name].neutral):
-            return f"servers differ in what {name} looks at"
+            return f"servers differ in how {name} treats the written text"
     if mode == "exact" and (across := [name for name in _sampling_that("at the seam") if sampling.get(name)]):
         return f"a {across[0]} text may lie across the seam"
     return ""
@@ -122,14 +124,14 @@ def continuation(
     begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage, tokens: Tokens, *,
     max_tokens: int | None, seed: int | None,
 ) -> Continuation:  # fmt: skip
-    """How to go on with `begun`. max_tokens: of the whole answer; seed: of its first request. Blocking.
+    """How to continue `begun`. max_tokens: of the whole answer; seed: of its first request. Blocking.
 
     Raises `WrittenAnew`, and `ServerError` where the server's tokenizer does not answer.
     """
     if (why := objection(template, salvage.mode)) or begun.tokens < WORTH_TOKENS:
         raise WrittenAnew(why or f"only {begun.tokens} tokens")
     if begun.engine != salvage.engine:
-        raise WrittenAnew(f"it was begun by another server ({begun.engine or 'unknown'})")
+        raise WrittenAnew(f"another engine began it ({begun.engine or 'unknown'})")
     if is_open(begun) and salvage.dialect.tokens is not None:
         begun = _closed_if_it_is(begun, tokens)
     ids = _exactly(begun, question, template, salvage, tokens)
@@ -147,7 +149,7 @@ def continuation(
             begun=begun, path=onward.path, body=body, seam=seam, prompt=[*prompt, *written], n_prompt=len(prompt)
         )
     if salvage.mode == "near" and by_message is not None:
-        # Chat templates and providers take blanks at the end of a message away: they are written anew.
+        # Chat templates and providers strip blanks at the end of a message, so the model writes these again.
         begun = msgspec.structs.replace(begun, text=(begun.text or "").rstrip())
         seam = _seam(begun, begun.tokens, False)
         message = {"role": "assistant", "content": begun.text, **by_message.fields}
@@ -158,10 +160,11 @@ def continuation(
 
 
 def over_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
-    """What such requests are where they send token ids: plain completions."""
+    """The same requests when they send token ids: plain completions."""
     spelling = template.spelling
     body = {name: value for name, value in spelling.extra_body.items() if name not in _OF_THE_CHAT}
-    if spelling.api == "chat" and "logprobs" in body:  # a switch there, here the number of the likeliest tokens
+    # A switch in chat requests, but a number of likeliest tokens in completions.
+    if spelling.api == "chat" and "logprobs" in body:
         switched_on, top = body.pop("logprobs"), body.pop("top_logprobs", None)
         body |= {"logprobs": top or 1} if switched_on else {}
     spelling = replace(
@@ -172,7 +175,7 @@ def over_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
 
 
 def _closed_if_it_is(begun: Partial, tokens: Tokens) -> Partial:
-    """`begun`, whose reasoning may have been closed by the last of its ids, with nothing after it yet."""
+    """`begun`, with its reasoning marked as closed if the last of its ids closed it and nothing followed."""
     tag = tokens.text(THINK_END)
     if len(tag) != 1:
         raise WrittenAnew("its reasoning ends by a tag that is not known here")
@@ -182,7 +185,7 @@ def _closed_if_it_is(begun: Partial, tokens: Tokens) -> Partial:
 def _exactly(
     begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage, tokens: Tokens
 ) -> tuple[list[int], list[int]] | None:
-    """(ids of the prompt, ids of what was written) where both are known for certain."""
+    """(ids of the prompt, ids of the written part) if both are known for certain; else None."""
     if begun.ids and begun.prompt_ids:
         return list(begun.prompt_ids), list(begun.ids)
     text, lengths = begun.text or "", begun.lengths or ()
@@ -199,7 +202,9 @@ def _exactly(
 def _nearly(
     begun: Partial, question: Question, template: RequestTemplate, tokens: Tokens, *, may_fail: bool
 ) -> tuple[list[int], list[int]] | None:
-    """(ids of the prompt, ids that the tokenizer makes of what was written); None where it `may_fail` to answer."""
+    """(ids of the prompt, ids that the tokenizer makes of the written part); None where the tokenizer `may_fail` and
+    does.
+    """
     try:
         rendered = tokens.prompt(question, template.spelling.chat_template_kwargs)
         return rendered.ids, tokens.text(as_written(begun, rendered.ends_open))
@@ -210,7 +215,7 @@ def _nearly(
 
 
 def as_written(begun: Partial, ends_open: bool) -> str:
-    """The text as the model wrote it, in tags that most models use. ends_open: the prompt opened the reasoning."""
+    """The text as the model wrote it, with the usual tags. ends_open: the prompt opened the reasoning."""
     if begun.reasoning is None:
         return begun.text or ""
     opened = "" if ends_open else f"{THINK}\n"
@@ -218,7 +223,7 @@ def as_written(begun: Partial, ends_open: bool) -> str:
 
 
 def _is_plain(begun: Partial, template: RequestTemplate) -> bool:
-    """A chat template leaves such a message as it is: no reasoning is in it."""
+    """Whether a chat template leaves this message unchanged, because it holds no reasoning."""
     text = (begun.text or "").strip()
     return template.spelling.api == "chat" and not begun.reasoning and bool(text) and THINK not in text
 
@@ -242,7 +247,7 @@ def _next_seed(seed: int | None, question: Question, seam: Seam) -> int | None:
 
 
 def is_open(begun: Partial) -> bool:
-    """It stands inside its reasoning. A closed one has a text, though perhaps an empty one."""
+    """Whether the beginning ends inside its reasoning. A closed reasoning has a text after it, perhaps an empty one."""
     return begun.reasoning is not None and begun.text is None
 
 
@@ -255,24 +260,24 @@ def joined(begun: Partial, more: str | None) -> tuple[str | None, str | None]:
 
 
 def whole(going_on: Continuation, reply: Reply) -> Reply:
-    """The reply to both requests together. Raises `WrittenAnew` where it cannot be told what that is.
+    """Both replies joined. Raises `WrittenAnew` where the result is doubtful.
 
-    A server that counted other prompt tokens than were sent has answered something else. An answer that ends inside
-    its reasoning, by itself, may have closed it by a tag that is not known here.
+    A server that counted other prompt tokens than were sent has answered something else. An answer that ends inside its
+    reasoning by itself may have used an unknown closing tag.
     """
     begun, stated = going_on.begun, reply.usage
     if going_on.prompt is not None and stated.prompt_tokens not in (None, len(going_on.prompt)):
-        raise WrittenAnew(f"{len(going_on.prompt)} tokens were sent, and the server counted {stated.prompt_tokens}")
+        raise WrittenAnew(f"{len(going_on.prompt)} tokens were sent, but the server counted {stated.prompt_tokens}")
     more = reply.text
     if going_on.echoed:
         if not (more or "").startswith(begun.text or ""):
             raise WrittenAnew("the reply does not begin with what had been written")
         more = (more or "")[len(begun.text or "") :]
     elif going_on.prompt is None and (more or "").startswith(begun.text or ""):
-        raise WrittenAnew("the reply begins with what had been written, which is not known of this provider")
+        raise WrittenAnew("the reply repeats its beginning, which this provider is not known to do")
     text, reasoning = joined(begun, more)
     if is_open(begun) and THINK_END not in (more or "") and reply.finish_reason != "length":
-        raise WrittenAnew(f"it ends inside its reasoning, without {THINK_END}")
+        raise WrittenAnew(f"the reply ends inside its reasoning, without {THINK_END}")
     new = stated.completion_tokens
     return msgspec.structs.replace(
         reply,
@@ -285,12 +290,12 @@ def whole(going_on: Continuation, reply: Reply) -> Reply:
 
 
 def onward(going_on: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:
-    """How far a sample has come in its request under way. request: digest of its first one."""
+    """How far a sample has come in its present request. request: digest of its first request."""
     lengths = now.lengths if engines.dialect(engine).event_is_token else None
     if going_on is None:
         return Partial(
             request=request, engine=engine, server_model=now.server_model, reasoning=now.reasoning,
-            text=now.text if now.reasoning is None else now.text or None,  # a chat begins with an empty one
+            text=now.text if now.reasoning is None else now.text or None,  # A chat stream begins with an empty text.
             tokens=len(now.ids) if now.ids else now.n_events, ids=now.ids, prompt_ids=now.prompt_ids, lengths=lengths,
             logprobs=now.logprobs,
         )  # fmt: skip

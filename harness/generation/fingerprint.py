@@ -1,12 +1,10 @@
-"""How a server replies, as a fingerprint: the greedy beginnings of its answers to eight fixed prompts.
+"""A server's fingerprint: the beginnings of its greedy answers to eight fixed prompts.
 
-Kept with the run and asked again on a resume and of each endpoint: what a server does not tell (other weights, another
-precision, a broken kernel) shows there. A batch makes greedy text differ now and then, where two tokens are nearly as
-likely: hence a number of prompts that may differ (docs/provenance.md has the measurement).
-
-A penalty that a server fills in changes greedy text, so the neutral values of the run's requests are sent here, too. A
-fingerprint says which it was taken with, and later ones of the run are taken with the same: one from before they were
-sent is compared by requests without them.
+It is stored with the run and compared on a resume and for each endpoint. It reveals what a server does not state: other
+weights, another precision, a broken kernel. A batch changes greedy text now and then, where two tokens are nearly as
+likely; so some prompts may differ (docs/provenance.md has the measurement). A penalty that a server fills in changes
+greedy text, so the neutral values of the run's requests are sent too. A fingerprint records its neutral values, and
+later ones of the run use the same; one from before neutral values existed is compared without them.
 """
 
 from __future__ import annotations
@@ -39,62 +37,62 @@ PROMPTS = (
 )
 
 TOKENS = 16
-"""New tokens asked for each prompt: 128 in all, and some 200 tokens of prompts."""
+"""New tokens for each prompt: 128 in all, plus some 200 tokens of prompts."""
 
 MIN_SAME = 4
-"""Equal beginnings, of the eight, that a batch leaves at least; fewer are another model or set-up."""
+"""Least equal beginnings, of the eight, that a batch leaves; fewer mean another model or set-up."""
 
 SECONDS = 30.0
-"""Seconds for all prompts of all endpoints; what is not answered by then is not compared."""
+"""Seconds for all prompts of all endpoints; a beginning that is not there by then is not compared."""
 
 QUIET_SECONDS = 2.0
-"""After which a person is told what is waited for."""
+"""Seconds after which a person is told what the run waits for."""
 
 MAX_BYTES = 1024 * 1024
 MAX_CHARS = 400
-"""Characters kept of a beginning; sixteen tokens have about sixty."""
+"""Most stored characters of a beginning; sixteen tokens have about sixty."""
 
 _SAMPLING = {"temperature": 0.0, "max_tokens": TOKENS}
 
 
 def version(neutral: Mapping[str, Any]) -> str:
-    """The name of what is asked, with these neutral values: beginnings of another version are not compared."""
+    """The version of the prompts with these neutral values; beginnings of another version are not compared."""
     return digest([PROMPTS, TOKENS, *([dict(neutral)] if neutral else [])])[:12]
 
 
 def same(before: Sequence[str], now: Sequence[str]) -> int:
-    """How many of the beginnings are equal, to the last character."""
+    """How many beginnings are equal, to the last character."""
     return sum(a == b for a, b in zip(before, now, strict=True))
 
 
 def comparable(provenance: Provenance) -> Fingerprint | None:
-    """The run's fingerprint, where it is of the prompts that are asked now."""
+    """The run's fingerprint if it has the present version; else None."""
     fingerprint = provenance.fingerprint
     return fingerprint if fingerprint is not None and fingerprint.version == version(fingerprint.neutral) else None
 
 
 def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerprint:
-    """The fingerprint of a run that has none. given: as `ask` returns them; neutral: what they were asked with."""
+    """The fingerprint of a run that has none yet. given: from `ask`; neutral: the neutral values in those requests."""
     url, beginnings = next(iter(given.items()))
     return Fingerprint(version=version(neutral), beginnings=beginnings, endpoint=url, neutral=dict(neutral))
 
 
 def doubt(first: Fingerprint, url: str, n_same: int) -> str:
-    """The warning of an endpoint that replies otherwise."""
+    """The warning about an endpoint that replies differently."""
     return (
-        f"{url} replies otherwise than this run's servers did: {n_same} of {len(first.beginnings)} greedy beginnings "
-        f"are those of {first.endpoint}, which no batch explains. Is it the same model, with the same template and "
-        "precision?"
+        f"{url} replies differently from this run's servers: only {n_same} of {len(first.beginnings)} greedy "
+        f"beginnings equal those of {first.endpoint}, which batches do not explain. Is it the same model, with the "
+        f"same template and precision?"
     )
 
 
 def neutral_values(asker: Asker) -> dict[str, Any]:
-    """Those that a run of this asker takes its first fingerprint with."""
+    """The neutral values for a run's first fingerprint."""
     return asker.neutral(_SAMPLING)
 
 
 def template(asker: Asker, neutral: Mapping[str, Any]) -> RequestTemplate:
-    """Its requests, with these neutral values."""
+    """The fingerprint's requests with these neutral values."""
     return asker.template(_SAMPLING, neutral)
 
 
@@ -110,17 +108,17 @@ def ask(
     open_transport: Callable[[], Transport],
     on_wait: Callable[[Sentence], None] = lambda _: None,
 ) -> dict[str, list[str]]:
-    """By base URL, in the order given, the beginnings of each endpoint that gave all in time. Blocking; needs no loop.
+    """By base URL in the given order, the beginnings of each endpoint that answered all prompts in time. Blocking.
 
-    neutral: values that keep the servers' own defaults out. on_wait: told where it takes more than a moment. Failures
-    are no matter here: the run meets them with its own requests, and says what they are.
+    neutral: values that keep the servers' own defaults out. on_wait: called if it takes more than a moment. Failures
+    are ignored: the run meets them again with its own requests and reports them. Needs no event loop.
     """
     beginnings: dict[str, list[str]] = {}
 
     def work() -> None:
         asyncio.run(_ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, beginnings))
 
-    # A thread of its own: the caller may have a loop.
+    # A thread of its own, because the caller may run an event loop.
     thread = Thread(target=work, daemon=True, name="fingerprint")
     thread.start()
     thread.join(QUIET_SECONDS)

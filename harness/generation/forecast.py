@@ -45,48 +45,48 @@ QuestionKey = tuple[str, str]
 """(benchmark, question_id)."""
 
 UNASKED = ""
-"""Question id that stands for every question of which nothing has finished, where they are too many to list."""
+"""Question id that stands for all questions without a finished sample, if they are too many to list."""
 
 MIN_FINISHED = 8
-"""Finished samples before which `time_left` says nothing."""
+"""Finished samples from which `time_left` gives a range."""
 
 DEFAULT_VARIANCE = 0.25
-"""Variance of the logarithms of one question's lengths, with the weight of one degree of freedom."""
+"""Variance of the logarithms of one question's lengths, weighted as one degree of freedom."""
 
 MAX_PLAYS = 48
 MIN_PLAYS = 16
-"""Times that the rest is played out; fewer where it is long, see `MAX_DRAWS`."""
+"""Simulations of the rest of a session; fewer if the rest is long, see `MAX_DRAWS`."""
 
 MAX_DRAWS = 24_000
-"""Lengths drawn for one range, over all plays: some 30 ms."""
+"""Most lengths drawn for one range, over all simulations; this takes some 30 ms."""
 
 POPULATION = 800
-"""Finished samples in the population, at most: the latest of each question."""
+"""Most finished samples in the population: the latest of each question."""
 
 ONE_BY_ONE = 400
-"""The last samples to come are played one by one, at most this many; those before them fill the streams evenly."""
+"""Most samples at the end that are simulated one by one; those before them fill the streams evenly."""
 
 TAIL_SAMPLES = 30
-"""The longest finished samples that the exponential tail replaces; half of them, where that is fewer."""
+"""Number of the longest finished samples that the exponential tail replaces; half of the samples if that is fewer."""
 
 MIN_TAIL_INDEX = 1.1
 MAX_TAIL_INDEX = 10.0
-"""Bounds of the Pareto tail's index; the smaller, the heavier the tail."""
+"""Largest index of the Pareto tail; the smaller the index, the heavier the tail."""
 
 MAX_LOG_LENGTH = 50.0
-"""Bound of the logarithm of a length where the benchmark has no `max_tokens`."""
+"""Largest logarithm of a length if the benchmark has no `max_tokens`."""
 
 STRATA = 100
-"""Quantiles of the residuals from which a mean length is taken."""
+"""Quantiles of the residuals from which a mean length is computed."""
 
 PACE_SPREAD = 0.04
 """Standard deviation of the streams' speed from play to play, as a fraction."""
 
 MIDDLE = 0.98
-"""Share of the plays whose ends lie within the range."""
+"""Fraction of the simulated ends that lie within the range."""
 
 LEISURE = 100.0
-"""Processor time of a range, times this, passes until the next one is computed."""
+"""The pause before the next range is this many times the processor time of the last one."""
 
 
 # ---- before a run
@@ -94,9 +94,10 @@ LEISURE = 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is still to come. n_samples: owed beyond the pilot. tokens: new ones, with their standard error.
+    """What is still to come.
 
-    prompt_tokens: None where no server stated any. least_s, most_s: seconds. usd: None without prices, or usage.
+    n_samples: missing beyond the pilot. tokens: new tokens, with their standard error. prompt_tokens: None if no server
+    stated any. least_s, most_s: seconds. usd: None without prices or usage.
     """
 
     n_samples: int
@@ -117,7 +118,7 @@ class _Finished:
 
     @property
     def variance(self) -> float | None:
-        """Of the lengths; None for fewer than two."""
+        """Variance of the lengths; None for fewer than two samples."""
         n = len(self.lengths)
         mean = sum(self.lengths) / n
         return math.fsum((length - mean) ** 2 for length in self.lengths) / (n - 1) if n > 1 else None
@@ -131,12 +132,12 @@ def forecast(
     *,
     same_run: bool = True,
 ) -> Forecast:
-    """What the run still takes, by the samples of a pilot or of a former run, any benchmark.
+    """The rest of a run, estimated from the samples of a pilot or an earlier run, of any benchmarks.
 
-    planned: benchmark → (questions, samples of each) of the whole run. same_run: `samples` count as done.
-    The time is a range, from "a stream is as fast as it was, however many there are" to "all streams together are no
-    faster than they were". A question with one sample has the mean variance of the others; questions that `samples`
-    do not reach are taken to be like the others.
+    planned: benchmark → (questions, samples of each) of the whole run. same_run: `samples` count as done. The time is a
+    range, from "each stream keeps its speed, however many there are" to "all streams together are no faster than they
+    were". A question with one sample gets the mean variance of the others; questions without samples count as like the
+    others.
     """
     questions: dict[str, dict[str, _Finished]] = {name: {} for name in planned}
     spans: list[tuple[float, float]] = []
@@ -172,7 +173,7 @@ def forecast(
                 prompt_tokens = None
     least, most = 0.0, 0.0
     if n_tokens and n_samples:
-        per_token = busy / n_tokens  # seconds of one stream
+        per_token = busy / n_tokens  # Seconds of one stream.
         least = max(tokens * per_token / min(concurrency, n_samples), longest * per_token)
         most = max(least, tokens * _covered(spans) / n_tokens)
     return Forecast(
@@ -187,7 +188,7 @@ def forecast(
 
 
 def _covered(spans: list[tuple[float, float]]) -> float:
-    """Seconds in which at least one request was under way: pauses between sessions do not count."""
+    """Seconds in which at least one request was in flight; pauses between sessions do not count."""
     total, until = 0.0, -math.inf
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, until))
@@ -208,10 +209,10 @@ class Streaming(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What is known of lengths, in tokens, and what is left to do.
+    """Known lengths, in tokens, and what is left to do.
 
-    finished: lengths by question, in this session. prior: expected lengths from a former run. waiting: samples to come.
-    longest_first: they are asked in that order, else in any. max_tokens: by benchmark.
+    finished: lengths by question, in this session. prior: expected lengths from an earlier run. waiting: samples to
+    come. longest_first: samples are asked in that order, else in any. max_tokens: by benchmark.
     """
 
     finished: Mapping[QuestionKey, Sequence[float]]
@@ -224,7 +225,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class TimeLeft:
-    """Seconds until the end: at least, most likely (the median), at most."""
+    """Seconds until the end: least, most likely (the median), most."""
 
     least_s: float
     likely_s: float
@@ -267,12 +268,12 @@ class _Centres:
         between = _mean([(mean - self._usual(question)) ** 2 for question, mean in means.items()]) - noise
         self._weight = within / max(between, 0.1 * within)
 
-        for question, tokens in outlook.prior.items():  # counts as two samples
+        for question, tokens in outlook.prior.items():  # The benchmark's centre counts as two samples.
             total, n = self._sums.get(question, (0.0, 0))
             self._sums[question] = (total + 2 * _log(tokens), n + 2)
 
     def of(self, question: QuestionKey, without: float | None = None) -> float:
-        """without: the length of a finished sample of the question that must not count."""
+        """The centre of a question. without: the length of one of its finished samples to leave out."""
         total, n = self._sums.get(question, (0.0, 0))
         if without is not None:
             total, n = total - _log(without), n - 1
@@ -283,15 +284,18 @@ class _Centres:
 
 
 class _Distribution(NamedTuple):
-    """Of residuals. ended: the share of samples that has ended by each of `steps`, both rising. Beyond the last step,
-    exponential of rate `tail_index`."""
+    """A distribution of residuals.
+
+    ended: the fraction of samples that has ended by each of `steps`; both rise. Beyond the last step it is exponential
+    with rate `tail_index`.
+    """
 
     steps: list[float]
     ended: list[float]
     tail_index: float
 
     def residual_at(self, share: float) -> float:
-        """The residual by which `share` of all samples have ended."""
+        """The residual by which the fraction `share` of all samples has ended."""
         last = self.ended[-1]
         if share < last:
             return self.steps[bisect_right(self.ended, share)]
@@ -312,7 +316,7 @@ class _Distribution(NamedTuple):
 
 
 def _distribution(members: Sequence[tuple[float, bool]], random: Random) -> _Distribution:
-    """What the population says with each member at a random weight. members: (residual, whether finished), rising."""
+    """The distribution of the population with random weights. members: (residual, whether finished), rising."""
     weights = [random.expovariate(1.0) for _ in members]
     at_risk = math.fsum(weights)
     tail = min(0.5, TAIL_SAMPLES / sum(finished for _, finished in members))
@@ -325,7 +329,7 @@ def _distribution(members: Sequence[tuple[float, bool]], random: Random) -> _Dis
                 alive *= max(0.0, 1.0 - weight / at_risk)
                 steps.append(residual)
                 ended.append(1.0 - alive)
-        else:  # Hill's estimate: samples in flight add to the excess, and are no events
+        else:  # Hill's estimate: samples in flight add to the excess but are no events.
             events += weight * finished
             excess += weight * (residual - steps[-1])
         at_risk -= weight
@@ -334,7 +338,7 @@ def _distribution(members: Sequence[tuple[float, bool]], random: Random) -> _Dis
 
 
 class _Game:
-    """The rest of a session, to be played out. last: questions of the samples that are played one by one."""
+    """The rest of a session, for simulation. last: questions of the samples that are simulated one by one."""
 
     def __init__(self, outlook: Outlook, random: Random) -> None:
         self._random = random
@@ -358,11 +362,11 @@ class _Game:
         self._first = Counter(order) - Counter(self.last)
 
     def play(self) -> float:
-        """Seconds until the end, once."""
+        """Simulate once; return the seconds until the end."""
         random = self._random
         residuals = _distribution(self._members, random)
         speed = max(0.5, random.gauss(1.0, PACE_SPREAD))
-        streams: list[tuple[float, float]] = []  # (free in, pace): seconds, seconds per token
+        streams: list[tuple[float, float]] = []  # (seconds until free, seconds per token) of each stream.
         for running, reached in zip(self._running, self._reached, strict=True):
             tokens = self._tokens(running.question, residuals.beyond(reached, random)) - running.tokens
             streams.append((max(0.0, tokens) * running.pace * speed, running.pace * speed))
@@ -381,7 +385,7 @@ class _Game:
 
 
 def _filled(streams: list[tuple[float, float]], tokens: float) -> list[tuple[float, float]]:
-    """The streams after `tokens` more have been spread over them, each busy until the same moment, or longer."""
+    """The streams after `tokens` more were spread over them, so that all are busy until the same moment or longer."""
     streams = sorted(streams)
     rate, work, level = 0.0, 0.0, 0.0  # tokens/s of the streams that are free by `level`; their tokens until then
     for free_in, pace in streams:
@@ -410,7 +414,7 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 
 
 class Expectation:
-    """Keeps `left` up to date, and the processor mostly free: a hundredth of one at most goes into it."""
+    """Keeps `left` up to date, with at most a hundredth of the processor's time."""
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock
@@ -420,7 +424,7 @@ class Expectation:
         self.left: TimeLeft | None = None
 
     def renew(self, outlook: Outlook | None, now: float | None = None) -> bool:
-        """Take a new outlook into account, if it is time. Whether it was."""
+        """Use a new outlook if it is time for one. Returns whether it was."""
         now = time.monotonic() if now is None else now
         if outlook is None or outlook is self._seen or now < self._due:
             return False

@@ -1,4 +1,4 @@
-"""How long samples are, in tokens: one of them, and those of a former run, by which a new one orders its questions."""
+"""Lengths of samples in tokens: of one sample, and means of an earlier run, by which a new run orders its questions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def mean_lengths(folder: RunFolder) -> dict[tuple[str, str], float]:
 
 
 def completion_tokens(sample: Sample) -> int:
-    """Length of a sample for planning: as stated, else the number of events, else a guess by characters."""
+    """Length of a sample for planning: as stated, else the number of events, else estimated from characters."""
     stated = sample.usage.completion_tokens
     return stated or sample.timing.events or (len(sample.text or "") + len(sample.reasoning or "")) // 4 + 1
 
 
 def tokens_before(sample: Sample) -> int:
-    """Completion tokens that had been written before its last request."""
+    """Completion tokens that were written before the sample's last request."""
     return sample.salvaged_at[-1].tokens if sample.salvaged_at else 0

@@ -72,13 +72,13 @@ class Reserve:
 
 
 BYTES_A_TOKEN = 5
-"""Bytes of a record for each token of its reply; of English about four, of Chinese and escaped text more."""
+"""Bytes of a record per token of its reply: English takes about four, Chinese and escaped text more."""
 
 BYTES_A_RECORD = 1000
-"""Bytes of a record beside its text."""
+"""Bytes of a record besides its text."""
 
 UNKNOWN_TOKENS = 4096
-"""Tokens expected of a reply where no sample tells."""
+"""Tokens expected of a reply if no stored sample shows a length."""
 
 
 class DiskRoom:
@@ -91,39 +91,41 @@ class DiskRoom:
         """The reserve was reached."""
 
     def check(self) -> None:
-        """Raises `StoreError` where there is less than the reserve before anything is asked."""
+        """Raise `StoreError` if less than the reserve is free before the first request."""
         if self.reach():
-            raise StoreError(f"nothing is asked: {self.sentence}")
+            raise StoreError(f"the run was not started: {self.sentence}")
 
     def reach(self) -> bool:
-        """Whether the reserve is reached now, or was before."""
+        """Whether the reserve is or was reached."""
         self.reached = self.reached or (self._reserve > 0 and _free(self._folder) < self._reserve)
         return self.reached
 
     @property
     def sentence(self) -> str:
-        """Why nothing more is asked, and how to go on."""
+        """Why no more samples are asked, and how to continue."""
         return (
             f"{_mb(_free(self._folder))} are free for {self._folder}, and {option('disk_reserve')} keeps "
             f"{_mb(self._reserve)}. Make room, or lower the reserve, and give the same command again."
         )
 
     def doubt(self, expected: int) -> str:
-        """A sentence where `expected` bytes may not find room; else empty."""
+        """A warning if `expected` bytes may not fit; else empty."""
         free = _free(self._folder)
         if expected <= free - self._reserve:
             return ""
         return (
-            f"the samples owed are expected to take about {_mb(expected)}; {_mb(free)} are free for {self._folder}: "
-            "the run ends cleanly when the disk is nearly full, and the same command goes on when there is room."
+            f"the missing samples need about {_mb(expected)}, and {_mb(free)} are free for {self._folder}: the run "
+            f"will end cleanly when the disk is nearly full, and the same command continues once there is room."
         )
 
 
 def expected_bytes(
     owed: Sequence[Owed], bytes_a_sample: Mapping[str, float], max_tokens: Mapping[str, int | None]
 ) -> int:
-    """What the samples that are owed will take. bytes_a_sample: of those on disk, by benchmark that has some;
-    max_tokens: most tokens of a reply, by benchmark."""
+    """Bytes that the missing samples will take.
+
+    bytes_a_sample: mean size of stored samples, by benchmark. max_tokens: most tokens of a reply, by benchmark.
+    """
     n_owed: Counter[str] = Counter()
     for row in owed:
         n_owed[row.benchmark] += len(row.indices)
@@ -135,7 +137,7 @@ def expected_bytes(
 
 
 def _free(folder: Path) -> int:
-    """Bytes that this user can still write there; a folder that has gone is the journal's to tell."""
+    """Bytes that this user can still write there; a missing folder is left to the journal to report."""
     try:
         state = os.statvfs(folder)
     except OSError:

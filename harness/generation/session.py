@@ -349,7 +349,7 @@ class Session:
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
         if not self._settings.endpoints:
             raise ServerError(
-                f"samples are owed and no server is known: name one with {option('base_url')}, or start one."
+                f"samples are missing and no server is known: name one with {option('base_url')}, or start one."
             )
         stated, failures = [], []
         for endpoint in self._settings.endpoints:

@@ -1,8 +1,8 @@
-"""The file `batches.jsonl`: which samples were handed to a provider in which batch, so that none is handed in twice.
+"""The file `batches.jsonl`: which samples were sent to a provider in which batch, so that none is sent twice.
 
-Append-only lines with a checksum, each on disk before the call returns. A batch is noted before it is sent (`planned`),
-and again once the provider has named it (`sent`). So after a crash in between its name is known, under which it can be
-found in the provider's list. `void`: it was never begun, or came to nothing; what it asked is to be asked anew.
+Append-only lines with a checksum, each on disk before the call returns. A batch is recorded before it is sent
+(`planned`), and again once the provider has named it (`sent`). So after a crash in between, the batch can be found by
+our name in the provider's list. `void`: the batch never began, or failed; its requests are to be asked again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from harness.runs.line_file import append_line, appended_lines
 
 
 class _LedgerLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """name: ours, of the batch. id: the provider's. endpoint: its base URL. asks: the ids of its requests."""
+    """A line of the file.
+
+    name: our name of the batch. id: the provider's. endpoint: its base URL. asks: the ids of its requests.
+    """
 
     event: Literal["planned", "sent", "void"]
     name: str
@@ -48,25 +51,27 @@ class BatchLedger:
     """The open file; the run's lock is held. Used by one thread at a time."""
 
     def __init__(self, folder: RunFolder) -> None:
-        """Raises `StoreError` where the file cannot be read, or is of a newer schema. A damaged line is a refusal, too:
-        what it named might be handed in twice."""
+        """Open the file. Raises `StoreError` where it cannot be read, has a newer schema or a damaged line.
+
+        A damaged line is an error because its batch might be sent twice.
+        """
         self.path = folder.batches
         self.batches: dict[str, Handed] = {}
-        """By our name, in the order in which they were planned."""
+        """Batches by our name, in the order in which they were planned."""
         self._read()
 
     def planned(self, name: str, endpoint: str, asks: Collection[str]) -> None:
-        """A batch of these requests is about to be sent. Raises `StoreError`."""
+        """Record that a batch of these requests is about to be sent. Raises `StoreError`."""
         self._append(_LedgerLine(event="planned", name=name, endpoint=endpoint, asks=list(asks)))
         self.batches[name] = Handed(name, endpoint, frozenset(asks))
 
     def sent(self, name: str, id: str) -> None:
-        """The provider has it, under its own name. Raises `StoreError`."""
+        """Record the provider's name of the batch. Raises `StoreError`."""
         self._append(_LedgerLine(event="sent", name=name, id=id))
         self.batches[name].id = id
 
     def void(self, name: str, why: str) -> None:
-        """It was never begun, or came to nothing. Raises `StoreError`."""
+        """Record that the batch never began, or failed. Raises `StoreError`."""
         self._append(_LedgerLine(event="void", name=name, why=why))
         del self.batches[name]
 
@@ -78,7 +83,7 @@ class BatchLedger:
     def _read(self) -> None:
         try:
             with open_untrusted(self.path) as file:
-                # A torn tail is of a process that died in the write: nothing was sent on its word.
+                # A torn tail comes from a process that died while writing, before it sent anything.
                 for line in appended_lines(file):
                     self._take(line.number, line.data or b"")
         except FileNotFoundError:
@@ -92,8 +97,8 @@ class BatchLedger:
             entry = codec.decode(data, _LedgerLine)
         except (record.Damaged, codec.DecodeError) as damage:
             raise StoreError(
-                f"{self.path}, line {number} is damaged ({damage}), so what was handed to the provider is not known. "
-                "Put an intact copy back; or, to ask all that is owed anew, remove the file."
+                f"{self.path}, line {number} is damaged ({damage}), so the requests at the provider are unknown. Put "
+                f"an intact copy back; or remove the file to ask for all missing samples again."
             ) from damage
         if entry.schema > SCHEMA_VERSION:
             raise StoreError(f"{self.path} has schema {entry.schema}; use a newer harness.")

@@ -1,4 +1,4 @@
-"""What the files of a run say of it where nobody answers: who holds it, how much is there, how it ended."""
+"""Reads what the files of a run show if no process answers: who holds it, how much is stored, how it ended."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from harness.runs.record import KeySet
 from harness.runs.survey import survey
 
 LOG_BYTES = 4 * 1024 * 1024
-"""The last session's beginning and end are looked for in the last bytes of the log, up to this number."""
+"""Bytes at the end of the log that are searched for the last session's beginning and end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Samples of one benchmark on disk, of those planned."""
+    """Stored and planned samples of one benchmark."""
 
     name: str
     done: int
@@ -33,9 +33,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDisk:
-    """holder: the process of this host that holds the run, as far as files tell; None: none does.
+    """The state of a run on disk.
 
-    session: what the log says of the last session: its `session_started`, and its `session_ended` if that came.
+    holder: the process of this host that holds the run, as far as files show; None: none does. session: the log's
+    entries on the last session: its `session_started`, and its `session_ended` if there is one.
     """
 
     model: str
@@ -45,7 +46,7 @@ class OnDisk:
 
 
 def on_disk(folder: RunFolder) -> OnDisk:
-    """Reads only. Raises `StoreError`."""
+    """The state of a run on disk. Reads only. Raises `StoreError`."""
     manifest = Manifest.load(folder)
     session = _last_session(folder)
     holder = last_holder(folder)

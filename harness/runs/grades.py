@@ -1,4 +1,4 @@
-"""The file `grades.jsonl`: one verdict a sample, replaced as a whole by each grading."""
+"""The file `grades.jsonl`: one verdict per sample; each grading replaces the whole file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.core.records import Grade
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import iterate_lines, write_lines
 
-_REMEDY = "Give `harness score` again to grade anew."
+_REMEDY = "Run `harness score` to grade again."
 
 
 def write(folder: BenchmarkFolder, grades: Iterable[Grade]) -> None:

@@ -39,7 +39,7 @@ GROWTH_BYTES = 32 * 1024 * 1024
 """Least growth of the file after which it is rewritten."""
 
 MAX_WAITING = 64
-"""Writes that may wait for the disk; while there are more, nothing is added."""
+"""Most writes that may wait for the disk; above this number, nothing is added."""
 
 
 class SampleKey(NamedTuple):
@@ -51,12 +51,12 @@ class SampleKey(NamedTuple):
 
 
 class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A sample as far as it was written.
+    """The part of a sample that was written.
 
-    request: digest of the request that began it; engine: what served it, "" = unknown. text, reasoning: as sent,
-    None = nothing came. tokens: how many that is. ids, prompt_ids: of those tokens and of the prompt's, where the
-    server stated them; lengths: characters of each event's text. logprobs: of the last tokens, in order, where
-    the server states them, at most 16. seams: where it had been interrupted before.
+    request: digest of the request that began it. engine: the engine that served it, "" = unknown. text, reasoning: as
+    sent, None = nothing came. tokens: their number. ids, prompt_ids: token ids of this part and of the prompt, where
+    the server stated them. lengths: characters of each event's text. logprobs: of the last tokens, in order, at most
+    16, where the server states them. seams: places of earlier interruptions.
     """
 
     request: str
@@ -73,8 +73,10 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _PartialLine(Partial, frozen=True, kw_only=True, omit_defaults=True):
-    """number: of this line among those of its request, from 0; -1: its sample is wanted no more.
-    nonce: the same in all lines of a request, so that the lines of two are never taken for one.
+    """A line of the file.
+
+    number: of this line among those of its request, from 0; -1: the sample is no longer wanted. nonce: the same in all
+    lines of a request, so that lines of two requests are never mixed.
     """
 
     benchmark: str
@@ -91,7 +93,7 @@ class _PartialLine(Partial, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(slots=True)
 class Recovered:
-    """What stood in the file. damaged: lines that do not count; notes: on what was odd, for the log."""
+    """The content of the file. damaged: lines that do not count; notes: oddities, for the log."""
 
     partials: dict[SampleKey, Partial] = field(default_factory=dict)
     damaged: int = 0
@@ -99,7 +101,10 @@ class Recovered:
 
 
 def read(folder: RunFolder, is_wanted: Callable[[SampleKey], bool] = lambda _: True) -> Recovered:
-    """How far the samples that are `wanted` had come. No file means none. Never raises: what cannot be read is lost."""
+    """The stored parts of the samples for which `is_wanted` is true.
+
+    A missing file means none. Never raises: an unreadable part is lost.
+    """
     recovered = Recovered()
     gathered: dict[SampleKey, _Gathered] = {}
     try:
@@ -166,14 +171,14 @@ def _joined(texts: list[str | None]) -> str | None:
 
 
 def _together(parts: list[Sequence[int] | None]) -> list[int] | None:
-    """None where any line does not know its own."""
+    """The parts joined; None if any line lacks its own."""
     if any(part is None for part in parts):
         return None
     return [n for part in parts for n in part or ()]
 
 
 class _Extent(NamedTuple):
-    """How much of a sample stands in the file. lines: of its request; ids: None = they are not known."""
+    """How much of a sample the file holds. lines: of its request; ids: None = unknown."""
 
     request: str
     seams: tuple[Seam, ...]
@@ -201,7 +206,7 @@ class _Extent(NamedTuple):
         )
 
     def begins(self, partial: Partial) -> bool:
-        """Whether `partial` is what came of it in the same request."""
+        """Whether `partial` continues this part, in the same request."""
         now = self.of(partial, self.lines, self.nonce)
         comparable = (now.ids is None) == (self.ids is None) and (now.lengths is None) == (self.lengths is None)
         longer = now.tokens >= self.tokens and now.text >= self.text and now.reasoning >= self.reasoning
@@ -209,10 +214,13 @@ class _Extent(NamedTuple):
 
 
 class Inflight:
-    """The open file. Used on one thread; it writes on another. on_event: told there when it is given up."""
+    """The open file.
+
+    Used on one thread; it writes on another. on_event: called on that thread when the file is given up.
+    """
 
     def __init__(self, folder: RunFolder, on_event: Callable[..., None]) -> None:
-        """Nothing is touched before the first `keep`, `rewrite` or `close`."""
+        """Touches no file before the first `keep`, `rewrite` or `close`."""
         self._folder = folder
         self._on_event = on_event
         self._extents: dict[SampleKey, _Extent] = {}
@@ -225,29 +233,29 @@ class Inflight:
 
     @property
     def wants_rewriting(self) -> bool:
-        """It has grown by so much that `rewrite` is due."""
+        """Whether the file has grown so much that `rewrite` is due."""
         return self._size >= self._compact_at
 
     @property
     def busy(self) -> bool:
-        """The disk is behind: keep nothing now."""
+        """Whether the disk is behind, so that nothing should be kept now."""
         while self._waiting and self._waiting[0].done():
             self._waiting.popleft()
         return len(self._waiting) > MAX_WAITING
 
     def keep(self, key: SampleKey, partial: Partial) -> None:
-        """The sample has come so far; what is new of it is added."""
+        """Add the new part of the sample to the file."""
         line = self._next_line(key, partial)
         if line is not None:
             self._add(line)
 
     def forget(self, key: SampleKey) -> None:
-        """The sample is stored, or what was written of it is of no use."""
+        """The sample is stored, or its part is of no use."""
         if self._extents.pop(key, None) is not None:
             self._add(_PartialLine(**key._asdict(), number=-1, request=""))
 
     def rewrite(self, partials: Mapping[SampleKey, Partial]) -> None:
-        """Replace the file by these."""
+        """Replace the content of the file by these parts."""
         self._extents.clear()
         next_lines = (self._next_line(key, partial) for key, partial in partials.items())
         data = b"".join(_encoded(line) for line in next_lines if line is not None)
@@ -256,7 +264,7 @@ class Inflight:
         self._submit(self._replace, data)
 
     def sync(self) -> None:
-        """From then on what was kept until now survives the machine too. Waits for nothing."""
+        """Make everything kept so far survive a crash of the machine. Does not wait."""
         self._submit(self._sync)
 
     def close(self) -> None:
@@ -266,7 +274,7 @@ class Inflight:
         self._close()
 
     def _next_line(self, key: SampleKey, partial: Partial) -> _PartialLine | None:
-        """What is to be written so that the file says `partial`; None where it does."""
+        """The line that brings the file up to `partial`; None if it is up to date."""
         had = self._extents.get(key)
         number = had.lines if had is not None and had.begins(partial) else 0
         nonce = had.nonce if had is not None and number else secrets.randbits(48)
@@ -345,5 +353,5 @@ def _encoded(line: _PartialLine) -> bytes:
 
 
 def kept_tokens(partials: Iterable[Partial]) -> int:
-    """Completion tokens that these hold."""
+    """Number of completion tokens in these parts."""
     return sum(partial.tokens for partial in partials)

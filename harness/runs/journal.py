@@ -46,18 +46,22 @@ WINDOW_SECONDS = 0.03
 """Seconds between two syncs. With a sync of up to 20 ms, a sample is durable within 50 ms of its arrival."""
 
 CHUNK_BYTES = 64 * 1024
-"""Bytes of lines that are gathered for one write; a longer line is written by itself."""
+"""Bytes of lines that are gathered for one write; a longer line gets a write of its own."""
 
 SYNC_BYTES = 4 * 1024 * 1024
-"""Bytes (of text: characters) in a burst after which a sync is due at once: its samples are acknowledged before more is
-written, so that the first need not wait for the last."""
+"""Bytes (for text: characters) of a burst after which a sync is due at once: its samples are acknowledged before more
+is written, so that the first does not wait for the last.
+"""
 
 WRITEBACK_BYTES = 1024 * 1024
-"""Bytes written after which the disk is told to begin, while more is encoded, instead of waiting for the sync."""
+"""Bytes after which the disk is told to start writing while more is encoded, instead of waiting for the sync."""
 
 
 class _Item(NamedTuple):
-    """A sample to store, or (None) a place in the queue to be reached. done: None where nobody waits for the sample."""
+    """A sample to store, or (None) a mark in the queue that someone waits for.
+
+    done: None if nobody waits for the sample.
+    """
 
     sample: Sample | None
     done: Future[None] | None
@@ -78,18 +82,18 @@ class Journal:
     ) -> None:
         self.folder = folder
         self.report = report
-        """What `open` found on disk."""
+        """The report of `open` on the file."""
         self._descriptor = descriptor
         self._index_descriptor = index_descriptor
         self._size = size
-        self._begun = size  # the disk has begun with what comes before
+        self._begun = size  # The disk has begun to write everything before this offset.
         self._keys = keys
         self._on_failure = on_failure
         self._failure: StoreError | None = None
         self._closed = False
-        self._lock = threading.Lock()  # guards _keys, _failure, _closed and _waiting
+        self._lock = threading.Lock()  # Guards _keys, _failure, _closed and _waiting.
         self._queue: SimpleQueue[_Item | None] = SimpleQueue()
-        self._waiting = 0  # characters in the queue
+        self._waiting = 0  # Characters in the queue.
         self._hurry = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"journal {folder.path.name}", daemon=True)
         self._thread.start()
@@ -121,7 +125,7 @@ class Journal:
             try:
                 if surveyed.report.torn_tail:
                     set_aside(descriptor, surveyed.end, folder.set_aside)
-                # What an earlier process wrote but did not live to sync counts from here on.
+                # Samples that an earlier process wrote but did not sync count from here on.
                 _sync_data(descriptor)
                 sync_folder(folder.path)
                 sync_folder(folder.path.parent)
@@ -133,7 +137,7 @@ class Journal:
 
     @property
     def keys(self) -> KeySet:
-        """The keys on disk, these moments' acknowledged ones included: a copy."""
+        """A copy of the keys on disk, with those acknowledged up to now."""
         with self._lock:
             return self._keys.copy()
 
@@ -144,7 +148,7 @@ class Journal:
         stopped. Raises `StoreError` when it has stopped already or is closed.
         """
         done: Future[None] = Future()
-        done.set_running_or_notify_cancel()  # a waiter that gives up must not trip the writer
+        done.set_running_or_notify_cancel()  # A waiter that gives up must not disturb the writer.
         self._put(_Item(sample, done))
         return done
 
@@ -223,7 +227,7 @@ class Journal:
                 return
 
     def _gather(self, item: _Item) -> tuple[list[_Item], bool]:
-        """Everything that has arrived, and whether the end has."""
+        """Everything that has arrived, and whether the end of the queue was reached."""
         with self._lock:
             self._waiting = 0
         batch = [item]
@@ -234,7 +238,7 @@ class Journal:
         return batch, False
 
     def _commit(self, batch: list[_Item]) -> None:
-        """Write, sync, list, acknowledge. Raises `StoreError`."""
+        """Write, sync, list and acknowledge the batch. Raises `StoreError`."""
         self._check_unchanged()
         reached: list[_Item] = []
         stored: list[_Item] = []
@@ -268,8 +272,10 @@ class Journal:
         self._acknowledge(reached, stored, begin, entries)
 
     def _acknowledge(self, reached: list[_Item], stored: list[_Item], begin: int, entries: bytearray) -> None:
-        """Sync and list what was written of `stored` from `begin` on, whose lines `entries` name; all of `reached` is
-        then done."""
+        """Sync and list the samples of `stored` written from `begin` on; then complete everything in `reached`.
+
+        entries: the index entries of these lines.
+        """
         if stored:
             self._sync(begin)
             self._list(entries)
@@ -280,7 +286,7 @@ class Journal:
                 item.done.set_result(None)
 
     def _check_unchanged(self) -> None:
-        """Raises `StoreError` when someone else removed, shortened or lengthened the file."""
+        """Raise `StoreError` when another program removed, shortened or lengthened the file."""
         path = self.folder.samples
         try:
             state = os.fstat(self._descriptor)
@@ -295,7 +301,7 @@ class Journal:
             )
 
     def _write(self, chunk: list[bytes]) -> None:
-        """Append whole lines; on failure take an incomplete last one back. Raises `StoreError`."""
+        """Append whole lines; on failure, remove an incomplete last line. Raises `StoreError`."""
         data = memoryview(chunk[0] if len(chunk) == 1 else b"".join(chunk))
         written = 0
         try:
@@ -310,7 +316,7 @@ class Journal:
                 if whole + len(line) > written:
                     break
                 whole += len(line)
-            with contextlib.suppress(OSError):  # a tail that stays is moved aside by the next `open`
+            with contextlib.suppress(OSError):  # The next `open` moves a remaining tail aside.
                 os.ftruncate(self._descriptor, self._size + whole)
             raise disk_error(self.folder.samples, error) from error
         self._size += written
@@ -332,7 +338,7 @@ class Journal:
         self._begun = self._size
 
     def _list(self, entries: bytearray) -> None:
-        """Add to the index. Going without costs the next resume time and nothing else."""
+        """Add the entries to the index. A failure only costs the next resume time."""
         if self._index_descriptor is None:
             return
         try:
@@ -361,7 +367,7 @@ class Journal:
 
 
 def _is_at(path: Path, state: os.stat_result) -> bool:
-    """Whether `path` still names the open file of that state."""
+    """Whether `path` still names the open file with that state."""
     try:
         return os.path.samestat(path.stat(), state)
     except FileNotFoundError:
@@ -369,11 +375,14 @@ def _is_at(path: Path, state: os.stat_result) -> bool:
 
 
 def _sync_data(descriptor: int) -> None:
-    getattr(os, "fdatasync", os.fsync)(descriptor)  # macOS has no fdatasync
+    getattr(os, "fdatasync", os.fsync)(descriptor)  # macOS has no fdatasync.
 
 
 def _begin_writeback(descriptor: int, offset: int, length: int) -> None:
-    """Linux writes changed pages out when told that nobody needs them. Elsewhere, or failing, the sync does it all."""
+    """Ask the kernel to start writing.
+
+    Linux does so for pages that nobody needs; elsewhere, or on failure, the sync writes all.
+    """
     if hasattr(os, "posix_fadvise"):
         with contextlib.suppress(OSError):
             os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)

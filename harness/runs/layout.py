@@ -25,12 +25,12 @@ OTHER_FILES = ("control.sock", "report.html", "report.md")
 """A run's folder may hold these beside its manifest, log and lock: a steered run's socket, and reports."""
 
 SHOWN_NAMES = 5
-"""Files of a foreign folder that are named."""
+"""Most files of a foreign folder that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkFolder:
-    """The files of one benchmark within a run. name: the benchmark's true name; path: its folder."""
+    """The files of one benchmark within a run. name: the benchmark's name; path: its folder."""
 
     name: str
     path: Path
@@ -62,16 +62,16 @@ class BenchmarkFolder:
 
     @property
     def opinions(self) -> Path:
-        """What second graders said."""
+        """The opinions of second graders."""
         return self.path / "opinions.jsonl"
 
     @property
     def set_aside(self) -> Path:
-        """Torn tails of `samples`, kept: each one's bytes, then a newline."""
+        """Torn tails of `samples`: the bytes of each, followed by a newline."""
         return self.path / "samples.set-aside"
 
     def has_samples(self) -> bool:
-        """Whether anything stands in `samples`."""
+        """Whether `samples` holds anything."""
         try:
             return self.samples.stat().st_size > 0
         except OSError:
@@ -87,15 +87,15 @@ class RunFolder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path).absolute()
-        """Resolved once, so that a later change of directory means nothing."""
+        """Resolved once, so that a later change of directory has no effect."""
 
     def __fspath__(self) -> str:
-        """The folder's path: it may stand wherever a path may."""
+        """The folder's path, so that a run folder is accepted wherever a path is."""
         return str(self.path)
 
     @classmethod
     def default(cls, model: str, results: Path = Path("results"), shard: str | None = None) -> RunFolder:
-        """The folder that a run of `model` gets without a name of its own. shard: "2/8" where it is a part of a run."""
+        """The default folder for a run of `model`. shard: "2/8" where it is a part of a run."""
         part = "" if shard is None else f"-shard-{shard.replace('/', '-of-')}"
         return cls(results / f"{safe_name(model)}{part}")
 
@@ -122,7 +122,7 @@ class RunFolder:
 
     @property
     def source(self) -> Path:
-        """What a person calls it by."""
+        """The name that a person uses for the folder."""
         return self.path
 
     @property
@@ -134,18 +134,18 @@ class RunFolder:
         return self.path / "log.jsonl"
 
     def logs(self) -> list[Path]:
-        """The logs of the folders that were joined here, by name, then its own, if there is one."""
+        """The logs of the folders that were joined here, by name, then its own log, if any."""
         own = [self.log] if self.log.is_symlink() or self.log.exists() else []
         return [*sorted(self.path.glob("log.*.jsonl")), *own]
 
     @property
     def inflight(self) -> Path:
-        """The text of samples under way."""
+        """The file of half-written answers."""
         return self.path / "inflight.jsonl"
 
     @property
     def batches(self) -> Path:
-        """Which samples were handed to a provider in which batch."""
+        """The file of batches sent to a provider."""
         return self.path / "batches.jsonl"
 
     @property
@@ -157,7 +157,7 @@ class RunFolder:
         return self.path / "report.html"
 
     def benchmark(self, name: str) -> BenchmarkFolder:
-        """Where the benchmark of this true name keeps its files."""
+        """The folder of the benchmark with this name."""
         return BenchmarkFolder(name, self.path / safe_name(name))
 
     def create(self) -> None:
@@ -168,15 +168,15 @@ class RunFolder:
             raise disk_error(self.path, error) from error
 
     def has_samples(self) -> bool:
-        """Whether any benchmark folder below holds samples, manifest or none."""
+        """Whether any benchmark folder holds samples, with or without a manifest."""
         if not self.path.is_dir():
             return False
         return any(p.stat().st_size > 0 for p in self.path.glob("*/samples.jsonl") if p.is_file())
 
     def refuse_foreign(self) -> None:
-        """Raises `StoreError` where the folder holds files, and none of a run's: it is there for other things.
+        """Raise `StoreError` if the folder holds files but none of a run: then it serves another purpose.
 
-        A run writes its log and its lock first, so a folder with either of them is a run's.
+        A run writes its log and lock first, so a folder with either of them is a run's.
         """
         if not self.path.is_dir() or any(p.exists() for p in (self.manifest, self.log, self.lock)):
             return
@@ -189,27 +189,28 @@ class RunFolder:
             shown = ", ".join(visible(name, 60) for name in held[:SHOWN_NAMES])
             more = f" and {len(held) - SHOWN_NAMES} more" if len(held) > SHOWN_NAMES else ""
             raise StoreError(
-                f"{self.path} is no run folder and not empty (it holds {shown}{more}): name a new or an empty one with "
+                f"{self.path} is no run folder and not empty (it holds {shown}{more}): give a new or an empty folder "
+                f"with "
                 f"{option('out')}."
             )
 
     def missing_manifest(self) -> StoreError:
-        """The refusal of samples that stand here while nothing says under which settings they were made."""
+        """The error for samples without a manifest, whose settings nobody knows."""
         return StoreError(
-            f"{self.path} holds samples but no manifest.json, so nothing says under which settings they were made. "
-            "Put the manifest back, or use another run folder."
+            f"{self.path} holds samples but no manifest.json, so their settings are unknown. Put the manifest back, "
+            f"or use another run folder."
         )
 
     def remove_temporaries(self) -> list[Path]:
-        """Remove what killed writers left behind in the run's folder and in those of its benchmarks, and return it."""
+        """Remove the temporary files of killed writers in the run's folder and its benchmarks; return their paths."""
         folders = [self.path, *(p for p in self.path.iterdir() if p.is_dir() and not p.is_symlink())]
         return [removed for folder in folders for removed in remove_leftovers(folder)]
 
 
 class OutputsFolder(RunFolder):
-    """The folder beside another tool's outputs, with all of a run's files that grading makes: read as a run is.
+    """The folder beside another tool's outputs, with all files that grading makes; it is read like a run's.
 
-    It holds no samples, and its manifest has a name of its own, so that nothing takes it for a run to go on with.
+    It holds no samples, and its manifest has another name, so that nothing continues it as a run.
     """
 
     SUFFIX = ".scored"

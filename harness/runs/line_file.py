@@ -144,7 +144,7 @@ COPY_BYTES = 64 * 1024
 
 
 class LineFile:
-    """A file open for appending, made when it is missing. A context manager; threads and processes may share it."""
+    """A file open for appending; created if missing. A context manager; threads and processes may share it."""
 
     def __init__(self, path: Path, *, durable: bool) -> None:
         """durable: `append` returns once its line is on disk. Raises `StoreError` when the file cannot be opened."""
@@ -162,7 +162,7 @@ class LineFile:
         self.close()
 
     def append(self, line: bytes) -> None:
-        """Add `line`, which ends in its only newline: whole, or not at all. Raises `StoreError` then."""
+        """Add `line`, whose only newline is its last character: whole, or not at all; then raises `StoreError`."""
         assert line.endswith(b"\n"), "a line with its newline"
         with self._mutex:
             try:
@@ -172,7 +172,7 @@ class LineFile:
                 raise disk_error(self._path, error) from error
 
     def sync(self) -> None:
-        """Return when all that was appended is on disk. Raises `StoreError`."""
+        """Return when all appended lines are on disk. Raises `StoreError`."""
         try:
             os.fsync(self._descriptor)
         except OSError as error:
@@ -186,7 +186,7 @@ class LineFile:
                 self._descriptor = -1
 
     def _append(self, line: bytes) -> None:
-        """Raises `OSError`."""
+        """Append the line under the lock. Raises `OSError`."""
         descriptor = self._descriptor
         size = _ended(descriptor, self._path)
         try:
@@ -196,14 +196,14 @@ class LineFile:
                 if size == 0:
                     sync_folder(self._path.parent)
         except OSError:
-            with contextlib.suppress(OSError):  # a tail that stays is moved aside by the next append
+            with contextlib.suppress(OSError):  # The next append moves a remaining tail aside.
                 os.ftruncate(descriptor, size)
             raise
 
 
 @contextlib.contextmanager
 def _locked(descriptor: int) -> Iterator[None]:
-    """Hold the lock of the file, where there are locks to be had."""
+    """Hold the lock of the file, if the file system has locks."""
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
@@ -238,10 +238,10 @@ def _after_last_newline(descriptor: int, size: int) -> int:
 
 
 def set_aside(descriptor: int, begin: int, target: Path) -> None:
-    """Move what follows `begin` to the end of the file `target`, with a newline behind it. Raises `OSError`.
+    """Move everything after `begin` to the end of the file `target`, followed by a newline. Raises `OSError`.
 
-    The copy is synced before the tail is cut off, so that it is never in neither file. A crash in between leaves it in
-    both; the copy is then not made again.
+    The copy is synced before the tail is cut off, so the tail is always in at least one file. After a crash in between
+    it is in both, and is not copied again.
     """
     length = os.fstat(descriptor).st_size - begin
     copy = open_for_writing(target, os.O_RDWR | os.O_APPEND)
@@ -271,7 +271,7 @@ def _equal(left: int, left_offset: int, right: int, right_offset: int, length: i
 
 
 def write_whole(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all of `data`, however little the disk takes at a time. Raises `OSError`."""
+    """Write all of `data`, however little the disk accepts at a time. Raises `OSError`."""
     while data:
         n = os.write(descriptor, data)
         if n == 0:
@@ -280,7 +280,7 @@ def write_whole(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Add one line to `path`, on disk when this returns. Raises `StoreError`, also for a link in its place."""
+    """Append one line to `path`, on disk when this returns. Raises `StoreError`, also if `path` is a link."""
     with LineFile(path, durable=True) as file:
         file.append(line)
 

@@ -64,8 +64,11 @@ MAX_HOLDER_BYTES = 4096
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds a run. started: UTC, ISO 8601. process_start: the kernel's start time of the process, to tell a
-    reused number; empty where the system does not say."""
+    """The holder of a run.
+
+    started: UTC, ISO 8601. process_start: the kernel's start time of the process, which reveals a reused number; empty
+    if unknown.
+    """
 
     host: str
     pid: int
@@ -126,17 +129,21 @@ class RunLock:
             raise
 
     def release(self) -> None:
-        """Give the run back; a second call does nothing. The lock's file stays: removing it could free two holders."""
+        """Give the run back; a second call does nothing.
+
+        The lock's file stays, because removing it could give two processes the lock.
+        """
         if self._stand_in is not None:
             self._stand_in.unlink(missing_ok=True)
             self._stand_in = None
         if self._descriptor >= 0:
             with contextlib.suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing would leave it to a copy in a forked child
+                # Closing alone would leave the lock to a copy in a forked child.
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         self._close()
 
     def forget(self) -> None:
-        """In a forked child: drop the copy of the descriptor, which would hold the run beyond its parent's end."""
+        """In a forked child: drop the copy of the descriptor, which would hold the run after its parent has ended."""
         self._stand_in = None
         self._close()
 
@@ -177,7 +184,7 @@ class RunLock:
             raise self._taken(holder, f" If that process is gone for certain, give {option('break_lock')}.")
         aside = path.with_name(f"{path.name}.{os.getpid()}")
         path.rename(aside)
-        if _holder(aside) != holder:  # another process was faster, and this is its lock
+        if _holder(aside) != holder:  # Another process was faster, and this is its lock.
             with contextlib.suppress(FileExistsError):
                 os.link(aside, path)
             aside.unlink()
@@ -197,7 +204,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether the lock is ours now; also where there are no locks to be had. Raises `OSError`."""
+    """Whether we have the lock now; also true where no locks exist. Raises `OSError`."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -251,7 +258,7 @@ def _ourselves() -> Holder:
 
 
 def is_alive(holder: Holder) -> bool:
-    """Whether that process goes on, as far as this host can tell; one of another host is not known to."""
+    """Whether that process lives, as far as this host can tell; for a process of another host, False."""
     if holder.host != socket.gethostname():
         return False
     try:
@@ -264,7 +271,7 @@ def is_alive(holder: Holder) -> bool:
 
 
 def _process_start(pid: int) -> str:
-    """Clock ticks from boot to the start of `pid` (field 22 of its stat), or empty where there is no /proc."""
+    """Clock ticks from boot to the start of `pid` (field 22 of its stat); empty where there is no /proc."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):

@@ -1,6 +1,6 @@
-"""The file `log.jsonl`: what happened during a run, one event a line, inert.
+"""The file `log.jsonl`: the events of a run, one per line, inert.
 
-A line is plain ASCII without control characters: foreign text in it cannot begin a line, drive a terminal, or hide.
+A line is plain ASCII without control characters: foreign text in it cannot begin a line, act on a terminal, or hide.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.runs.layout import RunFolder
 from harness.runs.line_file import LineFile
 
 MAX_FIELD_CHARS = 2000
-"""Longest string of an event, in characters; the rest is cut off, and `…` says so."""
+"""Longest string of an event, in characters; `…` marks a cut."""
 
 
 def _now() -> datetime:
@@ -53,7 +53,7 @@ class RunLog:
 
 
 def _inert(value: Any) -> Any:
-    """`value` with every string in it made visible and bounded; what JSON lacks becomes such a string."""
+    """`value` with every string in it made visible and bounded; values that JSON lacks become such strings."""
     if isinstance(value, dict):
         return {_inert(str(key)): _inert(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

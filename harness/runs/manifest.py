@@ -189,10 +189,12 @@ def _name(facts: ServerFacts) -> str:
 
 
 SHARD = "shard"
-"""Field of the identity of a run that asks some of its questions: `{"part": "2/8", "selection": digest of all ids}`."""
+"""Field of the identity of a shard, a run with some of the questions: `{"part": "2/8", "selection": digest of all
+ids}`.
+"""
 
 SELECTED = "selected"
-"""Setting of a shard's benchmark: ids of the questions of all shards, in order, where they are not all of the set."""
+"""Setting of a shard's benchmark: ids of the questions of all shards, in order, unless they are the whole set."""
 
 OUTPUTS = "outputs"
 """Setting of a benchmark whose samples another tool made: `{"digest": of the files, "read": how they were read}`."""
@@ -201,15 +203,15 @@ UNKNOWN_MODEL = "unknown"
 """The model of samples that another tool made."""
 
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
-"""Longest manifest; a longer one is refused before it is decoded."""
+"""Largest manifest in bytes; a larger one is refused before it is decoded."""
 
 
 MAX_IMPORTED_SAMPLES = 10_000_000
-"""Samples of a question in the outputs of another tool."""
+"""Most samples of a question in the outputs of another tool."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is expected. samples: samples a question; question_ids: a chosen subset in order, None = all."""
+    """The expected samples. samples: of each question. question_ids: a chosen subset in order, None = all."""
 
     samples: int
     question_ids: list[str] | None = None
@@ -218,9 +220,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One benchmark of a run.
 
-    identity: what makes its samples comparable (model, api, sampling, max_tokens, seed, prompts' and data's
-    digests, thinking switch, …). settings: what may differ between resumes (endpoints without secrets,
-    concurrency, the server's context, …); the last ones stand.
+    identity: what makes its samples comparable (model, api, sampling, max_tokens, seed, digests of prompts and data,
+    thinking switch, …). settings: what may differ between resumes (endpoints without secrets, concurrency, the server's
+    context, …); the latest values are stored.
     """
 
     identity: dict[str, Any]
@@ -229,12 +231,12 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def imported(self) -> bool:
-        """Another tool made its samples: nothing is known of its identity."""
+        """Whether another tool made its samples, so that nothing is known of its identity."""
         return OUTPUTS in self.settings
 
     @property
     def begun(self) -> dict[str, Any] | None:
-        """The begun message of the assistant in which each request ended, by `prefill`."""
+        """The begun message of the assistant at the end of each request (`prefill`)."""
         content = self.identity.get("prefill")
         if content is None:
             return None
@@ -242,12 +244,12 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def planned(self) -> int | None:
-        """Samples of each question that a score counts on; None: what is there is the plan."""
+        """Samples of each question that a score expects; None: the stored samples are the plan."""
         return None if self.imported else self.plan.samples
 
 
 class Difference(NamedTuple):
-    """One field of an identity that is not as it was. field: dotted path; old, new: None when not set."""
+    """One field of an identity that has changed. field: dotted path; old, new: None when not set."""
 
     field: str
     old: Any
@@ -258,9 +260,9 @@ class Difference(NamedTuple):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The file `manifest.json`. created: UTC, ISO 8601. benchmarks: by true name.
+    """The file `manifest.json`. created: UTC, ISO 8601. benchmarks: by name.
 
-    provenance: which servers made the samples, session by session.
+    provenance: the servers that made the samples, session by session.
     """
 
     schema: int = SCHEMA_VERSION
@@ -285,7 +287,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
         if len(data) > MAX_MANIFEST_BYTES:
-            raise StoreError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes: it is no manifest of ours.")
+            raise StoreError(
+                f"{path} is larger than {MAX_MANIFEST_BYTES} bytes: too large for a manifest of the harness."
+            )
         try:
             head = codec.decode(data, _ManifestHead)
             if head.schema <= SCHEMA_VERSION:
@@ -294,8 +298,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
                 return manifest
         except codec.DecodeError as error:
             raise StoreError(
-                f"{path} is damaged ({quoted(str(error))}), so nothing says under which settings its samples "
-                "were made. Put an intact copy back, or use another run folder."
+                f"{path} is damaged ({quoted(str(error))}), so the settings of its samples are unknown. Put an intact "
+                f"copy back, or use another run folder."
             ) from error
         raise StoreError(
             f"{path} has schema {head.schema}, written by harness {visible(head.harness_version, 40)}; this harness "
@@ -304,9 +308,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def find(cls, folder: RunFolder) -> Manifest | None:
-        """The run's manifest; None where no run has begun, also where one was killed before its first session began.
+        """The run's manifest; None where no run has begun, also if one was killed before its first session.
 
-        Raises `StoreError` as `load` does, and where samples stand without a manifest: nobody guesses whose they are.
+        Raises `StoreError` as `load` does, and for samples without a manifest.
         """
         begun = folder.manifest.exists() or folder.manifest.is_symlink() or folder.has_samples()
         return cls.load(folder) if begun else None
@@ -315,7 +319,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def start(
         cls, folder: RunFolder, *, model: str, harness_version: str, environment: dict[str, Any] | None = None
     ) -> Manifest:
-        """The run's manifest, or a new one (not yet saved) where no run has begun. Raises `StoreError` as `find`."""
+        """The run's manifest, or a new one (not yet saved) where no run has begun.
+
+        Raises `StoreError` as `find` does.
+        """
         return cls.find(folder) or cls(
             harness_version=harness_version,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -324,14 +331,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def save(self, folder: RunFolder) -> None:
-        """Write atomically. Raises `StoreError` when the disk refuses or a link stands in its place."""
+        """Write the manifest atomically. Raises `StoreError` when the disk refuses or the path is a link."""
         refuse_link(folder.manifest)
         write_atomically(folder.manifest, codec.pretty(self))
 
     def extend(self, benchmark: str, record: BenchmarkRecord) -> Manifest:
-        """This manifest with `record` added, or with its plan and settings where the benchmark is known.
+        """This manifest with `record` added; for a known benchmark, with its plan and settings updated.
 
-        Raises `StoreError` listing every field in which the identity differs from the one on disk.
+        Raises `StoreError` that lists every field in which the identity differs from the one on disk.
         """
         model = record.identity.get("model", self.model)
         if model != self.model:
@@ -348,7 +355,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _refuse_forged(manifest: Manifest, folder: RunFolder) -> None:
-    """Raises `StoreError` before any work for what no run of ours writes, and a stranger may have written."""
+    """Raise `StoreError` before any work for values that no run writes, but a stranger may have written."""
     for name, record in manifest.benchmarks.items():
         samples, ids = record.plan.samples, record.plan.question_ids
         most = MAX_IMPORTED_SAMPLES if record.imported else MAX_SAMPLES
@@ -364,16 +371,16 @@ def _refuse_forged(manifest: Manifest, folder: RunFolder) -> None:
 
 
 class _ManifestHead(msgspec.Struct):
-    """What every past and future manifest states."""
+    """The fields that every past and future manifest has."""
 
     schema: int
     harness_version: str = "unknown"
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
-    """Every field, by dotted path, in which two identities differ once written as JSON; order of keys is nothing.
+    """Every field, by dotted path, in which two identities differ as JSON; the order of keys does not matter.
 
-    A field that one of them lacks differs from any value but null. `true` is not 1; 1 is 1.0.
+    A missing field differs from any value except null. `true` is not 1; 1 is 1.0.
     """
     return list(_compare("", codec.decode(codec.encode(old)), codec.decode(codec.encode(new))))
 
@@ -397,7 +404,7 @@ def _same(old: Any, new: Any) -> bool:
 
 
 def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
-    """The refusal to mix samples, one line a field."""
+    """The error that refuses to mix samples, one line per changed field."""
     lines = "\n".join(f"  {difference}" for difference in changed)
     return StoreError(
         f"this run holds samples of {quoted(benchmark)} made with other settings, and runs never mix:\n{lines}\n"

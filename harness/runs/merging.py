@@ -40,21 +40,21 @@ from harness.runs.parts import Source, joined_manifest, shard_numbers, shard_of
 from harness.runs.record import KeySet
 
 WAITING_CHARS = 16 * 1024 * 1024
-"""Characters of samples handed to the journal after which it is waited for, so that memory stays bounded."""
+"""Characters of samples passed to the journal after which the merge waits for it, so that memory stays bounded."""
 
 SHOWN_KEYS = 3
-"""Keys and shards that a sentence names; the rest are counted."""
+"""Most keys and shards that a sentence names; the others are counted."""
 
 COPY_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """What became of one benchmark.
+    """The result for one benchmark.
 
-    n_samples: in the joined folder; n_added: of them by this call; n_expected: planned. n_again: records whose key had
-    come before with the same text. conflicts: keys that came with several texts. shards: the numbers of the parts that
-    were given, and of: how many there are; 0 where there are none. n_damaged: lines that do not count, in all folders.
+    n_samples: in the joined folder. n_added: of them, added by this call. n_expected: planned. n_again: records whose
+    key came before with the same text. conflicts: keys that came with several texts. shards: the numbers of the given
+    parts; of: how many parts there are, 0 where there are none. n_damaged: lines that do not count, in all folders.
     """
 
     name: str
@@ -70,15 +70,15 @@ class Joined:
 
     @property
     def missing_shards(self) -> tuple[int, ...]:
-        """Parts that were not given and whose questions are owed."""
+        """Parts that were not given and whose questions are missing."""
         return tuple(n for n in range(1, self.of + 1) if n not in self.shards) if self.n_owed else ()
 
     def notes(self) -> Iterator[Sentence]:
-        """What is to be said of it, in whole sentences, safe to print."""
+        """Sentences to tell the user, safe to print."""
         name = visible(self.name, 80)
         if self.missing_shards:
             missing = _named(map(str, self.missing_shards))
-            yield Sentence(f"{name}: shards {missing} of {self.of} are missing; what they ask is owed")
+            yield Sentence(f"{name}: shards {missing} of {self.of} are missing, with all samples of their questions")
         if self.n_again:
             yield Sentence(f"{name}: {self.n_again} samples were given twice with equal texts, and are kept once")
         if self.conflicts:
@@ -90,7 +90,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """What a merge came to. notes: what to know beside the joined benchmarks."""
+    """The result of a merge. notes: sentences to know beside the joined benchmarks."""
 
     folder: RunFolder
     benchmarks: tuple[Joined, ...]
@@ -106,19 +106,19 @@ class Merged:
 
     @property
     def complete(self) -> bool:
-        """Nothing is owed."""
+        """Whether no sample is missing."""
         return not any(joined.n_owed for joined in self.benchmarks)
 
 
 @dataclass(slots=True)
 class _Texts:
-    """A hash of each key's text: eight bytes a sample. 0 stands for none."""
+    """A hash of each key's text, eight bytes per sample; 0 means none."""
 
     _of: dict[str, array[int]] = field(default_factory=dict)
     _far: dict[Key, int] = field(default_factory=dict)
 
     def hash_of(self, key: Key, text_hash: int) -> int:
-        """The hash that `key` has; 0, and from now on `said`, where it had none."""
+        """The stored hash of `key`; for a new key, store `text_hash` and return 0."""
         if key.sample_index >= _NEAR:
             before = self._far.get(key, 0)
             self._far.setdefault(key, text_hash)
@@ -133,18 +133,18 @@ class _Texts:
 
 
 _NEAR = 4096
-"""Indices below it have their place in an array; a record may state any."""
+"""Number of indices that have a place in an array; a record may state any index."""
 
 
 def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change: bool = False) -> Merged:
-    """Join `folders` into `out`, which may hold an earlier part of the same.
+    """Join `folders` into `out`, which may hold an earlier part of the same run.
 
-    accept_server_change: also where servers tell of different models. Raises `UsageError` for folders that are given
-    twice, `StoreError` for other identities, other models, a damaged manifest, or a disk that refuses.
+    accept_server_change: join even if the servers reported different models. Raises `UsageError` for a folder given
+    twice, `StoreError` for different identities or models, a damaged manifest, or a disk that refuses.
     """
     _check_paths(folders, out)
     for path in (path for folder in folders for path in folder.logs()):
-        _open_log(path).close()  # refused before anything is written
+        _open_log(path).close()  # Raises before anything is written.
     sources = [
         Source(folder, Manifest.load(folder), label) for folder, label in zip(folders, labels(folders), strict=True)
     ]
@@ -178,10 +178,10 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
 
 def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
     if not folders:
-        raise UsageError("name the run folders that are to be joined")
+        raise UsageError("give the run folders to join")
     resolved = [folder.path.resolve() for folder in folders]
     if out.path.resolve() in resolved:
-        raise UsageError("it is one of the folders that are to be joined: name another one", field="out")
+        raise UsageError("it is one of the folders to join: give another one", field="out")
     if twice := [path for path in resolved if resolved.count(path) > 1]:
         raise UsageError(f"{twice[0]} is given twice")
 
@@ -190,7 +190,7 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
 
 
 def _together(name: str, sources: Sequence[Source]) -> Sequence[Question]:
-    """The questions of all folders, in the order of the first that has them. Raises `StoreError` where one differs."""
+    """The questions of all folders, in the order of their first occurrence. Raises `StoreError` where two differ."""
     together: Sequence[Question] = ()
     for source in sources:
         if name in source.manifest.benchmarks and source.folder.benchmark(name).questions.exists():
@@ -199,7 +199,7 @@ def _together(name: str, sources: Sequence[Source]) -> Sequence[Question]:
             if not questions.as_sealed(source.manifest.benchmarks[name], theirs):
                 raise StoreError(
                     f"{source.folder.benchmark(name).questions} was changed after the run wrote it. Remove the file "
-                    "and give the run's command again to have it rebuilt."
+                    f"and give the run's command again to rebuild it."
                 )
     if not together:
         raise StoreError(f"none of the folders holds the questions of {quoted(name)}; give each run's command again.")
@@ -217,8 +217,8 @@ def _merged(mine: Sequence[Question], theirs: Sequence[Question], source: Source
             more.append(question)
         elif digest != questions.digest_of([question]):
             raise StoreError(
-                f"{source.folder.benchmark(name).questions}: question {quoted(question.question_id)} is another one "
-                "than in the folders before it. Join only what was made from the same questions."
+                f"{source.folder.benchmark(name).questions}: question {quoted(question.question_id)} differs from "
+                f"that in the folders before it. Join only runs with the same questions."
             )
     return Packed(Question, chain(mine, more)) if more else mine
 
@@ -244,7 +244,7 @@ def _join(
     sources: Sequence[Source],
     log: RunLog,
 ) -> Joined:
-    """Append what `out` lacks, and say what came twice."""
+    """Append the samples that `out` lacks, and count the repeated ones."""
     texts, came = _Texts(), KeySet()
     conflicts: dict[Key, None] = {}
     n_again = n_damaged = n_added = waiting = 0
@@ -292,7 +292,7 @@ def _join(
 
 
 COUNTED_CHARS = 512
-"""A sample counts as this many characters beside its texts."""
+"""Characters that a sample counts in addition to its texts."""
 
 
 def _said(sample: Sample) -> int:
@@ -304,7 +304,7 @@ def _said(sample: Sample) -> int:
 
 
 def _copy_logs(out: RunFolder, sources: Sequence[Source]) -> None:
-    """The logs of the folders stand beside the joined one's: scores count the failed requests in them."""
+    """Copy the folders' logs beside the joined one's, because scores count failed requests in them."""
     for source in sources:
         for path in source.folder.logs():
             rest = path.name.removeprefix(source.folder.log.stem).lstrip(".")
@@ -314,7 +314,7 @@ def _copy_logs(out: RunFolder, sources: Sequence[Source]) -> None:
 
 
 def _open_log(path: Path) -> io.BufferedReader:
-    """Raises `StoreError`."""
+    """Open a log for reading. Raises `StoreError`."""
     try:
         return open_untrusted(path)
     except OSError as error:

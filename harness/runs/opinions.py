@@ -1,4 +1,7 @@
-"""The file `opinions.jsonl`: what second graders said of the samples. They change no verdict; one sees who differs."""
+"""The file `opinions.jsonl`: the opinions of second graders on the samples.
+
+They change no verdict; they show who differs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _REMEDY = "Remove the file; the second grader can be asked again."
 
 
 class Opinion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One grader's word on one sample. correct: None = it could not tell."""
+    """One grader's opinion on one sample. correct: None = the grader could not tell."""
 
     benchmark: str
     question_id: str
@@ -26,12 +29,12 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def key(self) -> Key:
-        """The sample that it is about."""
+        """The key of its sample."""
         return Key(self.question_id, self.sample_index)
 
 
 def replace(folder: BenchmarkFolder, grader: str, verdicts: Mapping[Key, bool | None]) -> None:
-    """Store what `grader` says now in place of what it said before; other graders' words stay. Raises `StoreError`."""
+    """Replace the stored opinions of `grader`; other graders' opinions stay. Raises `StoreError`."""
     others = [opinion for opinion in read(folder) if opinion.grader != grader]
     name = folder.name
     new = [

@@ -1,6 +1,6 @@
-"""The file `overrides.jsonl`: verdicts that a person corrected, each with who, when and why. Only ever appended to.
+"""The file `overrides.jsonl`: verdicts that a person corrected, each with name, time and reason. Only appended to.
 
-The grades stay as the grader gave them; whoever counts an override says so beside the number without it.
+The grades stay as the grader gave them; code that counts an override shows the number without it too.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _REMEDY = "Correct the line, or remove it."
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict by hand on one sample; the last line of a key counts.
+    """A person's verdict on one sample; the last line of a key counts.
 
-    verdict: None takes back what was said before. graded: the grader's verdict at that time, None before any grading.
-    when: UTC, ISO 8601.
+    verdict: None withdraws the earlier one. graded: the grader's verdict at that time, None before any grading. when:
+    UTC, ISO 8601.
     """
 
     benchmark: str
@@ -44,17 +44,17 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Key:
-        """The sample that it is about."""
+        """The key of its sample."""
         return Key(self.question_id, self.sample_index)
 
 
 def correct(
     folder: BenchmarkFolder, key: Key, verdict: Verdict | None, *, graded: Verdict | None, who: str, why: str
 ) -> None:
-    """Store a person's verdict on the sample `key`, as of now; None takes the former word back.
+    """Store a person's verdict on the sample `key`, as of now; None withdraws the earlier one.
 
-    graded: the grader's verdict. Raises `UsageError` where `who` or `why` is empty or too long, `StoreError` when the
-    disk refuses.
+    graded: the grader's verdict. Raises `UsageError` if `who` or `why` is empty or too long, `StoreError` when the disk
+    refuses.
     """
     if not why.strip() or len(why) > MAX_WHY_CHARS:
         raise UsageError(f"a verdict by hand needs a reason of 1 to {MAX_WHY_CHARS} characters.")
@@ -80,7 +80,7 @@ def append(folder: BenchmarkFolder, override: Override) -> None:
 
 
 def read(folder: BenchmarkFolder) -> list[Override]:
-    """All that was ever said, in order; empty without a file. Raises `StoreError` for a damaged or newer file."""
+    """All overrides ever made, in order; empty without a file. Raises `StoreError` for a damaged or newer file."""
     overrides = read_appended(folder.overrides, Override, _REMEDY)
     for number, override in enumerate(overrides, 1):
         if not _is_time(override.when):
@@ -100,13 +100,13 @@ def _is_time(text: str) -> bool:
 
 
 def in_force(overrides: Iterable[Override]) -> dict[Key, Override]:
-    """What holds now: the last word on each key, without those taken back."""
+    """The overrides that hold now: the last one of each key, without withdrawn ones."""
     last = {override.key: override for override in overrides}
     return {key: override for key, override in last.items() if override.verdict is not None}
 
 
 def apply(grades: Iterable[Grade], overrides: Mapping[Key, Override]) -> Iterator[Grade]:
-    """The grades with every verdict of `overrides` in its place; their rule is then "override"."""
+    """The grades with every verdict in `overrides` in its place, under the rule "override"."""
     for grade in grades:
         override = overrides.get(grade.key)
         if override is None or override.verdict is None:

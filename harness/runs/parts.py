@@ -1,8 +1,8 @@
-"""Several run folders as parts of one run: what must agree between them, and the manifest of all.
+"""Checks that several run folders are parts of one run, and makes the manifest of the whole.
 
-Parts have one model and, benchmark by benchmark, one identity. Shards differ from each other in the number of the shard
-only; a whole run goes with its shards, since it may be what others were joined into. Pure but for `Source`, which says
-where a manifest came from so that a refusal can name two folders.
+Parts have one model and, for each benchmark, one identity. Shards differ only in the number of the shard. A whole run
+may join its shards, since it may be what others were joined into. Pure, except that `Source` names the folder of a
+manifest for errors.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from harness.runs.manifest import (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One folder with its manifest. label: a short name that no other one has."""
+    """A folder with its manifest. label: a short, unique name."""
 
     folder: RunFolder
     manifest: Manifest
@@ -41,10 +41,10 @@ class Source:
 
 
 def joined_manifest(sources: Sequence[Source], accept_server_change: bool) -> Manifest:
-    """The manifest of all. Raises `StoreError` naming what differs."""
+    """The manifest of the whole run. Raises `StoreError` that names the differences."""
     first = sources[0]
     records: dict[str, BenchmarkRecord] = {}
-    whose: dict[tuple[str, bool], Source] = {}  # the first folder of a benchmark, and the first shard of it
+    whose: dict[tuple[str, bool], Source] = {}  # The first folder with the benchmark, and its first shard.
     combined = Provenance()
     environment: dict[str, Any] = {}
     for source in sources:
@@ -81,8 +81,10 @@ def _same(what: str, first: Source, source: Source, mine: Any, theirs: Any) -> N
 
 
 def _apart(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Difference]:
-    """In what two identities differ, the number of the shard apart. A whole run goes with its shards: it may be what
-    others were joined into."""
+    """The differences of two identities, apart from the number of the shard.
+
+    A whole run is compatible with its shards.
+    """
     siblings = SHARD in mine and SHARD in theirs
     return differences(
         *({**identity, SHARD: _kind(identity[SHARD]) if siblings else None} for identity in (mine, theirs))
@@ -90,7 +92,7 @@ def _apart(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Differenc
 
 
 def _kind(shard: Any) -> dict[str, Any]:
-    """What siblings have in common."""
+    """What sibling shards have in common."""
     return {"of": shard_numbers(shard)[1], "selection": shard.get("selection")} if isinstance(shard, dict) else {}
 
 
@@ -99,7 +101,7 @@ def _is_shard(record: BenchmarkRecord) -> bool:
 
 
 def shard_numbers(shard: Mapping[str, Any]) -> tuple[int, int]:
-    """(number, how many) of a record's shard; zeros where a manifest of foreign make says nothing of the kind."""
+    """(number, how many) of a record's shard; zeros if a foreign manifest does not say."""
     try:
         shard_of_run = Shard.parse(str(shard.get("part", "")))
     except ValueError:
@@ -108,7 +110,7 @@ def shard_numbers(shard: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _whole(record: BenchmarkRecord) -> BenchmarkRecord:
-    """The record of the run of which this is a shard; a record of a whole run as it is."""
+    """The record of the whole run to which this shard belongs; a record of a whole run stays unchanged."""
     if not _is_shard(record):
         return record
     identity = {name: value for name, value in record.identity.items() if name != SHARD}
@@ -116,7 +118,9 @@ def _whole(record: BenchmarkRecord) -> BenchmarkRecord:
 
 
 def _extended(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
-    """One record for both: all questions, the larger number of samples, all endpoints, all that can never succeed."""
+    """One record for both: all questions, the larger number of samples, all endpoints, all samples that can never
+    succeed.
+    """
     mine_ids, their_ids = mine.plan.question_ids, theirs.plan.question_ids
     ids = None if mine_ids is None or their_ids is None else list(dict.fromkeys([*mine_ids, *their_ids]))
     settings = dict(mine.settings)
@@ -131,7 +135,7 @@ def _extended(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord
 
 
 def _servers(made_by: Provenance) -> Mapping[str, Any]:
-    """The servers of a run under the address of which it knows them."""
+    """The servers of a run, by address."""
     named = {name: url for session in made_by.sessions for url, name in session.endpoints.items()}
     return {named.get(name, name): facts for name, facts in made_by.servers.items()}
 
@@ -156,7 +160,7 @@ def _refusal(first: Source, source: Source, changed: Sequence[Difference], bench
     lines = "\n".join(f"  {difference}" for difference in changed)
     return StoreError(
         f"{first.folder.path} and {source.folder.path} are no parts of one run; they differ{what}:\n{lines}\n"
-        "Join only what was made under the same settings."
+        "Join only runs with the same settings."
     )
 
 

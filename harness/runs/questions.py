@@ -1,4 +1,4 @@
-"""The file `questions.jsonl`: what was asked, with the reference answers, as grading will see it."""
+"""The file `questions.jsonl`: the questions with their reference answers, as grading sees them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DIGEST = "questions_digest"
 _SEAL = "seal-1:"
 
 MADE = "questions_made"
-"""The setting that holds the `RecipeNote`, where the file holds one selection in order."""
+"""The setting that holds the `RecipeNote`, if the file holds one selection in order."""
 
 _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 
 
 def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Question]:
-    """`questions`, and those of the file that are not among them: their samples still count.
+    """`questions`, plus those of the file that are not among them, whose samples still count.
 
     Raises `StoreError` when two have one id, or when one differs from what was asked before.
     """
@@ -48,12 +48,12 @@ def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Q
         if now is None:
             others.append(before)
         elif now != _asked(before):
-            raise StoreError(f"{_named(folder, before)} is not as it was when this run began. Use another run folder.")
+            raise StoreError(f"{_named(folder, before)} has changed since this run began. Use another run folder.")
     return Packed(Question, chain(questions, others)) if others else questions
 
 
 def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
-    """Store what `merged` makes of `questions`. Raises `StoreError` as it does, or when the disk refuses."""
+    """Store the result of `merged`. Raises `StoreError` as that does, and when the disk refuses."""
     if folder.questions.exists() and _same(questions, iterate(folder)):
         return
     together = merged(folder, questions)
@@ -62,12 +62,12 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
 
 
 def _bound(question: Question) -> tuple[str, str, tuple[str, ...]]:
-    """What must stay as it was, with the id."""
+    """The fields that must stay unchanged, besides the id."""
     return question.question_id, question.prompt_digest, question.references
 
 
 def _asked(question: Question) -> bytes:
-    """A digest of what must stay as it was."""
+    """A digest of the fields that must stay unchanged."""
     return sha256(codec.encode([question.prompt_digest, question.references])).digest()
 
 
@@ -80,7 +80,7 @@ def _same(left: Iterable[object], right: Iterable[object]) -> bool:
 
 
 def forget(folder: BenchmarkFolder) -> None:
-    """Remove the file, if there is one. Raises `StoreError` when the disk refuses, or for a folder in its place."""
+    """Remove the file, if it exists. Raises `StoreError` when the disk refuses, or if a folder is in its place."""
     try:
         folder.questions.unlink(missing_ok=True)
     except OSError as error:
@@ -93,7 +93,7 @@ def iterate(folder: BenchmarkFolder) -> Iterator[Question]:
 
 
 def read(folder: BenchmarkFolder) -> Packed[Question]:
-    """The same, kept."""
+    """The same questions as a list."""
     return Packed(Question, iterate(folder))
 
 
@@ -113,7 +113,7 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
 
 
 def made_by(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> StoredQuestions | None:
-    """The questions of the file, where the record says that they were made by `recipe` and the file is as it was then.
+    """The questions of the file, if the record says that `recipe` made them and the file is unchanged; else None.
 
     Raises `StoreError` as `read` does.
     """
@@ -142,7 +142,7 @@ def to_note(
 
 
 def still_noted(settings: Mapping[str, object], note: RecipeNote | None) -> dict[str, object]:
-    """Those of a record's settings that are about its questions, if they have the same note; else none."""
+    """The settings of a record about its questions, if they have the same note; else none."""
     if note is None or _note(settings) != note:
         return {}
     return {name: settings[name] for name in (DIGEST, MADE) if name in settings}
@@ -156,7 +156,7 @@ def _note(settings: Mapping[str, object]) -> RecipeNote | None:
 
 
 def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Question] | None:
-    """The questions of the file, where it is, to the byte, the one that was noted; many are read when looked at."""
+    """The questions of the file, if the file equals the noted one byte for byte; a large file is read on access."""
     if note is None:
         return None
     try:
@@ -169,14 +169,13 @@ def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Ques
 
 
 def seal(questions: Iterable[Question]) -> str:
-    """A digest of all in a file that a score hangs on, in any order: what was asked, what counts as right, and by which
-    rules."""
+    """A digest of everything in a file that a score depends on, in any order: questions, references, rules."""
     each = sorted((q.question_id, codec.encode([*_told(q), q.kind, q.rules])) for q in questions)
     return _SEAL + digest_of_each([name, *codec.decode(rest)] for name, rest in each)
 
 
 def as_sealed(record: BenchmarkRecord, questions: Iterable[Question]) -> bool:
-    """Whether they are those of which the record holds a digest, or it holds none, as in older versions."""
+    """Whether the questions match the digest in the record; True for older records without one."""
     noted: object = record.settings.get(DIGEST)
     if noted is None:
         return True
@@ -185,7 +184,7 @@ def as_sealed(record: BenchmarkRecord, questions: Iterable[Question]) -> bool:
 
 
 def digest_of(questions: Iterable[Question]) -> str:
-    """Digest of what was asked and what counts as right, in any order."""
+    """Digest of questions and reference answers, in any order."""
     each = sorted((q.question_id, codec.encode(_told(q))) for q in questions)
     return digest_of_each([name, *codec.decode(rest)] for name, rest in each)
 

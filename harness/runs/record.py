@@ -39,7 +39,7 @@ class RecordRefused(StoreError):
 
 
 class Damaged(ValueError):
-    """This line is no intact record of the benchmark; the message says why."""
+    """This line is not an intact record of the benchmark; the message says why."""
 
 
 class NewerSchema(ValueError):
@@ -58,7 +58,7 @@ class Record(NamedTuple):
 
 
 def encode(sample: Sample) -> Record:
-    """The line of `sample`. Raises `RecordRefused` when it is too long or could not be read back."""
+    """The line of `sample`. Raises `RecordRefused` if it is too long or could not be read back."""
     name = f"sample {sample.sample_index} of question {sample.question_id!a}"
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
         raise RecordRefused(f"{name} has a time that is no finite number and cannot be stored.")
@@ -71,7 +71,7 @@ def encode(sample: Sample) -> Record:
 
 
 def sealed(encoded: bytes) -> Record:
-    """A JSON object as a line with its checksum."""
+    """A JSON object as a line with its checksum appended."""
     body = memoryview(encoded)[:-1]
     crc = zlib.crc32(body)
     return Record(b"".join((body, b',"crc":"%08x"}\n' % crc)), crc)
@@ -104,7 +104,7 @@ def decode(line: bytes, benchmark: str) -> Sample:
 def plain(line: bytes, benchmark: str) -> tuple[Sample, int] | None:
     """The sample in a line (with its newline) and its checksum, in half the time of `decode` and `checksum`.
 
-    None for a line with anything odd about it, intact or not: `decode` says what.
+    None for any unusual line, intact or not; `decode` explains it.
     """
     crc = zlib.crc32(memoryview(line)[:-TAIL_BYTES])
     if line[-TAIL_BYTES:] != b',"crc":"%08x"}\n' % crc:
@@ -144,7 +144,7 @@ def _beginning(benchmark: str) -> bytes:
 
 
 def head_key(head: bytes, benchmark: str) -> tuple[str, int] | None:
-    """The question id and the index in a line's first bytes, None when they hold none of `benchmark`."""
+    """The question id and the index in a line's first bytes; None if they hold no key of `benchmark`."""
     match = _HEAD.match(head)
     if match is None:
         return None
@@ -155,7 +155,7 @@ def head_key(head: bytes, benchmark: str) -> tuple[str, int] | None:
         return None
 
 
-@functools.lru_cache(maxsize=64)  # a run's few names come again in every record
+@functools.lru_cache(maxsize=64)  # Cached, because a run's few names come in every record.
 def _name(quoted: bytes) -> str:
     return codec.decode(quoted, str)
 

@@ -1,4 +1,4 @@
-"""The samples of a journal, each key once, every checksum verified. Needs no lock: a run may be writing."""
+"""Reads the samples of a journal, each key once, every checksum verified. Needs no lock: a run may be writing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.runs.survey import JournalReport, parse
 
 
 class SampleReader(Iterator[Sample]):
-    """Samples in file order. `.report` says what was found up to here; complete once the iteration has ended."""
+    """Samples in file order. `.report` holds the findings so far; it is complete once the iteration has ended."""
 
     def __init__(self, folder: BenchmarkFolder, keys: Collection[Key] | None, span: tuple[int, int] | None) -> None:
         self.report = JournalReport()
@@ -32,7 +32,7 @@ class SampleReader(Iterator[Sample]):
     def _read(self) -> Iterator[Sample]:
         path, report = self._folder.samples, self.report
         seen = KeySet()
-        again: dict[Key, set[int]] = {}  # hashes of the texts of later records of a key
+        again: dict[Key, set[int]] = {}  # Hashes of the texts in later records of a key.
         try:
             with open_untrusted(path) as file:
                 for line in lines(file) if self._span is None else _lines_within(file, *self._span):
@@ -58,7 +58,10 @@ class SampleReader(Iterator[Sample]):
             raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
     def _conflicts(self, file: BinaryIO, again: dict[Key, set[int]]) -> list[Key]:
-        """Keys whose later records hold another text than the first: the file is gone through once more, if any."""
+        """Keys whose later records hold another text than the first.
+
+        Reads the file once more, if there are repeated keys.
+        """
         differing: set[Key] = set()
         left = dict(again)
         for line in lines(file) if left else ():
@@ -75,7 +78,7 @@ def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
     """The lines that begin in [start, stop), in bytes; numbered from there."""
     following = lines(file, max(0, start - 1))
     if start > 0:
-        next(following, None)  # the end of the line before, or only its line feed
+        next(following, None)  # The end of the previous line, or only its line feed.
     yield from takewhile(lambda line: line.offset < stop, following)
 
 

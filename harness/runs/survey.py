@@ -119,13 +119,15 @@ def forget(folder: BenchmarkFolder, offset: int, number: int) -> None:
 
 
 FAR_BYTES = 8 * 1024
-"""Between two places of a file from which on reading both is cheaper than all between them."""
+"""Distance in bytes between two places of a file above which two separate reads cost less than reading everything
+between.
+"""
 
 WINDOW_BYTES = 128 * 1024
 
 
 class DamagedLine(NamedTuple):
-    """A line that does not count. number: from 1; offset: in bytes; reason: safe to print."""
+    """A damaged line, which does not count. number: from 1; offset: in bytes; reason: safe to print."""
 
     number: int
     offset: int
@@ -148,13 +150,13 @@ class JournalReport:
     warnings: list[str] = field(default_factory=list)
 
     def warn(self, warning: str) -> None:
-        """Keep `warning`, once."""
+        """Record `warning`, once."""
         if warning not in self.warnings:
             self.warnings.append(warning)
 
 
 def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample | None:
-    """The sample in a complete line, or None, with what is odd about it told to `report`. A blank line is nothing.
+    """The sample in a complete line, or None; oddities go to `report`. A blank line gives None.
 
     Raises `StoreError` for an intact line of a newer schema.
     """
@@ -180,7 +182,7 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
 
 
 def _plain(line: Line) -> tuple[bytes, list[str]]:
-    """The line's bytes without what an editor adds, and the names of what it added."""
+    """The line's bytes without what an editor adds, and the names of these additions."""
     data, oddities = line.data or b"", []
     if line.offset == 0 and data.startswith(BOM):
         data, oddities = data[len(BOM) :], ["a byte order mark"]
@@ -202,10 +204,10 @@ class Survey:
 
 
 def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True) -> Survey:
-    """What stands in the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failing read.
+    """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failing read.
 
-    The index only says where to look: keys come from the data, each listed record's head and tail is checked, and
-    at the first entry that does not fit everything from there on is read and verified whole.
+    The index only says where to look: keys come from the data, each listed record's head and tail are checked, and from
+    the first mismatch on everything is read and verified whole.
     """
     result = Survey(KeySet(), JournalReport(), 0, 0, bytearray())
     try:
@@ -220,7 +222,7 @@ def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True
 
 
 def _read_on(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> None:
-    """Take what the index does not list, each line verified whole, up to a torn tail."""
+    """Take the lines that the index does not list, each verified whole, up to a torn tail."""
     name, number, end = folder.name, result.n_listed, result.end
     n_intact = n_again = 0
     file.seek(end)
@@ -254,13 +256,13 @@ def _take(line: Line, folder: BenchmarkFolder, result: Survey) -> bytes:
         return unproved(line.offset, line.length)
     result.report.n_duplicates += not result.keys.add(sample.key)
     assert line.data is not None
-    if _plain(line)[0] is not line.data:  # its checksum is not where the index looks for it
+    if _plain(line)[0] is not line.data:  # Its checksum is not where the index expects it.
         return unproved(line.offset, line.length)
     return entry(line.offset, line.data + b"\n", record.checksum(line.data), folder.name)
 
 
 def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> None:
-    """Take what the index lists, up to the first entry that the data does not bear out."""
+    """Take the lines that the index lists, up to the first entry that the data contradicts."""
     descriptor, name, report, keys = file.fileno(), folder.name, result.report, result.keys
     size = os.fstat(descriptor).st_size
     _advise(descriptor, "POSIX_FADV_RANDOM")
@@ -276,7 +278,7 @@ def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> No
             _take(line, folder, result)
             head = read_at(descriptor, HEAD_BYTES, after)
         else:
-            # One read for this record's tail and the next one's head.
+            # One read covers this record's tail and the next record's head.
             seam = window.read(after - record.TAIL_BYTES, record.TAIL_BYTES + HEAD_BYTES, length)
             key = record.head_key(head, name)
             proved = seam.startswith(b',"crc":"%08x"}\n' % crc) and zlib.crc32(head[:length]) == head_crc
@@ -290,15 +292,14 @@ def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> No
 
 
 class _Window:
-    """Reads of a file onwards from place to place: one by one where they lie far apart, else out of a stretch that is
-    read at once."""
+    """Reads ascending places of a file: separately if they lie far apart, else from one larger read."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._data, self._begin = b"", 0
 
     def read(self, offset: int, length: int, step: int) -> bytes:
-        """step: bytes from the last place to this one, about as many as to the next."""
+        """The bytes at `offset`. step: distance from the last place to this one, about the same as to the next."""
         begin = offset - self._begin
         if begin < 0 or begin + length > len(self._data):
             self._begin, begin = offset, 0
@@ -307,6 +308,6 @@ class _Window:
 
 
 def _advise(descriptor: int, advice: str) -> None:
-    """Tell the kernel how we shall read, where it can be told."""
+    """Tell the kernel how the file will be read, where the system supports that."""
     if hasattr(os, advice):
         os.posix_fadvise(descriptor, 0, 0, getattr(os, advice))

@@ -1,7 +1,8 @@
-"""Aggregates over grades: accuracy with its two errors, pass@k, maj@k, comparison. Formulas in `docs/statistics.md`.
+"""Aggregates over grades: accuracy with its two errors, pass@k, maj@k, comparison. Formulas are in
+`docs/statistics.md`.
 
-Enter by `score_benchmark` for a run's score, by `compare_runs` for two; `intervals` and `estimators` are functions on
-numbers that anybody may call.
+Enter by `score_benchmark` for a run's score, by `compare_runs` for two runs; `intervals` and `estimators` are functions
+on numbers that any code may call.
 """
 
 from __future__ import annotations

@@ -16,31 +16,35 @@ from numpy.typing import NDArray
 from harness.core.records import Anomaly, Sample
 
 HEAD_CHARS, TAIL_CHARS = 8000, 8000
-"""Only this much of the beginning and the end of a longer text is examined; faults show at the end."""
+"""Characters at the beginning and the end of a longer text that are examined; faults show at the end."""
 
 LOOP_CHARS, LOOP_TIMES = 200, 4
-"""A text loops if it ends in a passage repeated at least `LOOP_TIMES`, over at least `LOOP_CHARS` in all."""
+"""A text loops if it ends in a passage that is repeated at least `LOOP_TIMES` times and fills at least `LOOP_CHARS`."""
 
 MIN_COMPRESSED = 0.06
-"""A text repeats itself if zlib shrinks its end below this fraction; prose shrinks to 0.3, worked algebra to 0.15."""
+"""A text repeats itself if zlib shrinks its end to less than this fraction; prose shrinks to 0.3, worked algebra to
+0.15.
+"""
 
 COMPRESSED_CHARS = 2000
-"""Texts shorter than this are not judged by their compression."""
+"""Length in characters from which a text is judged by its compression."""
 
 MIN_ODD = 3
-"""Fewer garbled or rare characters than this are no sign: they may be quoted."""
+"""Least number of garbled or rare characters that counts as a sign; fewer may be quoted."""
 
 SWITCH_CHARS, SWITCH_SHARE = 40, 0.02
-"""A second script is a switch from this many letters on, if they are also this share of all letters."""
+"""A second script counts as a language switch from this many letters on, if they are also this fraction of all
+letters.
+"""
 
 _GARBLED = re.compile(r"\ufffd|<0x[0-9A-F]{2}>|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u0120\w|\u010a")
 """Replacement characters, byte tokens in words, UTF-8 read as Latin-1 or CP-1252, and raw byte-level tokens."""
 
 _RARE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\U000e0000-\U0010ffff]")
-"""Controls, private use, and the planes beyond those with letters."""
+"""Control characters, private use, and the planes beyond those with letters."""
 
 _LATIN = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{4,}")
-"""Words of four letters or more, without commands of LaTeX and names of variables."""
+"""Words of four letters or more, except LaTeX commands and names of variables."""
 
 _SCRIPTS = {
     "Chinese or Japanese": re.compile("[\u3040-\u30ff\u3400-\u9fff]"),
@@ -51,11 +55,11 @@ _SCRIPTS = {
     "Devanagari": re.compile("[\u0900-\u097f]"),
     "Thai": re.compile("[\u0e00-\u0e7f]"),
 }
-"""Greek is left out: it is mathematics."""
+"""Scripts by name; Greek is left out because it is mathematics."""
 
 
 class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples examined, samples with any sign, and the number of samples by sign (signs that occur only)."""
+    """Samples examined, samples with any sign, and the number of samples by sign (only signs that occur)."""
 
     n_samples: int
     n_any: int
@@ -63,7 +67,9 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """`12 of 320 samples (3.8%) look wrong: 9 repetition, 4 garbled`; empty where none does."""
+        """The warning, such as `12 of 320 samples (3.8%) look wrong: 9 repetition, 4 garbled`; empty if no sample looks
+        wrong.
+        """
         if not self.n_any:
             return ""
         named = ", ".join(f"{n} {sign}" for sign, n in self.by_sign.items())
@@ -71,7 +77,7 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def anomalies(shown: Mapping[Anomaly, NDArray[np.bool_]]) -> Anomalies | None:
-    """The counts. shown: for every sign, (n_samples,), whether each sample shows it. None without a sample."""
+    """The counts. shown: for every sign, (n_samples,), whether each sample shows it. Returns None without samples."""
     some = np.logical_or.reduce([*shown.values()])
     if not len(some):
         return None

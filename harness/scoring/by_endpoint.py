@@ -43,26 +43,26 @@ from harness.scoring.intervals import Interval, sampling_limits
 from harness.scoring.observed import Observed, Rows
 
 ALPHA = 0.01
-"""Largest chance that a run whose endpoints are all sound names one of them."""
+"""Largest chance that a run with only sound endpoints names one of them as an outlier."""
 
 MAX_URL_CHARS = 120
-"""A longer URL is clipped in a warning."""
+"""Longest URL in a warning, in characters; a longer one is clipped."""
 
 MAX_LOG_LINE_BYTES = 64 * 1024
-"""Longer lines of a log are skipped; the harness writes none."""
+"""Longest line of a log that is read, in bytes; the harness writes none that long."""
 
 
 class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
-    """What one endpoint contributed to a benchmark. Shares are fractions of its n_samples.
+    """The samples of one endpoint in a benchmark. Shares are fractions of its n_samples.
 
     expected_accuracy, expected_truncated: the shares if the endpoint did on each question as all endpoints together do.
-    A schedule may move them by some points even where all endpoints are alike, so z is not computed from them.
-    sampling_interval: 95 %, of the accuracy if the endpoint got the same questions, each as often, again and again;
-    at_most: it has one sample of each, and the interval is the widest that it can be. Two endpoints got different
-    questions, so their intervals do not compare them. z_accuracy, z_truncated: see the module; None where nothing can
-    be compared. outlier: one of the two stands out. tokens_per_s: of one stream, over the samples whose tokens are
-    stated. n_failures: failed requests in the run's log. n_questions_cut: questions that the test leaves
-    out, because a reply to one of their samples broke off.
+    A schedule may shift both by some points even if all endpoints are alike, so z is not computed from them.
+    sampling_interval: 95 %, of the accuracy if the endpoint got the same questions again and again, each as often.
+    at_most: the endpoint has one sample of each question, so the interval is the widest possible. Two endpoints got
+    different questions, so their intervals do not compare them. z_accuracy, z_truncated: see the module; None where no
+    comparison is possible. outlier: one of the two z is beyond chance. tokens_per_s: of one stream, over samples with
+    stated tokens. n_failures: failed requests in the run's log. n_questions_cut: questions that the test leaves out
+    because a reply to one of their samples broke off.
     """
 
     endpoint: str
@@ -83,7 +83,7 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def warning(self) -> str:
-        """The sentence for an endpoint that stands out."""
+        """The sentence for an endpoint that is an outlier."""
         shares = []
         if self.z_accuracy is not None:
             shares.append(
@@ -95,7 +95,7 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.truncated:.1%} truncated instead of {self.expected_truncated:.1%} (z {self.z_truncated:+.1f})"
             )
         url = visible(self.endpoint, MAX_URL_CHARS)
-        return f"the endpoint {url} stands out, with {', '.join(shares)}: is it the same model, precision and engine?"
+        return f"the endpoint {url} differs from the rest, with {', '.join(shares)}: same model, precision and engine?"
 
 
 def scores(
@@ -103,8 +103,8 @@ def scores(
 ) -> tuple[EndpointScore, ...]:
     """A score for each endpoint, by URL; empty when all samples come from one endpoint.
 
-    rows: the samples of the `grades`. failed: of `failed_requests`. planned: samples of each question; None = as
-    many as there are.
+    rows: the samples of the `grades`. failed: from `failed_requests`. planned: samples of each question; None = as many
+    as are stored.
     """
     if len(observed.endpoints) < 2:
         return ()
@@ -117,9 +117,9 @@ def scores(
 
 
 class FailedRequests(NamedTuple):
-    """The failed requests of a benchmark in a run's log. by_endpoint: their number by base URL.
+    """The failed requests of a benchmark in a run's log, by base URL.
 
-    unanswered: samples whose failed requests all failed before a reply began, so that their outcome had no part in it.
+    unanswered: samples whose failed requests all failed before a reply began, so their own outcome played no part.
     """
 
     by_endpoint: Mapping[str, int]
@@ -130,7 +130,7 @@ NONE_FAILED = FailedRequests({}, frozenset())
 
 
 class _FailedRequest(msgspec.Struct, frozen=True):
-    """The fields of a line of `log.jsonl` that are needed here."""
+    """The fields of a line of `log.jsonl` that this test reads."""
 
     event: str
     endpoint: str
@@ -165,7 +165,7 @@ def failed_requests(folder: RunFolder, benchmark: str) -> FailedRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ordered:
-    """The samples in the order of their start, in columns. question, endpoint: their numbers, question ids in order."""
+    """The samples in the order of their start, in columns. question, endpoint: numbers; question ids are sorted."""
 
     rows: Rows
     question: NDArray[np.int64]
@@ -258,7 +258,7 @@ def _score(
 
 
 def endpoint_warnings(scores: Sequence[EndpointScore]) -> list[str]:
-    """A warning for each endpoint that stands out, and one where replies that broke off leave nothing to test."""
+    """A warning for each endpoint that is an outlier, and one if broken replies leave nothing to test."""
     sentences = [score.warning for score in scores if score.outlier]
     if any(score.n_questions_cut for score in scores) and all(score.z_accuracy is None for score in scores):
         sentences.append(
@@ -269,7 +269,7 @@ def endpoint_warnings(scores: Sequence[EndpointScore]) -> list[str]:
 
 
 def _expected(ordered: _Ordered, outcome: NDArray[np.bool_], mine: NDArray[np.bool_]) -> float:
-    """Expected number of samples of `mine` with this outcome, if each question had the rate of all its samples."""
+    """Expected number of samples of `mine` with this outcome, if each question had its rate over all endpoints."""
     of_all = np.bincount(ordered.question)
     hits = np.bincount(ordered.question[outcome], minlength=len(of_all))
     own = np.bincount(ordered.question[mine], minlength=len(of_all))
@@ -279,14 +279,15 @@ def _expected(ordered: _Ordered, outcome: NDArray[np.bool_], mine: NDArray[np.bo
 def _by_question(
     ordered: _Ordered, outcomes: NDArray[np.bool_], weights: NDArray[np.float64], at_least: int
 ) -> Iterator[tuple[list[bool], list[float]]]:
-    """(outcomes, weights) of each question's samples in the order of their start; questions with fewer samples left
-    out."""
+    """(outcomes, weights) of each question's samples in the order of their start; questions with fewer than `at_least`
+    samples are left out.
+    """
     for places in ordered.of_questions(at_least):
         yield outcomes[places].tolist(), weights[places].tolist()
 
 
 def _z(rows: Iterable[tuple[Sequence[bool], Sequence[float]]]) -> float | None:
-    """The statistic of the module, from `_by_question`."""
+    """The statistic z of the module, from the rows of `_by_question`."""
     total = variance = 0.0
     for row, weighed in rows:
         n, hits = len(row), sum(row)

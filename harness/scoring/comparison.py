@@ -1,12 +1,13 @@
-"""Two runs on the same questions, paired; one run beside a published score. The formulas stand in `differences`.
+"""Compares two runs on the same questions, paired, and one run with a published score. The formulas are in
+`differences`.
 
-Pairing: a question counts if both runs have it under one id with the same row digest. Each pair gives p_q of the first
-run minus p_q of the second; the mean over questions is the difference.
+Pairing: a question counts if both runs have it under the same id with the same row digest. Each pair gives p_q of the
+first run minus p_q of the second; the mean over questions is the difference.
 
-Missing samples are neither right nor wrong. Both comparisons compute their result at the ends: with every missing
-sample right in one run and wrong in the other, and the reverse. Intervals are the union of both ends, p values the
-larger, and a verdict stands only if both ends agree. The same is done for the unknown number of samples behind a
-published score.
+Missing samples are neither right nor wrong. Both comparisons compute their result for the two extremes: every missing
+sample right in one run and wrong in the other, and the reverse. The interval is the union of both, the p value the
+larger, and a verdict stands only if both extremes agree. The unknown number of samples behind a published score is
+treated in the same way.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import maj_at, pass_at
 
 UNKNOWN_SAMPLES = (1, 64)
-"""Bounds for the samples a question of a published score that does not state them."""
+"""Least and largest number of samples of each question that is assumed for a published score that states none."""
 
 WITHOUT_EFFECT = frozenset(("seed",))
-"""Settings that explain no difference to a published score: another seed draws other samples of the same model."""
+"""Settings that explain no difference to a published score: another seed only draws other samples of the same model."""
 
 MAX_NAMED_QUESTIONS = 5
-"""A comparison names at most this many of the questions that it leaves out."""
+"""Most left-out questions that a comparison names."""
 
 PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
 
@@ -104,9 +105,10 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
 class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     """A run's score minus a published one. Fractions.
 
-    error: standard error of the difference if both scores are of one model; p: two-sided. Both None where the published
-    number of samples is unknown. detectable: the smallest true difference that is found in 80 % of repetitions. reason:
-    why the verdict is "cannot say", else empty. differing: setting → (ours, theirs), of those the source states.
+    error: standard error of the difference if both scores are of one model; p: two-sided. Both are None if the
+    published number of samples is unknown. detectable: the smallest true difference that is found in 80 % of
+    repetitions. reason: why the verdict is "cannot say", else empty. differing: setting → (ours, theirs), for the
+    settings that the source states.
     """
 
     published: PublishedScore
@@ -121,13 +123,16 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def same_settings(self) -> bool:
-        """Whether the source states settings for this score, and ours equal all of them. An unknown setting counts as a
-        difference: a source that states none decides nothing alone."""
+        """Whether the source states settings for this score, and ours equal all of them.
+
+        An unknown setting counts as a difference: a source without settings decides nothing alone.
+        """
         return bool(self.published.settings) and self.published.stated and not self.differing
 
     def rank(self) -> tuple[bool, bool, int]:
-        """The order in which published scores stand beside a run: what is the source's own first, then what has the
-        same settings, then what differs in few."""
+        """The sort key of published scores beside a run: the source's own scores first, then equal settings, then few
+        differences.
+        """
         return (self.published.quoted, not self.same_settings, len(self.differing))
 
 
@@ -150,7 +155,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         raise UsageError("the two runs share no question with samples in both; compare runs of the same benchmark")
     ours, theirs = _counted([a for a, _ in shared]), _counted([b for _, b in shared])
     clusters = cluster_numbers([a.cluster for a, _ in shared])
-    # The difference is at its ends when everything missing is right in one run and wrong in the other.
+    # The difference is extreme when all missing samples are right in one run and wrong in the other.
     lines = [_lines(ours.filled(right), theirs.filled(not right), clusters) for right in (False, True)]
     one_sign = lines[0].difference * lines[1].difference > 0 or lines[0].difference == lines[1].difference
     questions = [line.question for line in lines if line.question is not None]
@@ -198,12 +203,12 @@ class _Counted(NamedTuple):
     missing: Array
 
     def filled(self, right: bool) -> tuple[Array, Array]:
-        """(correct, samples) if every missing sample were right, or wrong."""
+        """(correct, samples) if every missing sample were right (`right`), or else wrong."""
         return self.correct + self.missing * right, self.planned
 
 
 class _Lines(NamedTuple):
-    """The sampling line and the question line at one end of what is missing; see the module."""
+    """The sampling line and the question line at one extreme of the missing samples; see the module."""
 
     difference: float
     sampling_error: float
@@ -216,7 +221,7 @@ class _Lines(NamedTuple):
 
 
 def _counted(items: Sequence[QuestionTally]) -> _Counted:
-    """The samples of the questions; copies count as one sample."""
+    """The samples of the questions as columns; copies count as one sample."""
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
     copied = [(1, 1) if item.independent is None else (item.independent, item.n) for item in items]
     independent, present = np.array(copied, dtype=float).T[..., None]
@@ -238,7 +243,7 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
         sampling_error=error,
         single_error=math.sqrt(2 * float(pooled_variance(*ours, *theirs).sum())) / len(differences),
         sampling=sampling_difference_limits(*ours, *theirs).interval(),
-        # Without spread each question is all right, or all wrong, in both runs: they do not differ.
+        # Without spread, every question is all right or all wrong in both runs alike, so the runs do not differ.
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
@@ -256,9 +261,9 @@ def compare_published(
     published: PublishedScore,
     settings: Mapping[str, Any],
 ) -> PublishedComparison:
-    """A run's score beside a published one of the same questions.
+    """Compare a run's score with a published one on the same questions.
 
-    Both are samples of the same questions, so only sampling errors enter: ours; theirs, by their number of samples and
+    Both are samples of the same questions, so only sampling errors count: ours; theirs, by their number of samples and
     our spread; and the rounding of the printed value. An unknown number of samples lies within `UNKNOWN_SAMPLES`.
     questions: `tally(…).questions` of the run. settings: of the run, by the names that the published file uses.
     """
@@ -276,9 +281,9 @@ def compare_published(
         if len(rejected) == 1:
             verdict = "not compatible" if rejected.pop() else "compatible"
         elif len(ends) > 1:
-            reason = f"{score.n_missing} samples are missing, and it depends on them"
+            reason = f"{score.n_missing} samples are missing, and the verdict depends on them"
         else:
-            reason = "the number of samples of the published score is not stated, and it depends on it"
+            reason = "the number of samples of the published score is not stated, and the verdict depends on it"
     ours = _value(score, published)
     difference = None if ours is None else ours - published.value
     error = max(error for _, error in tests) if tests and published.samples is not None else None
@@ -320,11 +325,11 @@ def _value(score: Score, published: PublishedScore) -> float | None:
 
 
 def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
-    """([the run's estimate, or its two ends where samples are missing], "") or ([], why it has none)."""
+    """([the run's estimate], or its two extremes if samples are missing; "") or ([], why there is none)."""
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"
     if published.n_questions is None:
-        return [], "the source does not say of how many questions"
+        return [], "the source does not state its number of questions"
     if score.n_questions != published.n_questions:
         return [], f"this run has {score.n_questions} questions, the published score {published.n_questions}"
     if score.n_missing and not (score.partial and published.k == 1):
@@ -340,7 +345,7 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
 
 
 def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, float]:
-    """(difference, its standard error) if the published score comes from this many samples of each question."""
+    """(difference, its standard error) if the published score has this many samples of each question."""
     draws = max(1.0, samples / published.k)
     variance = published_variance(
         np.asarray(own.value),

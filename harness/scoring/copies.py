@@ -27,19 +27,22 @@ from numpy.typing import NDArray
 from harness.core.records import Sample
 
 BITS = 0.02
-"""Information in one character of a reply, in bits, at least: 35 characters may have one text in 62 %, 400 in 0.4 %."""
+"""Least information in one character of a reply, in bits: a text of 35 characters has a chance of at most 62 %, one of
+400 at most 0.4 %.
+"""
 
 MAX_SHARE = 0.01
-"""A score warns if more than this share of its samples are copies beyond what independent draws allow."""
+"""A score warns if more than this fraction of its samples are copies beyond what independent draws allow."""
 
 _MAX_LENGTH = (1 << 32) - 1
 
 
 class Copies(msgspec.Struct, frozen=True, kw_only=True):
-    """Equal texts among n_samples. n_equal: samples that repeat the text of another sample of their question.
+    """Equal texts among n_samples.
 
-    n_excess: those beyond what independent draws of such lengths allow. n_questions: questions with such copies.
-    independent: share of the samples that count as independent draws, mean over questions; 1 where nothing is amiss.
+    n_equal: samples that repeat the text of another sample of their question. n_excess: those beyond what independent
+    draws of such lengths allow. n_questions: questions with such copies. independent: fraction of the samples that
+    count as independent draws, mean over questions; 1 without copies.
     """
 
     n_samples: int
@@ -50,18 +53,18 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def many(self) -> bool:
-        """Whether they are too many for samples that are independent."""
+        """Whether there are too many copies for independent samples."""
         return self.n_excess > MAX_SHARE * self.n_samples
 
     @property
     def sentence(self) -> str:
-        """The warning of a score; empty where there are few."""
+        """The warning of a score about copies; empty if there are few."""
         if not self.many:
             return ""
         return (
             f"{self.n_equal} of {self.n_samples} samples repeat another reply to their question word for word, "
-            f"{self.n_excess} more than independent samples would: the server ignores seeds, answers from a cache or "
-            "without temperature. Copies count as one sample, and the sampling interval is called at most"
+            f"{self.n_excess} more than independent samples would: the server ignores seeds, answers from a cache, or "
+            "uses temperature 0. Copies count as one sample, and the sampling interval is called at most"
         )
 
 
@@ -74,17 +77,17 @@ class EqualTexts:
 
 
 class Texts:
-    """A checksum and a length for each sample, eight bytes in all."""
+    """A checksum and a length for each sample, eight bytes together."""
 
     def __init__(self) -> None:
         self._digest, self._length = array("I"), array("I")
 
     def add(self, sample: Sample) -> None:
-        """The next sample."""
+        """Add the next sample."""
         self.add_text(sample.text or "", sample.reasoning or "")
 
     def add_text(self, text: str, reasoning: str = "") -> None:
-        """The next sample, by its text and reasoning."""
+        """Add the next sample, given by its text and reasoning."""
         begun = zlib.crc32(reasoning.encode("utf-8", "surrogatepass") + b"\0")
         self._digest.append(zlib.crc32(text.encode("utf-8", "surrogatepass"), begun))
         self._length.append(min(len(reasoning) + len(text), _MAX_LENGTH))

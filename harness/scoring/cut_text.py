@@ -1,8 +1,8 @@
-"""Replies as they would stand if a smaller budget had cut them, and the tokens up to a place in a reply. Pure.
+"""Replies as a smaller budget would have cut them, and the tokens before a place in a reply. Pure.
 
-A server cuts at a token, but what is stored is text. Tokens are taken to be equally long: the first b of t tokens are
-the first b/t of the characters of reasoning and text together. A reply cut within its reasoning has no text, as servers
-send it then. Where a server hides the reasoning, its tokens come before the first character of the text.
+A server cuts at a token, but the run stores text. So all tokens of a reply count as equally long: the first b of t
+tokens are the first b/t of the characters of reasoning and text together. A reply cut within its reasoning has no text,
+as servers would send it. If a server hides the reasoning, its tokens come before the first character of the text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from harness.scoring.uncertainty import Intervals, rate
 
 
 def cut(sample: Sample, budget: int) -> Sample | None:
-    """The sample after `budget` completion tokens; None where it is not longer, or its number of tokens is unknown."""
+    """The sample as if cut after `budget` completion tokens; None if it is not longer, or its number of tokens is
+    unknown.
+    """
     tokens = sample.usage.completion_tokens
     if tokens is None or tokens <= budget:
         return None
@@ -35,7 +37,7 @@ def cut(sample: Sample, budget: int) -> Sample | None:
 
 
 def tokens_until(sample: Sample, end: int) -> int | None:
-    """Completion tokens up to character `end` of reasoning and text together; None where the reply states no tokens."""
+    """Completion tokens before character `end` of reasoning and text together; None if the reply states no tokens."""
     tokens = sample.usage.completion_tokens
     n_characters = len(sample.reasoning or "") + len(sample.text or "")
     if tokens is None or not n_characters:
@@ -45,12 +47,12 @@ def tokens_until(sample: Sample, end: int) -> int | None:
 
 
 def _hidden(sample: Sample) -> int:
-    """Reasoning tokens whose text was not sent, neither in the field for reasoning nor within the text."""
+    """Reasoning tokens whose text the server hid: it is neither in the reasoning field nor in the text."""
     if sample.reasoning or (sample.text and (final_part(sample.text) or (1, 0))[0] > 0):
         return 0
     return min(sample.usage.reasoning_tokens or 0, sample.usage.completion_tokens or 0)
 
 
 def accuracy_of_cut_text(items: Sequence[QuestionTally], graded: Mapping[Key, Grade]) -> tuple[float, Intervals]:
-    """(accuracy, its intervals) with `graded`, grades of cut replies by key, in place of those of the whole replies."""
+    """(accuracy, its intervals) if the grades in `graded`, of cut replies, replaced those of the whole replies."""
     return rate(items, [sum(graded.get(g.key, g).verdict == "correct" for g in item.grades) for item in items])

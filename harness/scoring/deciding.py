@@ -1,7 +1,7 @@
 """Verdicts from comparisons, with Holm's correction over all of them, and the samples that would settle each. Pure.
 
-Holm's correction keeps the chance that any verdict of one report is a false difference at 5 %. It covers one report:
-looking at growing runs again and again gives chance more occasions, which only a race (`scoring.race`) corrects.
+Holm's correction keeps the chance that any verdict of one report is a false difference at 5 %. It covers one report
+only: repeated looks at growing runs give chance more occasions, and only a race (`scoring.race`) corrects for these.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ PairedVerdict = Literal["better", "worse", "no difference seen"]
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """One run beside the baseline on one benchmark; paired: the run minus the baseline.
+    """One run compared with the baseline on one benchmark; paired: the run minus the baseline.
 
-    verdict: same questions, asked again; kind_verdict: other questions of this kind, None where it cannot be told. p
+    verdict: for the same questions, asked again. kind_verdict: for other questions of this kind, None where unknown. p
     values are corrected by Holm over all lines of all decisions. detectable: the smallest true difference (same
     questions) that is found in 80 % of repetitions after this correction. samples: of each question, the fewer of both
     runs. settling: samples a question in both runs with which a true difference of the observed size is found in 80 %
@@ -50,7 +50,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
     def is_worse_by(self, margin: float) -> bool:
-        """Whether the verdict is "worse", by at least `margin`, a fraction: a gate refuses such a run."""
+        """Whether the verdict is "worse" by at least `margin`, a fraction; a gate refuses such a run."""
         return self.verdict == "worse" and self.paired.difference <= -margin
 
     def could_see(self, margin: float) -> bool:
@@ -58,14 +58,16 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return self.detectable <= margin
 
     def rules_out(self, margin: float) -> bool:
-        """Whether these samples speak against a run that is worse by `margin`, a fraction: they could have seen it, or
-        the sampling interval lies above it. A gate passes nothing else. With a margin of 0 only what is found
-        counts."""
+        """Whether these samples speak against a run that is worse by `margin`, a fraction.
+
+        They do if they could have shown that difference, or if the sampling interval lies above it. A gate passes only
+        such runs. With a margin of 0, only a difference that was found counts.
+        """
         return not margin or self.could_see(margin) or self.paired.sampling_interval.low > -margin
 
 
 class RunPair(msgspec.Struct, frozen=True, kw_only=True):
-    """A run and its baseline, compared but not decided; the fields are those of `Decision`."""
+    """A run and its baseline before the decision; the fields are those of `Decision`."""
 
     run: str
     baseline: str
@@ -103,8 +105,9 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
 
 
 MAX_BLUNTNESS = 2.0
-"""A published score can acquit a run only if its smallest detectable difference is at most this many times that of the
-sharpest score: beside a score from one sample a question nearly every run is compatible."""
+"""A published score may confirm a run only if its smallest detectable difference is at most this many times that of the
+sharpest score. Otherwise nearly every run would agree with a score from one sample of each question.
+"""
 
 
 def standing(comparisons: Sequence[PublishedComparison]) -> PublishedVerdict:
@@ -133,14 +136,14 @@ def _verdict(difference: float, p: float) -> PairedVerdict:
 
 
 def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int | None:
-    """Samples a question in both runs that find a true `difference`; None for 0, or where nothing varies."""
+    """Samples of each question in both runs that show a true `difference`; None for 0, or where nothing varies."""
     if not difference or not paired.single_error:
         return None
     return math.ceil((power_factor(n_tests) * paired.single_error / difference) ** 2)
 
 
 def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | None] | None:
-    """`_settling` at the end of the sampling interval that is farther from 0, and at the nearer one."""
+    """`_settling` for both ends of the sampling interval: first the end farther from 0, then the nearer one."""
     low, high = paired.sampling_interval
     fewest = _settling(paired, max(abs(low), abs(high)), n_tests)
     if fewest is None:

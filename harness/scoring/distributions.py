@@ -10,12 +10,12 @@ Z_95 = 1.959963984540054
 """97.5 % quantile of the standard normal distribution: the two-sided 95 % factor."""
 
 _POWER = 0.8416212335729143
-"""80 % quantile of the standard normal distribution: a true difference is to be found in 80 % of repetitions."""
+"""80 % quantile of the standard normal distribution; tests should find a true difference in 80 % of repetitions."""
 
 
 def power_factor(n_tests: int = 1) -> float:
-    """Smallest true difference, in standard errors, that a test at the 5 % level finds in 80 % of repetitions: 2.80
-    alone.
+    """Smallest true difference, in standard errors, that a test at the 5 % level finds in 80 % of repetitions; 2.80 for
+    one test.
 
     n_tests: p values that Holm's method corrects together. The factor is for Bonferroni's correction, Holm's worst
     case.

@@ -1,4 +1,4 @@
-"""Replies that leave a doubt, as a run's sessions counted them: what is said of them beside the score."""
+"""Warnings about replies that leave a doubt, as the sessions of a run counted them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from harness.core.reply_notes import DOUBTFUL
 from harness.runs import RunFolder
 
 MAX_NOTES = 20
-"""Kinds of doubt that are named: some go on with a server's own words."""
+"""Most kinds of doubt that are named; some contain a server's own words, so their number is open."""
 
 _MAX_LINE_BYTES = 64 * 1024
 
 
 class _EndedSession(msgspec.Struct, frozen=True):
-    """A line of `log.jsonl`, as far as it matters here."""
+    """The fields of a line of `log.jsonl` that hold the counts of doubts."""
 
     event: str
     notes: dict[str, int] = {}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harness.core.errors import UsageError
 
 MAX_EXACT_VOTES = 128
-"""Largest k for which maj@k is summed exactly (milliseconds a question). Larger k are estimated, but for k = n."""
+"""Largest k for which maj@k is summed exactly (milliseconds per question). A larger k is estimated, unless k = n."""
 
 ESTIMATE_DRAWS = 4000
 """Subsets drawn for an estimated maj@k: a standard error of at most 0.8 points a question."""
@@ -24,7 +24,7 @@ ESTIMATE_DRAWS = 4000
 class VoteGroup(NamedTuple):
     """The samples of one question that voted for the same answer: size, and how many of them were graded correct.
 
-    correct is 0 or size, but where the vote is coarser than the grader; the group's win then counts correct / size.
+    correct is 0 or size, unless the vote is coarser than the grader; then a win of the group counts correct / size.
     """
 
     size: int
@@ -98,7 +98,7 @@ def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0)
         return sum(group.correct / group.size for group in winners) / len(winners)
     if is_estimated(n, k):
         return _estimated_majority(groups, silent, k, seed)
-    # Groups of one size have the same chance to win; what differs is the share of them that is correct.
+    # Groups of the same size have the same chance to win; only their fractions of correct samples differ.
     correct_share: dict[int, float] = {}
     for group in groups:
         correct_share[group.size] = correct_share.get(group.size, 0.0) + group.correct / group.size

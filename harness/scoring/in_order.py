@@ -31,12 +31,16 @@ from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
 from harness.scoring.observed import Observed, Rows
 
 _INDEX_BITS = 32
-"""Bits of the mark that hold the sample index; samples with a larger or a negative index are ignored, for no plan has
-them."""
+"""Bits of the mark that hold the sample index.
+
+Samples with a larger or negative index are ignored, because no plan contains them.
+"""
 
 _OPEN_BLOCKS = 2048
-"""Blocks of fresh grades that stay unpacked while grades are read in order. A journal goes round the questions, so the
-grades of one question lie in as many blocks as it has samples."""
+"""Blocks of fresh grades that stay unpacked while grades are read in order.
+
+A journal visits the questions in turn, so the grades of one question lie in as many blocks as it has samples.
+"""
 
 
 class ById(Mapping[str, Question]):
@@ -94,7 +98,7 @@ class _Former:
         graders = [names[question.rules.grader] for question in by_id.questions]
         self.grades: Packed[Grade] = Packed(Grade)
         marks = array("q")
-        with contextlib.suppress(StoreError):  # grades that cannot be read are made anew
+        with contextlib.suppress(StoreError):  # Unreadable grades are made again.
             for grade in grades.read(folder):
                 number = by_id.numbers.get(grade.question_id)
                 if number is not None and (grade.grader, grade.basis) == (graders[number], bases[number]):
@@ -130,13 +134,13 @@ def grade_journal(
     fresh: reuse none. span: only a part of the journal, as for `read_samples`. sandbox: of programs. on_graded: called
     with the number of samples graded so far. Raises `StoreError`, and `UsageError` as `pool.grade_all` does.
     """
-    interned: dict[str, str] = {}  # equal digests are held once: a large set repeats its few references
+    interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
     ids = [*by_id]
     former = None if fresh or not folder.grades.exists() else _Former(folder, by_id, bases, sandbox)
     reader, observed = read_samples(folder, span=span), Observed()
     reused, new = _Marks(), _Marks()
-    former_positions = array("q")  # in `former.grades`, of the samples in `reused`
+    former_positions = array("q")  # Positions in `former.grades` of the samples in `reused`.
 
     def ungraded() -> Iterator[Sample]:
         for sample in reader:
@@ -173,7 +177,7 @@ def grade_journal(
             else:
                 assert former is not None
                 grade = former.grades[former_positions[source]]
-            shown = observed.anomalies(row)  # an earlier version of the signs may have seen others
+            shown = observed.anomalies(row)  # An earlier version may have found other signs.
             yield grade if grade.anomalies == shown else msgspec.structs.replace(grade, anomalies=shown)
 
     return Graded(

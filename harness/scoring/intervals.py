@@ -35,15 +35,16 @@ from harness.scoring.distributions import Z_95, t_factor
 Array = NDArray[np.float64]
 
 SAMPLING_TOSSES = 2.0
-"""Coin tosses mixed into an observed sampling variance: τ in the table above."""
+"""Coin tosses that are mixed into an observed sampling variance: τ in the table above."""
 
 ALONE_FACTOR = 10.0
-"""Questions with one sample raise `SAMPLING_TOSSES` by up to this factor, in proportion to their share: they say
-nothing of their variance. The interval then covers at least 93 % while the second round is under way (`make simulate`);
-without the factor 90 %."""
+"""Questions with one sample raise `SAMPLING_TOSSES` by up to this factor, in proportion to their share, because they
+show nothing of their variance. The interval then covers at least 93 % during the second round (`make simulate`);
+without the factor, 90 %.
+"""
 
 QUESTION_TOSSES = 0.5
-"""Coin tosses mixed into an observed variance between questions, or into that of pass@k, pass^k or maj@k."""
+"""Coin tosses that are mixed into an observed variance between questions, or into that of pass@k, pass^k or maj@k."""
 
 POISSON_LOW = (0.0, 0.0512932944, 0.3553615107, 0.8176914480)
 """Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5 %. They lower the lower

@@ -1,4 +1,4 @@
-"""Questions whose fraction correct differs between two runs, each with a test whether by more than chance. Pure."""
+"""Questions with a different fraction correct in two runs, each with a test whether chance explains it. Pure."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ class Move:
 
 
 def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[tuple[QuestionTally, QuestionTally]]:
-    """The questions that both runs have samples of, in the order of the first run. Two files of a benchmark may use one
-    id for different rows, so the digest of the row must agree too."""
+    """The questions that both runs have samples of, in the order of the first run.
+
+    Two files of a benchmark may use one id for different rows, so the digests of the rows must agree too.
+    """
     others = {item.question.question_id: item for item in second if item.n}
     return [
         (item, twin)

@@ -34,13 +34,16 @@ _SIGNS_OF_BITS = [tuple(sign for bit, sign in enumerate(_SIGNS) if bits >> bit &
 """The signs for each value that the bits of a row can have."""
 
 _MAX_NUMBER = float(1 << 53)
-"""Larger numbers count as this one: no server means them, and above it a float is not exact."""
+"""Largest number that is stored; larger ones count as this one.
+
+No server means them, and above it a float is not exact.
+"""
 
 MAX_NAME_CHARS = 120
-"""Characters of a file's name that a warning shows."""
+"""Most characters of a file's name in a warning."""
 
 _BUFFERED = 8192
-"""A column holds this many recent numbers in memory, then moves them to its store."""
+"""Recent numbers that a column holds in memory before it moves them to its store."""
 
 
 class Column:
@@ -180,29 +183,32 @@ class Observed:
 
 
 def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
-    """A warning for each file of another tool from which samples of the plan were taken over."""
+    """A warning for each file of another tool whose samples this run took over."""
     counts = np.bincount(observed.endpoint(planned), minlength=len(observed.endpoints)).tolist()
     files = {url: counts[number] for url, number in observed.endpoints.items() if url.startswith(FROM_FILE)}
     shown = {visible(url.removeprefix(FROM_FILE), MAX_NAME_CHARS): n for url, n in sorted(files.items())}
     return [
-        f"{n} sample{'' if n == 1 else 's'} were taken over from another tool's file ({name}): under which settings it "
-        "made them is not known"
+        f"{n} sample{'' if n == 1 else 's'} were taken over from another tool's file ({name}): their settings are "
+        f"unknown"
         for name, n in shown.items()
         if n
     ]
 
 
 def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
-    """A warning where the score counts samples continued after an interruption and some may have changed by it, or
-    where it leaves such samples out. rows: the planned samples; counted: whether the score counts continued ones."""
+    """A warning if samples were continued after an interruption: the score counts or leaves out samples that may
+    differ.
+
+    rows: the planned samples; counted: whether the score counts continued samples.
+    """
     n_salvaged = int(observed.salvaged(rows).sum())
     if not n_salvaged:
         return []
     n_retokenised = int(observed.retokenised(rows).sum())
     how = "over the same tokens"
     if n_retokenised:
-        how = f"{n_retokenised} of them over text that was turned into tokens anew"
-    warning = f"{n_salvaged} of {len(rows)} samples went on after an interruption, {how}"
+        how = f"{n_retokenised} of them after their text was turned into tokens again"
+    warning = f"{n_salvaged} of {len(rows)} samples were continued after an interruption, {how}"
     if not counted:
-        return [f"{warning}; they are left out"]
+        return [f"{warning}; the score leaves them out"]
     return [f"{warning}; a score can leave them out"] if n_retokenised else []

@@ -52,7 +52,7 @@ from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_ri
 from harness.scoring.workload import Workload, workload
 
 MAX_NAMED = 3
-"""A warning names at most this many damaged lines or conflicting keys; the rest are counted."""
+"""Most damaged lines or conflicting keys that a warning names; the others are counted."""
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""
@@ -96,7 +96,7 @@ class GradedBenchmark:
         return np.arange(len(self.grades)) if self.salvaged else np.flatnonzero(~self.observed.salvaged(self.rows))
 
     def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
-        """The grades that the score counts, out of `grades`, which are in the order of the benchmark's."""
+        """The entries of `grades` that the score counts; `grades` are in the order of the benchmark's grades."""
         return grades if self.salvaged else Picked(grades, array("q", self.counts.tobytes()))
 
 
@@ -117,8 +117,8 @@ def grade_run(
     """
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
-        raise StoreError(f"{folder.path} holds no benchmark yet. Give `harness run` first.")
-    for name, record in manifest.benchmarks.items():  # a wrong k is refused before the long work
+        raise StoreError(f"{folder.path} holds no benchmark yet. Run `harness run` first.")
+    for name, record in manifest.benchmarks.items():  # A wrong k is an error before the long work begins.
         check_ks(name, grading.k, record.plan.samples)
     for name, record in manifest.benchmarks.items():
         if only not in (None, name):
@@ -129,7 +129,8 @@ def grade_run(
 def _graded(
     folder: RunFolder, name: str, record: BenchmarkRecord, grading: GradingOptions, on_graded: OnGraded
 ) -> GradedBenchmark:
-    from harness.benchmarks.catalogue import by_rules_of_card  # cards, which a file of outputs does without
+    # Imported late: cards are slow to import, and files of outputs need none.
+    from harness.benchmarks.catalogue import by_rules_of_card
 
     files = folder.benchmark(name)
     planned, by_card = by_rules_of_card(name, record.settings, questions.read_planned(files, record))
@@ -199,8 +200,10 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
 
 
 def publish(graded: GradedBenchmark) -> Score:
-    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score. Raises `UsageError` for a k beyond the
-    samples of a question, with the grades kept."""
+    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score.
+
+    Raises `UsageError` for a k larger than the number of samples; the grades are written even then.
+    """
     grades.write(graded.folder, graded.grades)
     score = score_of(graded)
     score_file.write(graded.folder, score)
@@ -208,7 +211,7 @@ def publish(graded: GradedBenchmark) -> Score:
 
 
 def score_of(graded: GradedBenchmark) -> Score:
-    """The benchmark's score; nothing is written. Raises `UsageError` for a k beyond the samples of a question."""
+    """The benchmark's score; nothing is written. Raises `UsageError` for a k larger than the number of samples."""
     counted_grades = graded.counted(graded.grades)
     rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
     scored = partial(score_benchmark, graded.questions, equal_texts=graded.equal_texts)
@@ -268,7 +271,7 @@ def _audited(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overr
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:
-    """`score` with the accuracy that it would have if verdicts corrected by hand counted."""
+    """`score` with the accuracy that results if verdicts corrected by hand count."""
     counted = graded.counted(graded.grades)
     corrected = Packed(Grade, overrides.apply(counted, in_force))
     n = sum(ours.verdict != theirs.verdict for ours, theirs in zip(counted, corrected, strict=True))
@@ -292,7 +295,7 @@ def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[K
 def _from_reasoning(
     folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
 ) -> Sequence[Grade]:
-    """`every_grade`, with the samples that gave no answer graded by the end of their reasoning."""
+    """`every_grade`, except that samples without an answer are graded by the end of their reasoning."""
     silent = KeySet(grade.key for grade in every_grade if grade.verdict == "no_answer")
     regraded = pool.grade_all(
         by_id,
@@ -309,7 +312,7 @@ def _from_reasoning(
 def _cut(
     folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
 ) -> dict[int, dict[Key, Grade]]:
-    """By budget, the grades of the longer replies cut at the budget."""
+    """By budget, the grades of longer replies when cut at the budget."""
     graded = {}
     tokens = np.array([g.completion_tokens for g in every_grade if g.completion_tokens is not None], dtype=float)
     for budget in budgets_of(tokens):
@@ -327,8 +330,11 @@ def _cut(
 
 
 def _first_right(folder: BenchmarkFolder, by_id: ById, grading: GradingOptions) -> dict[Key, int]:
-    """By sample, completion tokens up to where a right answer first stands; samples without one are left out."""
-    tokens_of: dict[Key, list[int]] = {}  # up to each answer stated in a reply, until the pool has judged it
+    """By sample, completion tokens before the right answer first stands; samples without a right answer are left
+    out.
+    """
+    # Tokens before each answer stated in a reply, kept until the pool has judged the answer.
+    tokens_of: dict[Key, list[int]] = {}
 
     def stated_answers() -> Iterator[tuple[Key, Question, list[str]]]:
         for sample in read_samples(folder):
@@ -356,7 +362,7 @@ def grade_outputs(
     """
     by_benchmark: dict[str, dict[str, Question]] = {}
     texts: dict[str, Texts] = {}
-    of_question: dict[str, array[int]] = {}  # the number of each sample's question
+    of_question: dict[str, array[int]] = {}  # Number of each sample's question.
     numbers: dict[str, dict[str, int]] = {}
     by_id: dict[str, Question] = {}
 

@@ -81,8 +81,10 @@ RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
 
 
 class Totals(NamedTuple):
-    """Answers in complete rounds. won: the candidate alone is right; lost: the baseline alone; tied: both or
-    neither."""
+    """Results of complete rounds.
+
+    won: only the candidate is right; lost: only the baseline is; tied: both or neither.
+    """
 
     won: int
     tied: int
@@ -119,7 +121,7 @@ def lower_end(totals: Totals, alpha: float) -> float:
     return low
 
 
-@functools.lru_cache(maxsize=4096)  # each look computes the earlier rounds again
+@functools.lru_cache(maxsize=4096)  # Cached, because each look computes the earlier rounds again.
 def confidence(totals: Totals, alpha: float) -> Interval:
     """The interval of the difference with confidence 1 − alpha, at this and all other rounds together."""
     mirrored = Totals(totals.lost, totals.tied, totals.won)
@@ -137,8 +139,9 @@ def totals_of(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_]) -> list
 
 
 def planned_looks(step: int, most: int) -> tuple[int, ...]:
-    """The rounds after which a race of at most `most` rounds is tested: every `step` of them, at most `MAX_LOOKS`
-    times."""
+    """The rounds after which a race of at most `most` rounds is tested: every `step` rounds, at most `MAX_LOOKS`
+    times.
+    """
     stride = step * math.ceil(most / step / MAX_LOOKS)
     return (*range(stride, most, stride), most)
 
@@ -153,7 +156,7 @@ def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
     x = np.linspace(-_REACH, _REACH, _GRID)
     width = float(x[1] - x[0])
     alive = np.zeros(_GRID)
-    alive[_GRID // 2] = 1 / width  # all paths begin at 0
+    alive[_GRID // 2] = 1 / width  # All paths begin at 0.
     errors: list[float] = []
     spent, before = 0.0, 0.0
     for look in looks:
@@ -161,7 +164,7 @@ def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
         lags = width * np.arange(-(_GRID - 1), _GRID)
         step = np.exp(-(lags**2) / (2 * (time - before))) / math.sqrt(2 * math.pi * (time - before))
         alive = np.convolve(alive, step)[_GRID - 1 : 2 * _GRID - 1] * width
-        share = (alpha * time**SPENDING - spent) / 2  # for each side
+        share = (alpha * time**SPENDING - spent) / 2  # Half of the level for each side.
         outside = np.cumsum(alive[::-1]) * width
         i = int(np.searchsorted(outside, share))
         inner = outside[i - 1] if i else 0.0

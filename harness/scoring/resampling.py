@@ -49,8 +49,10 @@ def draw_deviation(correct: Counts, counts: Counts, n: int) -> float:
 
 
 def mean_question_deviation(correct: Counts, counts: Counts, n: float) -> float:
-    """Mean over questions of sd_q/√n. Some scripts print it as the standard error, but it is no error of the
-    accuracy."""
+    """Mean over questions of sd_q/√n.
+
+    Some scripts print it as the standard error, but the accuracy has another error.
+    """
     return float(np.sqrt(single_variances(correct, counts) / n).mean())
 
 

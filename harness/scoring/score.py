@@ -55,16 +55,16 @@ from harness.scoring.workload import Workload
 T = TypeVar("T")
 
 MAX_TRUNCATED_SHARE = 0.01
-"""A score warns if max_tokens cut more than this share of its samples."""
+"""A score warns if max_tokens cut more than this fraction of its samples."""
 
 MAX_GROUPS = 20
-"""A metadata field with more values than this makes no breakdown."""
+"""Most values of a metadata field for which a score makes a breakdown."""
 
 MAX_BREAKDOWNS = 8
 """Largest number of metadata fields by which a score is broken down."""
 
 MAX_NAMED_ERRORS = 5
-"""Largest number of different exceptions of a verifier that a score lists."""
+"""Most different exceptions of a verifier that a score lists."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -75,9 +75,9 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of the questions that share one metadata value. None: no sample, or too few to know an error.
+    """The score of the questions with one value of a metadata field. None: no sample, or too few to know an error.
 
-    The fields mean what they mean in `Score`.
+    The fields have the same meaning as in `Score`.
     """
 
     accuracy: float | None
@@ -212,7 +212,7 @@ def score_benchmark(
     """
     independent = {} if equal_texts is None else equal_texts.independent
     tallies = tally([*map(slim, questions)], grades, samples_per_question, independent)
-    covered = sorted(tallies.questions, key=lambda item: item.question.question_id)  # equal sums in every order
+    covered = sorted(tallies.questions, key=lambda item: item.question.question_id)
     columns = SampleColumns.of(covered)
     present = [item for item in covered if item.n]
     fewest = min(item.n for item in covered)
@@ -314,7 +314,7 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
 
 
 def counted_copies(score: Score, items: Sequence[QuestionTally]) -> tuple[QuestionTally, ...]:
-    """The questions of a stored score with as many independent samples as it states: the same share of each."""
+    """The questions of a stored score with as many independent samples as it states: the same fraction of each."""
     if score.copies is None or not score.copies.many:
         return tuple(items)
     share = score.copies.independent
@@ -324,7 +324,7 @@ def counted_copies(score: Score, items: Sequence[QuestionTally]) -> tuple[Questi
 
 
 def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> Score:
-    """`score` with pass@k, pass^k and maj@k for further k; items: its questions. Raises as `check_ks` does."""
+    """`score` with pass@k, pass^k and maj@k for more k. items: the score's questions. Raises as `check_ks` does."""
     check_ks(score.benchmark, ks, min((item.n for item in items), default=0))
     fresh = sorted(set(ks) - score.pass_at.keys())
     covered = sorted(items, key=lambda item: item.question.question_id)
@@ -361,13 +361,13 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     if score.n_missing and score.partial:
         low, high = 100 * score.bounds.low, 100 * score.bounds.high
         sentences.append(
-            f"partial: {score.n_missing} samples are missing; the accuracy of all of them "
-            f"lies between {low:.1f} and {high:.1f} %"
+            f"partial: {score.n_missing} samples are missing; the complete accuracy lies between {low:.1f} and "
+            f"{high:.1f} %"
         )
     elif score.n_missing:
         sentences.append(
-            f"unfinished: covers {score.rounds} of {score.samples_per_question} rounds, those complete for all "
-            f"questions; "
+            f"unfinished: the score covers {score.rounds} of {score.samples_per_question} rounds, those that are "
+            f"complete for all questions; "
             f"{score.n_missing} samples are missing"
         )
     sentences += score.verifier_errors
@@ -378,9 +378,11 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     if score.copies is not None and score.copies.many:
         sentences.append(score.copies.sentence)
     elif score.accuracy is not None and score.sampling_error is None:
-        sentences.append("one sample per question: the sampling error is unknown, only its upper bound")
+        sentences.append("one sample per question: only an upper bound of the sampling error is known")
     if score.n_imputed:
-        sentences.append(f"{score.n_imputed} questions have one sample; their spread is taken from the others")
+        sentences.append(
+            f"{score.n_imputed} questions have one sample; their spread is estimated from the other questions"
+        )
     if len(score.graders) > 1:
         named = ", ".join(visible(grader, 60) for grader in score.graders[:4])
         sentences.append(f"graded by {len(score.graders)} graders: {named}")
@@ -399,7 +401,7 @@ def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
 
 
 def _undecided(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
-    judged: Counter[bool] = Counter()  # True: the grader ran out of time or memory
+    judged: Counter[bool] = Counter()  # True: the grader ran out of time or memory; False: no rule could decide.
     for kind, n in kinds.items():
         if kind.verdict == "undecided" and not kind.rule.startswith(RAISED):
             judged[kind.rule in EXHAUSTED] += n
@@ -459,8 +461,10 @@ def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
 
 
 def _bounds(items: Sequence[QuestionTally]) -> Bounds:
-    """The bounds over planned samples; a question with none planned (another tool's outputs) may be all right or
-    wrong."""
+    """The bounds over planned samples.
+
+    A question without a plan (another tool's outputs) may be all right or all wrong.
+    """
     low = [item.correct / item.planned if item.planned else 0.0 for item in items]
     high = [
         (item.correct + item.undecided + item.planned - item.n) / item.planned if item.planned else 1.0

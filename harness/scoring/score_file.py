@@ -12,7 +12,7 @@ from harness.runs.line_file import refuse_link
 from harness.scoring.score import Score
 
 MAX_SCORES_BYTES = 16 * 1024 * 1024
-"""A larger scores.json is refused before it is read."""
+"""Largest scores.json that is read, in bytes."""
 
 
 def read(folder: BenchmarkFolder) -> Score | None:
@@ -22,7 +22,9 @@ def read(folder: BenchmarkFolder) -> Score | None:
         with open_untrusted(path) as file:
             data = file.read(MAX_SCORES_BYTES + 1)
         if len(data) > MAX_SCORES_BYTES:
-            raise StoreError(f"{path} is larger than {MAX_SCORES_BYTES} bytes: it is no scores file of ours.")
+            raise StoreError(
+                f"{path} is larger than {MAX_SCORES_BYTES} bytes: too large for a scores file of the harness."
+            )
         score = codec.decode(data, Score)
     except FileNotFoundError:
         return None

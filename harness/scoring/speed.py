@@ -1,7 +1,7 @@
-"""The speed of a benchmark's streams, from the times at which their tokens were received. Pure.
+"""The speed of a benchmark's streams, from the times at which the client received tokens. Pure.
 
-Lag is how long a received token waited for the client to read it. Gaps between tokens that are short beside the lag
-measure the client, not the server, and are withheld (`MAX_LAG_SHARE`).
+Lag is how long a received token waited until the client read it. Gaps between tokens that are short compared with the
+lag measure the client, not the server, and are left out (`MAX_LAG_SHARE`).
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from harness.scoring.estimators import quantile
 from harness.scoring.observed import Observed, Rows
 
 MAX_LAG_SHARE = 0.25
-"""Gaps are withheld where the lag exceeds this fraction of the median gap."""
+"""Gaps are left out if the lag exceeds this fraction of the median gap."""
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds, over the n_samples whose replies were streamed.
+    """Times in seconds, over the n_samples whose replies were streamed.
 
-    first_token_p50, first_token_p99: from the request. gap_p50, gap_p99: the median sample's median and 99th
-    percentile of the time between token events; None = too short beside the client's lag, or the lag is unknown.
-    tokens_per_s: of the median stream, after its first token; None where no server stated tokens. Thinking that was
-    not sent does not count.
-    lag: how long a received token waited for the client to read it (99th percentile over time), of the median sample.
-    kernel_stamps: fraction of the samples stamped by the kernel.
+    first_token_p50, first_token_p99: from the request to the first token. gap_p50, gap_p99: the median sample's median
+    and 99th percentile of the time between token events; None = too short compared with the client's lag, or the lag is
+    unknown. tokens_per_s: of the median stream, after its first token; None if no server stated tokens. Reasoning that
+    was not sent does not count. lag: how long a received token waited until the client read it (99th percentile over
+    time), of the median sample. kernel_stamps: fraction of the samples with times from the kernel.
     """
 
     n_samples: int
@@ -39,8 +38,10 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def speed(observed: Observed, rows: Rows) -> Speed | None:
-    """The speed over the samples `rows`; None when none was streamed. Interrupted samples are left out: only their last
-    request was timed."""
+    """The speed over the samples `rows`; None if no reply was streamed.
+
+    Interrupted samples are left out, because only their last request has times.
+    """
     if not observed.first_token.stated:
         return None
     rows = rows[~np.isnan(observed.first_token.of(rows)) & ~observed.salvaged(rows)]
@@ -69,10 +70,10 @@ def _stated(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _rates(observed: Observed, rows: Rows, first: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Tokens a second after the first token, of each sample that has such a rate; a reply in one piece has none."""
+    """Tokens per second after the first token, of each sample with such a rate; a reply in one piece has none."""
     tokens = observed.completion_tokens.of(rows)
     thought = np.nan_to_num(observed.reasoning_tokens.of(rows))
-    tokens -= np.where(observed.reasoned(rows), 0.0, thought)  # what was not sent came before the first token
+    tokens -= np.where(observed.reasoned(rows), 0.0, thought)  # Hidden reasoning came before the first token.
     seconds = observed.last_token.of(rows) - first
-    timed = (tokens >= 2) & (seconds > 0)  # not where either is NaN
+    timed = (tokens >= 2) & (seconds > 0)  # False where either number is NaN.
     return (tokens[timed] - 1) / seconds[timed]

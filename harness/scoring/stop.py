@@ -10,9 +10,11 @@ from harness.scoring.distributions import Z_95
 from harness.scoring.intervals import Array, sampling_limits
 
 MIN_ROUNDS = 8
-"""A sampling interval may stop a run only after this many samples a question. Stopping where samples happen to agree
-biases the accuracy; after eight rounds the bias is at most about one sample's worth (`make simulate`, table
-"stopping")."""
+"""Least samples of each question before a sampling interval may stop a run.
+
+A stop where samples happen to agree biases the accuracy; after eight rounds the bias is at most about one sample's
+worth (`make simulate`, table "stopping").
+"""
 
 
 def reached_error(correct: Array, rounds: int) -> float:
@@ -25,10 +27,10 @@ def reached_error(correct: Array, rounds: int) -> float:
 
 
 def next_rounds(error: float, rounds: int, target: float) -> int:
-    """Samples a question at which to test the error next, after `rounds` ≥ `MIN_ROUNDS` gave `error` above `target`.
+    """Samples of each question at which to test the error next; `rounds` ≥ `MIN_ROUNDS` gave an `error` above `target`.
 
-    The error falls with the root of the samples, so rounds · (error/target)² should be enough. Where that is more than
-    a third above `rounds` it is a rough guess, and the next test comes at nine tenths of it.
+    The error falls with the root of the samples, so rounds · (error/target)² should be enough. If that is more than a
+    third above `rounds`, it is a rough guess, and the next test comes at nine tenths of it.
     """
     assert error > target > 0
     needed = rounds * (error / target) ** 2

@@ -30,23 +30,24 @@ from harness.core.records import Grade, Key, NearMiss, Question, Verdict
 from harness.scoring.estimators import VoteGroup
 
 MAX_MISSING_SHARE = 0.01
-"""An unfinished run that misses more than this share of its samples is scored on its complete rounds only."""
+"""An unfinished run that misses more than this fraction of its samples is scored on its complete rounds only."""
 
 _NO_METADATA: dict[str, Any] = {}
 
 _MAX_TOKENS = 1 << 53
-"""Larger numbers of tokens count as this one: no server means them, and above it a float is not exact."""
+"""Largest number of tokens that is counted; larger ones count as this one. Above it a float is not exact."""
 
 MAX_NAMED_KEYS = 5
-"""A warning names at most this many keys; the rest are counted."""
+"""Most keys that a warning names; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionTally:
-    """One question's covered samples. planned: how many the score should cover; correct: how many are graded correct.
+    """One question's covered samples.
 
-    undecided: samples on which the grader could not decide; they are wrong in the accuracy and open in the bounds.
-    independent: as many independent samples the present ones count as, where some are copies (`copies`); None = all.
+    planned: how many the score should cover. correct: how many are graded correct. undecided: samples on which the
+    grader could not decide; the accuracy counts them as wrong, the bounds as open. independent: how many independent
+    samples the present ones are worth if some are copies (`copies`); None = all.
     """
 
     question: Question
@@ -73,8 +74,11 @@ class QuestionTally:
 
     @property
     def cluster(self) -> str:
-        """The label of the group of questions that are not independent of each other: the value of the card's
-        `cluster_key`, or the question of which this is another order, or its own id."""
+        """The label of the question's cluster, a group of questions that are not independent.
+
+        It is the value of the card's `cluster_key`, or the question of which this one is a reordering, or the
+        question's own id.
+        """
         metadata = self.question.metadata
         return str(metadata.get("cluster", metadata.get("same_as", self.question.question_id)))
 
@@ -93,9 +97,9 @@ class QuestionTally:
 class Tallies:
     """The samples that one score covers.
 
-    questions: in the order asked. planned: samples planned of each question (None: what is there is the
-    plan). covered: samples of each question that the score covers. missing: planned samples without a grade.
-    partial: samples are missing inside what is covered. warnings: sentences about grades that do not count.
+    questions: in the order asked. planned: samples planned of each question (None: the stored samples are the plan).
+    covered: samples of each question that the score covers. missing: planned samples without a grade. partial: samples
+    are missing within the covered ones. warnings: sentences on grades that do not count.
     """
 
     questions: tuple[QuestionTally, ...]
@@ -112,11 +116,11 @@ def tally(
     samples_per_question: int | None,
     independent: Mapping[str, int] = MappingProxyType({}),
 ) -> Tallies:
-    """Count `grades` by question. Their order matters for repeated keys only, of which the first counts.
+    """Count `grades` by question. Their order matters only for repeated keys, of which the first counts.
 
-    With a plan, samples beyond it and grades of questions that were not planned are left out with a warning. Complete
-    rounds stand in for an unfinished run (see the module) because samples that finish first tend to be short and right.
-    independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, one id twice, or
+    With a plan, samples beyond it and grades of unplanned questions are left out with a warning. An unfinished run is
+    scored on complete rounds (see the module), because samples that finish first tend to be short and right.
+    independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a repeated id, or
     samples_per_question < 1.
     """
     if samples_per_question is not None and samples_per_question < 1:
@@ -138,7 +142,7 @@ def tally(
     columns = (of_question, of_index, of_position)
     of, index, positions = (np.frombuffer(column, dtype=np.int64) for column in columns)
     if not _in_order(of, index):
-        order = np.lexsort((index, of))  # stable: grades of one key stay in their order
+        order = np.lexsort((index, of))  # Stable sort: grades of one key stay in their order.
         of, index, positions = of[order], index[order], positions[order]
     again = np.zeros(len(of), dtype=bool)
     again[1:] = (of[1:] == of[:-1]) & (index[1:] == index[:-1])
@@ -150,7 +154,7 @@ def tally(
     planned = len(numbers) * samples_per_question if samples_per_question is not None else present
     missing = planned - present
     indices, times = np.unique(index if missing else index[:0], return_counts=True)
-    rounds = indices[times == len(numbers)]  # indices that every question has
+    rounds = indices[times == len(numbers)]  # Indices that every question has.
     keep_rounds = bool(len(rounds)) and missing > MAX_MISSING_SHARE * planned
     if keep_rounds:
         complete = np.isin(index, rounds)
@@ -195,8 +199,10 @@ def _in_order(of: NDArray[np.int64], index: NDArray[np.int64]) -> bool:
 
 
 def slim(question: Question, *, row: bool = False) -> Question:
-    """The question with its id and metadata only, for its texts would take most of the memory. row: keep the digest of
-    its row too, which pairs it with the question of another run."""
+    """The question with only its id and metadata, since its texts would take most of the memory.
+
+    row: also keep the digest of its row, which pairs it with the question of another run.
+    """
     return Question(
         benchmark=sys.intern(question.benchmark),
         question_id=question.question_id,
@@ -247,7 +253,7 @@ class SampleColumns:
 
 
 class GradeKind(NamedTuple):
-    """The facts of a grade by which samples are counted together."""
+    """The facts of a grade that decide how its sample is counted."""
 
     verdict: Verdict
     rule: str
@@ -266,7 +272,7 @@ def _left_out(foreign: int, beyond: int, repeated: Sequence[Key], n_repeated: in
     if n_repeated:
         named = ", ".join(f"{quoted(key.question_id)} #{key.sample_index}" for key in repeated)
         more = f" and {n_repeated - len(repeated)} more" if n_repeated > len(repeated) else ""
-        warnings.append(f"{_count(n_repeated, 'grade')} of keys already graded left out: {named}{more}")
+        warnings.append(f"{_count(n_repeated, 'grade')} with a repeated key left out: {named}{more}")
     return tuple(warnings)
 
 

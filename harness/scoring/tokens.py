@@ -22,7 +22,7 @@ from harness.scoring.tally import QuestionTally, SampleColumns
 from harness.scoring.uncertainty import Intervals, rate, rate_intervals
 
 MIN_BUDGET = 256
-"""The smallest budget in the table, in tokens; each further one is twice the one before."""
+"""Smallest budget in the table, in tokens; each further budget is twice the one before."""
 
 
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,10 +111,10 @@ def token_statistics(
 
 
 def accuracy_of_finished(items: Sequence[QuestionTally], columns: SampleColumns) -> tuple[float, Intervals] | None:
-    """Mean over questions of the fraction correct among the samples that `max_tokens` did not cut; its intervals.
+    """Mean over questions of the fraction correct among the samples that `max_tokens` did not cut, with its intervals.
 
-    Questions without such a sample are left out, so it is no score of the model: it says how often an answer is right
-    once it is given. None where every sample was cut. columns: of the items.
+    Questions without such a sample are left out, so this number is no score of the model: it says how often an answer
+    is right once it is given. None if every sample was cut. columns: of the items.
     """
     counts = np.bincount(columns.question[~columns.truncated], minlength=len(items))
     hits = np.bincount(columns.question[~columns.truncated & columns.correct], minlength=len(items))
@@ -127,9 +127,9 @@ def accuracy_of_finished(items: Sequence[QuestionTally], columns: SampleColumns)
 
 
 def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> tuple[BudgetScore, ...]:
-    """A score for each of the `budgets_of` the samples. columns: of the items.
+    """A score for each budget in `budgets_of`. columns: of the items.
 
-    Empty where a sample's tokens are unknown, or a question has no sample.
+    Empty if a sample's tokens are unknown, or a question has no sample.
     """
     if np.isnan(columns.tokens).any() or not all(item.n for item in items):
         return ()
@@ -137,7 +137,7 @@ def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> tup
 
 
 def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
-    """256, 512 …: from the first budget that some reply fits into to the first that all replies fit into."""
+    """The budgets 256, 512 …, from the first that some reply fits into to the first that all replies fit into."""
     if not len(tokens):
         return []
     budgets = [MIN_BUDGET]
@@ -161,9 +161,10 @@ def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget
 
 
 def first_right(items: Sequence[QuestionTally], places: Mapping[Key, int]) -> FirstRight | None:
-    """How early right answers stand. places: by sample, completion tokens up to where the right answer first stands.
+    """How early right answers stand. places: by sample, completion tokens before the right answer first stands.
 
-    A right sample that is not in `places` gives it at its end. None without a right sample whose tokens are known.
+    A right sample that is not in `places` has its answer at the end. None without a right sample whose tokens are
+    known.
     """
     grades = [grade for item in items for grade in item.grades]
     right = [g for g in grades if g.verdict == "correct" and g.completion_tokens]
@@ -190,7 +191,7 @@ def first_right(items: Sequence[QuestionTally], places: Mapping[Key, int]) -> Fi
 def accuracy_of_first_right(
     items: Sequence[QuestionTally], places: Mapping[Key, int], budget: int
 ) -> tuple[float, Intervals]:
-    """(accuracy within `budget` if every right reply had ended where its right answer first stands, its intervals)."""
+    """(accuracy within `budget` if every right reply ended where its right answer first stands, its intervals)."""
     return rate(
         items,
         [sum(g.verdict == "correct" and _until_right(g, places) <= budget for g in item.grades) for item in items],

@@ -49,10 +49,10 @@ class SamplingError(NamedTuple):
 
 
 def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
-    """How far the accuracy moves when the same questions are asked again. Every question has samples.
+    """How far the accuracy moves when the same questions are asked again. Every question needs samples.
 
     With one sample of every question, or with copies among the samples, the error is unknown; it is at most
-    √(p̄(1−p̄)/Q), which it reaches when all questions are equally hard.
+    √(p̄(1−p̄)/Q), the error for equally hard questions.
     """
     correct, counts = _counts(items)
     variance = float(sampling_variance_of_mean(correct, counts))
@@ -75,9 +75,9 @@ def question_error(items: Sequence[QuestionTally]) -> float | None:
 
 
 def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
-    """A warning where the questions come in clusters of very unequal size; None elsewhere.
+    """A warning if the questions come in clusters of very unequal size, else None.
 
-    It is given where the clusters say as much as fewer than half as many equal ones.
+    It is given if fewer than half as many equal clusters would say as much.
     """
     sizes = Counter(item.cluster for item in items)
     effective = effective_clusters(cluster_numbers([item.cluster for item in items])) if sizes else 0.0
@@ -85,8 +85,9 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
         return None
     label, largest = sizes.most_common(1)[0]
     return (
-        f"{largest} of {len(items)} questions are in one group ({visible(label, MAX_LABEL_CHARS)}): of other questions "
-        f"the {len(sizes)} groups say as much as {effective:.1f} groups of one size, so the question interval is wide"
+        f"{largest} of {len(items)} questions are in one group ({visible(label, MAX_LABEL_CHARS)}): about other "
+        f"questions, the {len(sizes)} groups say only as much as {effective:.1f} groups of equal size, so the "
+        f"question interval is wide"
     )
 
 
@@ -121,7 +122,7 @@ def rate_intervals(
     counts = np.array([item.n for item in items] if samples is None else samples, dtype=float)
     right = np.array(hits, dtype=float)
     has_copies = any(item.independent is not None for item in items)
-    if has_copies:  # of a part of the samples, the same share is independent
+    if has_copies:  # Of a part of the samples, the same fraction is independent.
         of_all = np.array([item.n if item.independent is None else item.independent for item in items], dtype=float)
         thinned = np.maximum(1.0, np.floor(counts * of_all / np.array([item.n for item in items])))
         right, counts = right * thinned / counts, thinned
@@ -162,7 +163,8 @@ def accuracy(items: Sequence[QuestionTally]) -> Estimate:
 
 def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
     """pass@k; every question has at least k samples."""
-    value, spread = cache(pass_at_k), cache(pass_jackknife)  # most questions share their (n, correct) with others
+    # Cached, because most questions share their (n, correct) with others.
+    value, spread = cache(pass_at_k), cache(pass_jackknife)
     values = [value(item.n, item.correct, k) for item in items]
     variances = [spread(item.n, item.correct, k) for item in items] if _spread_is_known(items, k) else None
     return _estimate(items, k, values, variances)

@@ -1,11 +1,11 @@
-"""The work that a benchmark's samples were for the servers: time, tokens and requests, in all and slice by slice. Pure.
+"""The work of the servers for a benchmark's samples: time, tokens and requests, in total and slice by slice. Pure.
 
-Time is busy time: seconds in which at least one request was in flight. A run that was interrupted on Monday and
-resumed on Thursday has no gap of three days, so its speed is that of the servers.
+Time is busy time: seconds in which at least one request was in flight. A run that was interrupted on Monday and resumed
+on Thursday has no gap of three days, so its speed is that of the servers.
 
-    requests      ▬▬▬▬▬▬▬          ▬▬▬▬
-                     ▬▬▬▬▬             ▬▬▬▬▬▬
-    busy time     0 ─────── 10     10 ──────── 21      the pause between the spells does not count
+requests      ▬▬▬▬▬▬▬          ▬▬▬▬
+▬▬▬▬▬             ▬▬▬▬▬▬
+busy time     0 ─────── 10     10 ──────── 21      the pause between the spells does not count
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from harness.scoring.estimators import quantile
 from harness.scoring.observed import Observed, Rows
 
 N_SLICES = 48
-"""Equal slices of the busy time for which speed and latency are computed."""
+"""Number of equal slices of the busy time for which speed and latency are computed."""
 
 CHUNK = 1 << 20
-"""Samples whose shares in the slices are computed together, which bounds memory: a dozen columns of them are held."""
+"""Samples whose shares in the slices are computed together, to bound memory: each takes a dozen columns."""
 
 _Array = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ class _Counts(NamedTuple):
 
 
 class _BusyTime:
-    """Converts Unix time to busy seconds. Holds the spells of work between pauses, not the requests."""
+    """Converts Unix time to busy seconds. It holds only the spells of work between pauses, not the requests."""
 
     def __init__(self, begun: _Array, ended: _Array) -> None:
         order = np.argsort(begun, kind="stable")
@@ -126,7 +126,8 @@ class _BusyTime:
         del order
         np.maximum.accumulate(reached, out=reached)
         idle = begun[1:] - reached[:-1]
-        after = np.flatnonzero(idle > 0)  # a pause follows these requests, and the next one begins a spell
+        # A pause follows each of these requests, and the next request begins a spell of work.
+        after = np.flatnonzero(idle > 0)
         self._spells = begun[np.concatenate(([0], after + 1))]
         self._idle_before = np.concatenate(([0.0], np.cumsum(idle[after])))
         self.total = float(reached[-1] - begun[0] - self._idle_before[-1])

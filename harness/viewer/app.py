@@ -1,9 +1,9 @@
 """The viewer's server: pages, their JSON and the overrides, for one person on this machine.
 
-Guarantees: it listens on the loopback interface only; every answer needs the token of this start, in the address once
-and in a cookie from then on; a request for another host name is refused (DNS rebinding), so is a write that another
-site's page sent; no part of an address becomes a path on the disk; pages may run no script but the package's own.
-Not covered: other users of this machine who can read the terminal or the browser's memory.
+Guarantees: it listens on the loopback interface only. Every request needs the token of this start: in the address at
+first, in a cookie afterwards. It refuses requests for another host name (DNS rebinding) and writes from another site's
+page. No part of an address becomes a path on the disk. Pages may run only the package's own scripts. Not covered: other
+users of this machine who can read the terminal or the browser's memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.viewer.search import MAX_HITS, SearchStep, search
 from harness.viewer.why import why
 
 MAX_BODY_BYTES = 64 * 1024
-"""Largest request that is read."""
+"""Largest request that is read, in bytes."""
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -59,7 +59,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the page sends to override a verdict. verdict: None takes the former word back."""
+    """The request of the page that overrides a verdict. verdict: None withdraws the earlier override."""
 
     run: str
     benchmark: str
@@ -71,12 +71,13 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Viewer:
-    """The handlers over one library. token: what a visitor must know; port: where it listens."""
+    """The handlers over one library. token: the secret of this start; port: where the server listens."""
 
     def __init__(self, library: Library, token: str, port: int) -> None:
         self._library = library
         self._token = token
-        self._cookie = f"harness-view-{port}"  # cookies know no ports
+        # The port is in the cookie's name, because browsers send cookies to all ports of a host.
+        self._cookie = f"harness-view-{port}"
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
         self._front = {
             path.relative_to(_FRONT).as_posix(): path.read_bytes()
@@ -125,14 +126,16 @@ class Viewer:
 
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.headers.get("Host", "") not in self._hosts:
-            return web.Response(status=421, text="This is a viewer on 127.0.0.1; ask for it by that name.")
+            return web.Response(
+                status=421, text="This viewer answers only to the name 127.0.0.1; use that name in the address."
+            )
         offered = request.query.get("token")
         if offered is not None and request.method == "GET":
             if not self._is_token(offered):
                 return web.Response(status=403, text="This token is not the one that `harness view` printed.")
             pairs = [(name, value) for name, value in _query(request) if name != "token"]
             rest = urlencode(pairs, errors="surrogatepass")
-            # The path as it came, percent-encoding and all; it begins with one slash, so it leads to no other host.
+            # The raw path with its percent-encoding; it begins with a single slash, so it cannot lead to another host.
             path = "/" + request.raw_path.partition("?")[0].lstrip("/\\")
             response = web.Response(status=303, headers={"Location": path + (f"?{rest}" if rest else "")})
             response.set_cookie(self._cookie, self._token, httponly=True, samesite="Lax", path="/")
@@ -140,7 +143,7 @@ class Viewer:
         if not self._is_token(request.cookies.get(self._cookie, "")):
             return web.Response(status=403, text="Open the address that `harness view` printed: it holds a token.")
         if request.method == "POST" and request.headers.get("X-Harness-View") != "1":
-            return web.Response(status=403, text="Only the viewer's own page may write.")
+            return web.Response(status=403, text="Only the viewer's own pages may change verdicts.")
         return await handler(request)
 
     def _is_token(self, offered: str) -> bool:
@@ -154,7 +157,7 @@ class Viewer:
         return self._file(request.match_info["name"])
 
     def _file(self, name: str) -> web.Response:
-        """A file of the package, looked up by its name among those read at the start."""
+        """A file of the package, looked up by name among the files read at the start."""
         if name not in self._front:
             raise web.HTTPNotFound
         suffix = name[name.rindex(".") :]
@@ -181,7 +184,7 @@ class Viewer:
         return await self._of_benchmark(request, pages.audit_page)
 
     async def _of_benchmark(self, request: web.Request, page: Callable[[OpenBenchmark], object]) -> web.Response:
-        """The page's JSON; nothing is built where no file has changed since the visitor got it."""
+        """The page's JSON; if no file has changed since the visitor's last request, nothing is built."""
 
         def build() -> tuple[str, bytes | None]:
             benchmark = self._opened(request)
@@ -210,7 +213,7 @@ class Viewer:
         return _unless_known(request, await asyncio.to_thread(build))
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
-        """One JSON value a line: each step of the search as it is made, or the error that ended it."""
+        """One line of JSON for each step of the search as it is made, or for the error that ended it."""
         text = _asked(request, "text")
         benchmark = await asyncio.to_thread(self._opened, request)
         steps = search(benchmark, text, MAX_HITS)
@@ -224,7 +227,7 @@ class Viewer:
                 await response.write(codec.encode(step) + b"\n")
         except HarnessError as error:
             await response.write(codec.encode({"error": str(error)}) + b"\n")
-        except ConnectionResetError:  # the visitor seeks something else by now
+        except ConnectionResetError:  # The visitor has started another search.
             return response
         finally:
             await asyncio.to_thread(steps.close)
@@ -289,7 +292,7 @@ def _asked(request: web.Request, name: str) -> str:
 
 
 def _query(request: web.Request) -> list[tuple[str, str]]:
-    """Names and values as the page wrote them: an id may hold a lone surrogate, which has no UTF-8 of its own."""
+    """Names and values as the page sent them. An id may hold a lone surrogate, which UTF-8 cannot write."""
     raw = request.raw_path.partition("?")[2]
     try:
         return parse_qsl(raw, keep_blank_values=True, errors="surrogatepass")
@@ -309,7 +312,7 @@ def _json(value: Any, status: int = 200) -> web.Response:
 
 
 def _tagged(tag: str, body: bytes | None) -> web.Response:
-    """`body`, or the answer "not modified" where there is none."""
+    """The response with `body`, or "not modified" if `body` is None."""
     if body is None:
         return web.Response(status=304, headers={"ETag": tag})
     return web.Response(body=body, content_type="application/json", headers={"ETag": tag})
@@ -321,7 +324,7 @@ def _unless_known(request: web.Request, body: bytes) -> web.Response:
 
 
 def _user() -> str:
-    """Who is at the keyboard, to begin with; the page lets them say otherwise."""
+    """The login name as the default person; the page lets them change it."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -1,4 +1,6 @@
-"""Two runs of one benchmark: questions whose fraction moved, samples whose verdict flipped, settings that differ."""
+"""Compares two runs of one benchmark: questions whose fraction changed, samples whose verdict changed, settings that
+differ.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """Samples of one key whose verdict differs: from the first run's to the second's, and how many."""
+    """How many samples of equal keys changed from the first run's verdict to the second's."""
 
     first: Verdict
     second: Verdict
@@ -41,11 +43,11 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Second run beside the first. paired: first minus second, as `harness report` has it; None with its `reason`.
+    """The second run beside the first.
 
-    n_overridden: verdicts corrected by hand in each; they count everywhere but in as_graded, which is `paired` without
-    them and None where there are none.
-    moved: questions asked alike in both, in order. flips: over samples of equal index, the most frequent first.
+    paired: first minus second, as `harness report` has it; None with its `reason`. n_overridden: verdicts corrected by
+    hand in each run; they count everywhere except in as_graded, which is `paired` without them and None where there are
+    none. moved: questions asked alike in both, in order. flips: over samples of equal index, the most frequent first.
     n_same: such samples with equal verdicts. settings: identity fields that differ.
     """
 
@@ -61,7 +63,7 @@ class Compared:
 
 
 def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
-    """Overridden verdicts count as the person said, and how it would stand without them is told beside."""
+    """Compare two runs. Overridden verdicts count as the person said; the result without them is given beside."""
     ours, theirs = first.tallies(overridden=True), second.tallies(overridden=True)
     n_overridden = len(first.overrides), len(second.overrides)
     paired, as_graded, reason = None, None, ""

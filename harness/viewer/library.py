@@ -23,13 +23,13 @@ from harness.scoring.tally import tally
 from harness.viewer.offsets import SampleOffsets
 
 MAX_RUNS = 10_000
-"""Run folders that are taken from below the folders given."""
+"""Most run folders that are opened below the given folders."""
 
 T = TypeVar("T")
 
 
 class Stamp(NamedTuple):
-    """What tells one state of a file from another; all zero: there is none."""
+    """Distinguishes two states of a file; all zero: the file does not exist."""
 
     inode: int = 0
     size: int = 0
@@ -46,14 +46,19 @@ class Stamp(NamedTuple):
 
 
 class Remembered:
-    """What was read from files, each with the state of the file at that time. `problems`: path → why it is unread."""
+    """Contents of files, each with the state of the file when it was read.
+
+    `problems`: path → why it could not be read.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[Path, tuple[Stamp, object]] = {}
         self.problems: dict[Path, str] = {}
 
     def read(self, path: Path, how: Callable[[], T], otherwise: T) -> T:
-        """`how()`, called again when the file at `path` has changed; `otherwise` where it is missing or damaged."""
+        """The result of `how()`, called again when the file at `path` has changed; `otherwise` if it is missing or
+        damaged.
+        """
         stamp = Stamp.of(path)
         entry = self._kept.get(path)
         if entry is None or entry[0] != stamp:
@@ -102,7 +107,7 @@ class OpenBenchmark:
 
     @property
     def modified(self) -> float | None:
-        """Unix time of the last write to the journal; None without one."""
+        """Unix time of the last write to the journal; None without a journal."""
         stamp = Stamp.of(self.folder.samples)
         return stamp.modified_ns / 1e9 if stamp.size else None
 
@@ -120,7 +125,7 @@ class OpenBenchmark:
             self.n_stored = self.offsets.n_samples or count_entries(folder)
 
     def refresh(self) -> tuple[object, ...]:
-        """Read what has changed. Returns a value that differs whenever anything did."""
+        """Read what has changed. The returned value differs whenever a file has changed."""
         folder, files = self.folder, self._files
         self.glance()
         with self._lock:
@@ -132,7 +137,7 @@ class OpenBenchmark:
             return files.stamps()
 
     def question(self, question_id: str) -> Question:
-        """Raises `UsageError` with the near names."""
+        """The question of this id. Raises `UsageError` with near ids."""
         try:
             return self.questions[question_id]
         except KeyError:
@@ -140,11 +145,11 @@ class OpenBenchmark:
             raise UsageError(f"{self.name} has no question {question_id!a}.{near}") from None
 
     def grade(self, key: Key) -> Grade | None:
-        """As the grader gave it; None where the sample is not graded."""
+        """The grader's grade; None where the sample is not graded."""
         return self.grades.get(key.question_id, {}).get(key.sample_index)
 
     def verdict(self, key: Key) -> Verdict | None:
-        """What counts: a person's word, else the grader's; None where there is neither."""
+        """The verdict that counts: a person's, else the grader's; None where there is neither."""
         override = self.overrides.get(key)
         if override is not None:
             return override.verdict
@@ -164,7 +169,7 @@ class OpenBenchmark:
         )
 
     def said_by_hand(self) -> list[Override]:
-        """All overrides in the order they were made, those taken back included."""
+        """All overrides in the order they were made, including withdrawn ones."""
         return list(self._said)
 
     def indices(self, question_id: str) -> list[int]:
@@ -172,12 +177,12 @@ class OpenBenchmark:
         return sorted(self.offsets.of(question_id).keys() | self.grades.get(question_id, {}).keys())
 
     def all_grades(self, *, overridden: bool) -> list[Grade]:
-        """The grades of the planned questions, with what a person said in its place if `overridden`."""
+        """The grades of the planned questions; if `overridden`, with a person's verdicts in place of the grader's."""
         grades = [grade for samples in self.grades.values() for grade in samples.values()]
         return [*override_file.apply(grades, self.overrides)] if overridden else grades
 
     def tallies(self, *, overridden: bool) -> Sequence[QuestionTally]:
-        """The questions with the grades that a score covers; empty without a question."""
+        """The questions with the grades that a score covers; empty without questions."""
         if not self.questions:
             return ()
         grades = self.all_grades(overridden=overridden)
@@ -201,7 +206,7 @@ class OpenBenchmark:
 
 
 class OpenRun:
-    """One run. `problem`: why it cannot be opened, else empty; it then has no benchmarks."""
+    """One run. `problem`: why it cannot be opened, else empty; such a run has no benchmarks."""
 
     def __init__(self, label: str, folder: RunFolder) -> None:
         self.label = label
@@ -241,7 +246,7 @@ class OpenRun:
 
 
 class Library:
-    """All runs at or below the paths given; folders are looked through again at each `refresh`."""
+    """All runs at or below the given paths; each `refresh` looks through the folders again."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = [path.absolute() for path in paths]
@@ -261,7 +266,7 @@ class Library:
                 self.runs[label] = run
 
     def run(self, label: str) -> OpenRun:
-        """The run of that label. Raises `UsageError` with the near names."""
+        """The run with that label. Raises `UsageError` with near labels."""
         if label not in self.runs:
             self.refresh()
         try:

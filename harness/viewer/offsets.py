@@ -1,7 +1,7 @@
-"""Where each sample of a journal stands, so that any of them can be read alone; the file may still grow.
+"""Where each sample of a journal stands, so that any sample can be read alone; the file may still grow.
 
-Guarantees: memory holds some 200 bytes a sample and one record at a time; a sample that is handed out has passed its
-checksum. Not covered: damage inside a record is noticed when that record is read, not before.
+Guarantees: memory holds some 200 bytes per sample and one record at a time; every returned sample has passed its
+checksum. Not covered: damage inside a record is noticed only when that record is read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from harness.runs.line_file import Line, lines
 from harness.runs.survey import HEAD_BYTES, JournalReport, parse, read_entries
 
 TAIL_BYTES = 1024
-"""A record's finish reason and token count are searched for in this many bytes at its end."""
+"""Bytes at the end of a record that are searched for its finish reason and token count."""
 
 AHEAD = 512
-"""The ends of this many records are asked of the disk together."""
+"""Records whose ends are requested from the disk together."""
 
 _FINISH = b',"finish_reason":"'
 _ENDED = re.compile(
@@ -78,7 +78,7 @@ class SampleOffsets:
         return list(self._by_question)
 
     def line(self, key: Key) -> bytes:
-        """The record's line as it stands, without its newline. Raises `StoreError`."""
+        """The line of the record, unchanged, without its newline. Raises `StoreError`."""
         location = self.of(key.question_id).get(key.sample_index)
         path = self._folder.samples
         if location is None:
@@ -91,13 +91,13 @@ class SampleOffsets:
         return data.removesuffix(b"\n")
 
     def read(self, key: Key) -> Sample:
-        """The sample of `key`, its checksum verified. Raises `StoreError` when it is not there or damaged."""
+        """The sample of `key`, with its checksum verified. Raises `StoreError` when it is missing or damaged."""
         data = self.line(key)
         location = self.of(key.question_id)[key.sample_index]
         report = JournalReport()
         sample = parse(Line(location.number, location.offset, location.length, data, True), self._folder, report)
         if sample is None or sample.key != key:
-            reason = report.damaged[0].reason if report.damaged else "another sample stands there"
+            reason = report.damaged[0].reason if report.damaged else "another sample stands at its place"
             raise StoreError(
                 f"{self._folder.samples}, line {location.number}: {reason}. `harness doctor RUN` lists all damage."
             )
@@ -115,7 +115,8 @@ class SampleOffsets:
 
     def _refresh(self, file: BinaryIO) -> None:
         state = os.fstat(file.fileno())
-        if state.st_ino != self._inode or state.st_size < self._end:  # replaced or cut: what we knew is void
+        # The file was replaced or cut, so earlier places are void.
+        if state.st_ino != self._inode or state.st_size < self._end:
             self._forget()
             self._inode = state.st_ino
         if self._end == 0:
@@ -131,8 +132,9 @@ class SampleOffsets:
             self._n_lines = line.number
 
     def _follow_index(self, file: BinaryIO, size: int) -> None:
-        """Take what the index lists, with one small read a record, up to the first entry that the data does not bear
-        out."""
+        """Take the places from the index, with one small read per record, up to the first entry that the data
+        contradicts.
+        """
         descriptor = file.fileno()
         entries = list(read_entries(self._folder))
         if hasattr(os, "posix_fadvise"):
@@ -159,7 +161,7 @@ class SampleOffsets:
         if line.data is None:
             return
         key = record.head_key(line.data[:HEAD_BYTES], self._folder.name)
-        if key is None:  # a long key, or what an editor did to the line
+        if key is None:  # A long key, or a line that an editor changed.
             sample = parse(line, self._folder, report)
             key = None if sample is None else sample.key
         if key is not None:
@@ -185,7 +187,7 @@ class SampleOffsets:
 
 
 def _announce(descriptor: int, entries: Iterable[tuple[int, int, int, int]]) -> None:
-    """Have the kernel fetch the ends of these records together: a cold disk serves them ten times as fast."""
+    """Ask the kernel to fetch the ends of these records together: a cold disk serves them ten times as fast."""
     if hasattr(os, "posix_fadvise"):
         for offset, length, _, _ in entries:
             begin = max(offset, offset + length - TAIL_BYTES)

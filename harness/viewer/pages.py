@@ -1,4 +1,4 @@
-"""What each page of the viewer is made of, as values that become its JSON."""
+"""The content of each page of the viewer, as values that become its JSON."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from harness.viewer.request import curl
 from harness.viewer.rows import QuestionRow, SampleRow, Vote, question_rows, sample_row, sample_rows, votes
 
 MAX_SHOWN_CHARS = 400_000
-"""Longer texts of samples and questions are shown without their middle; the raw text is served whole."""
+"""Longest text of a sample or question that is shown whole; longer ones lose their middle.
+
+The raw text stays available.
+"""
 MAX_MESSAGES = 200
-"""A question's page shows at most this many messages before the last one."""
+"""Most messages before the last one on a question's page."""
 MAX_FIELD_CHARS = 2000
-"""Longer values of metadata, and longer references, are cut."""
+"""Longest value of metadata, or reference, that is shown; longer ones are cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +87,11 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownQuestion:
-    """A question as the page gets it. text: the last message, or the raw prompt. before: role and text of the messages
-    before it (examples, a system prompt); n_before: how many there are."""
+    """A question for a page.
+
+    text: the last message, or the raw prompt. before: role and text of the messages before it (examples, a system
+    prompt); n_before: their number.
+    """
 
     text: Shown
     before: Sequence[tuple[str, Shown]]
@@ -106,7 +112,7 @@ class QuestionPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePage:
-    """One sample. history: everything that was said of it by hand."""
+    """One sample. history: all overrides of its verdict."""
 
     row: SampleRow
     text: Shown | None
@@ -142,7 +148,7 @@ class AuditPage:
 
 
 def overview(library: Library) -> list[RunLine]:
-    """All runs, by label. Reads scores and manifests, no samples and no grades but where a verdict was overridden."""
+    """All runs, by label. Reads scores and manifests; reads samples and grades only where a verdict was overridden."""
     library.refresh()
     return [_run_line(run) for _, run in sorted(library.runs.items())]
 
@@ -160,7 +166,7 @@ def _run_line(run: OpenRun) -> RunLine:
 
 
 def standing(benchmark: OpenBenchmark) -> Standing:
-    """How the benchmark stands, from its score; with what a person said of it beside, never instead."""
+    """The benchmark's standing, from its score; verdicts by hand are shown beside the score, never in its place."""
     benchmark.glance()
     score: Score | None = benchmark.score
     with_overrides = None
@@ -203,7 +209,7 @@ def question_page(benchmark: OpenBenchmark, question_id: str) -> QuestionPage:
 
 
 def shown_question(question: Question) -> ShownQuestion:
-    """The question, cut as samples are: all that one page shows of it is bounded."""
+    """The question for a page, with all its texts cut to bounds."""
     earlier = question.messages[:-1]
     limit = MAX_SHOWN_CHARS // max(1, min(len(earlier), MAX_MESSAGES))
     return ShownQuestion(
@@ -228,7 +234,7 @@ def _field(text: str) -> str:
 
 
 def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:
-    """The sample with all that is known of it. Raises `UsageError` and `StoreError`."""
+    """The sample with everything known about it. Raises `UsageError` and `StoreError`."""
     question = benchmark.question(key.question_id)
     sample: Sample = benchmark.offsets.read(key)
     grade = benchmark.grade(key)

@@ -1,4 +1,4 @@
-"""Questions and samples as lines for a terminal: foreign text is made visible, never obeyed."""
+"""Questions and samples as lines for a terminal; foreign text cannot act on the terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import QuestionRow, SampleRow, sample_row, text_of, votes
 
 MAX_ANSWER_CHARS = 60
-"""A line of a list shows this many characters of an answer."""
+"""Most characters of an answer in a line of a list."""
 
 WORDS: dict[Verdict | None, str] = {
     "correct": "correct",
@@ -27,7 +27,7 @@ WORDS: dict[Verdict | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How parts are set off: functions from text to text. Without colour an answer is set off by signs."""
+    """How parts of a text are highlighted: functions from text to text. Without colour, signs mark an answer."""
 
     title: Callable[[str], str] = str
     quiet: Callable[[str], str] = str
@@ -36,7 +36,7 @@ class Style:
 
 
 def lines(text: str) -> str:
-    """Foreign text of several lines: its line breaks stay, everything else that acts on a terminal is escaped."""
+    """Foreign text of several lines: line breaks stay, everything else that acts on a terminal is escaped."""
     return "\n".join(visible(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
 
 
@@ -53,7 +53,7 @@ def question_text(question: Question, style: Style) -> Iterator[str]:
 
 
 def sample_list(rows: Sequence[SampleRow], style: Style) -> Iterator[str]:
-    """A line a sample, then the votes."""
+    """One line per sample, then the votes."""
     for row in rows:
         facts = f"  {row.index:>4}  {_tokens(row.tokens)} tokens  {_short(row.extracted):<12}"
         yield f"{facts}  {verdict_words(row, style)}\n"
@@ -64,7 +64,7 @@ def sample_list(rows: Sequence[SampleRow], style: Style) -> Iterator[str]:
 
 
 def verdict_words(row: SampleRow, style: Style) -> str:
-    """The verdict with what else a reader must know of it."""
+    """The verdict, with notes on overrides, second graders, near misses and cuts."""
     notes = [WORDS[row.verdict]]
     if row.graded is not None:
         notes.append(f"by hand, the grader said {WORDS[row.graded]}")
@@ -75,14 +75,14 @@ def verdict_words(row: SampleRow, style: Style) -> str:
     if row.anomalies:
         notes.append(f"looks wrong: {', '.join(row.anomalies)}")
     if row.disputed_by:
-        notes.append(f"{', '.join(visible(name, 80) for name in row.disputed_by)} says otherwise")
+        notes.append(f"{', '.join(visible(name, 80) for name in row.disputed_by)} disagrees")
     return style.verdicts(row.verdict, ", ".join(notes))
 
 
 def sample_text(
     benchmark: OpenBenchmark, question: Question, sample: Sample, style: Style, *, reasoning: bool
 ) -> Iterator[str]:
-    """The sample as it was sent, its answer set off; `reasoning`: with the reasoning field."""
+    """The sample as it was sent, with its answer highlighted. reasoning: include the reasoning field."""
     key = sample.key
     grade = benchmark.grade(key)
     facts = [
@@ -90,7 +90,7 @@ def sample_text(
         f"finish reason {visible(sample.finish_reason, 60)}",
         f"{_tokens(sample.usage.completion_tokens).strip()} tokens",
         f"{sample.timing.total:.1f} s",
-        *(f"went on at token {seam.tokens:,} ({'exact' if seam.exact else 'near'})" for seam in sample.salvaged_at),
+        *(f"continued at token {seam.tokens:,} ({'exact' if seam.exact else 'near'})" for seam in sample.salvaged_at),
     ]
     title = f"{visible(question.benchmark)} · {visible(question.question_id)} · sample {sample.sample_index}"
     yield f"{style.title(title)}\n{', '.join(facts)}\n"

@@ -1,4 +1,4 @@
-"""The request of a sample, spelt anew from what the run has stored, as a `curl` command. It holds no key."""
+"""The request of a sample, written again from stored facts as a `curl` command. It contains no key."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness.core.records import Question, Sample
 from harness.runs.manifest import BenchmarkRecord
 
 KEY_PLACEHOLDER = "$API_KEY"
-"""Stands where the key stood: a variable of the shell."""
+"""Stands in place of the key: a variable of the shell."""
 
 
 def template(record: BenchmarkRecord) -> RequestTemplate:
-    """What the requests of a benchmark have in common, by its manifest.
+    """The common part of all requests of a benchmark, from its manifest.
 
-    Not covered: a bound on new tokens that was lowered for one request to fit the server's context.
+    Not covered: a limit on new tokens that was lowered for one request to fit the server's context.
     """
     identity, settings = record.identity, record.settings
     sampling = {**(identity.get("neutral") or {}), **(identity.get("sampling") or {})}
@@ -41,7 +41,7 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
 
 
 def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
-    """A command for a shell, in ASCII: no character of a question acts on the terminal that it is pasted into."""
+    """A shell command in ASCII: no character of a question can act on the terminal where it is pasted."""
     spelt = template(record)
     body = json.dumps(codec.decode(spelt.body(question, sample.seed))).replace("\x7f", r"\u007f")
     url = quote(sample.endpoint.rstrip("/") + spelt.path, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""What a page shows of a run: questions and samples as rows of plain values."""
+"""Questions and samples of a run as rows of plain values, for pages."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from harness.scoring.intervals import Interval, wilson
 from harness.viewer.library import OpenBenchmark
 
 EXCERPT_CHARS = 200
-"""A list shows this many characters of a question."""
+"""Characters of a question that a list shows."""
 
 MAX_VOTES = 50
-"""A question's page lists this many different answers, the most frequent first."""
+"""Most different answers on a question's page, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRow:
-    """One sample in a list. verdict: what counts, None = not graded; graded: the grader's where a person overrode it.
+    """One sample in a list.
 
-    stored: its text stands in the journal. truncated: cut by max_tokens. near_miss: how it misses a right answer by
-    little. anomalies: signs that its text looks wrong. disputed_by: second graders that contradict the grader.
+    verdict: the one that counts, None = not graded. graded: the grader's verdict, if a person overrode it. stored: its
+    text is in the journal. truncated: cut by max_tokens. near_miss: how it misses a right answer by little. anomalies:
+    signs that its text looks wrong. disputed_by: second graders that contradict the grader.
     """
 
     index: int
@@ -46,7 +47,7 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """An answer and the samples that gave it. answer: as the first of them wrote it."""
+    """An answer and the samples that gave it. answer: as the first of these samples wrote it."""
 
     answer: str
     n: int
@@ -85,11 +86,11 @@ class QuestionRow:
 
 
 SIGNS: dict[Verdict | None, str] = {"correct": "c", "wrong": "w", "no_answer": "n", "undecided": "u", None: "."}
-"""One character a verdict, for the strip of a question."""
+"""One character per verdict, for the strip of a question."""
 
 
 def text_of(question: Question) -> str:
-    """What was asked, the roles of a conversation before their messages."""
+    """The text of the question; in a conversation, each message after its role."""
     if not question.messages:
         return question.prompt
     if len(question.messages) == 1:
@@ -123,12 +124,12 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> SampleRow:
 
 
 def near_miss_of(grade: Grade) -> NearMiss | None:
-    """How the grade misses by little; grades of before told only of another box."""
+    """The kind of near miss of a grade; grades of earlier versions know only the kind "another box"."""
     return grade.near_miss or ("another box" if grade.unextracted else None)
 
 
 def votes(rows: Sequence[SampleRow]) -> list[Vote]:
-    """The answers by how many samples gave them."""
+    """The answers, ordered by how many samples gave them."""
     counts = Counter(row.vote for row in rows if row.vote is not None and row.verdict != "no_answer")
     right = {row.vote for row in rows if row.verdict == "correct"}
     written = {row.vote: row.extracted for row in reversed(rows) if row.extracted is not None}
@@ -144,7 +145,8 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
     correct = sum(row.verdict == "correct" for row in graded)
     tokens = [row.tokens for row in rows if row.tokens is not None]
     first = next(iter(votes(rows)), None)
-    text = question.messages[-1].content if question.messages else question.prompt  # after examples and instructions
+    # The last message, which comes after examples and instructions.
+    text = question.messages[-1].content if question.messages else question.prompt
     return QuestionRow(
         number=number,
         id=question.question_id,

@@ -1,4 +1,4 @@
-"""Which samples of a run are wanted: the filters of `harness show`."""
+"""The filters of `harness show`: which samples of a run are listed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from harness.viewer.search import search
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFilter:
-    """verdicts: one of these, empty = any. truncated, near_miss, anomaly, disputed: only such samples.
-    level: the question's level, or its last word ("5" finds "Level 5"). text: in the sample's text or reasoning. other:
-    a benchmark whose sample of the same key has another verdict.
+    """A filter of samples.
+
+    verdicts: one of these; empty = any. truncated, near_miss, anomaly, disputed: only such samples. level: the
+    question's level, or its last word ("5" finds "Level 5"). text: in the sample's text or reasoning. other: a
+    benchmark whose sample of the same key has another verdict.
     """
 
     verdicts: frozenset[Verdict] = frozenset()
@@ -29,23 +31,23 @@ class SampleFilter:
 
     @property
     def everything(self) -> bool:
-        """Nothing is left out."""
+        """Whether the filter keeps all samples."""
         return self == SampleFilter()
 
     @property
     def of_grades(self) -> bool:
-        """Something is asked of a sample that only its grade tells."""
+        """Whether the filter needs a sample's grade."""
         return bool(self.verdicts) or self.near_miss or self.anomaly or self.disputed or self.other_run is not None
 
     def question(self, question: Question) -> bool:
-        """Is the question of the level wanted?"""
+        """Whether the question has the wanted level."""
         if self.level is None:
             return True
         level = str(question.metadata.get("level", ""))
         return self.level.casefold() in (level.casefold(), level.casefold().rpartition(" ")[2])
 
     def sample(self, question_id: str, row: SampleRow) -> bool:
-        """Is the sample wanted, its text aside?"""
+        """Whether the sample passes the filter, apart from its text."""
         if self.verdicts and row.verdict not in self.verdicts:
             return False
         if (self.truncated and not row.truncated) or (self.near_miss and row.near_miss is None):
@@ -61,7 +63,7 @@ class SampleFilter:
 def matching_samples(
     benchmark: OpenBenchmark, sample_filter: SampleFilter, question_id: str | None = None
 ) -> Iterator[tuple[Question, Key]]:
-    """The stored samples that are wanted, question by question; of one question if `question_id` is given.
+    """The stored samples that pass the filter, question by question; of one question if `question_id` is given.
 
     Raises `UsageError` for an unknown question, `StoreError` when the journal cannot be read.
     """

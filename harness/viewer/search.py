@@ -1,8 +1,7 @@
-"""Exact text in the samples of a benchmark: the journal is read through, no index is kept.
+"""Searches for exact text in the samples of a benchmark, by reading the whole journal; there is no index.
 
-Guarantees: every sample that holds the text is found, also in a run that grows; memory stays within one block and one
-record. Upper and lower case are one when the text sought has no capital letter (A–Z only). Why there is no index:
-`docs/decisions/viewer.md`.
+Guarantees: every sample with the text is found, also in a growing run; memory stays within one block and one record. A
+search text without capital letters (A–Z) ignores case. The reason for having no index is in `docs/decisions/viewer.md`.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import text_of
 
 BLOCK_BYTES = 4 * 1024 * 1024
-"""The journal is read in blocks of this many bytes; the progress moves by as much."""
+"""Bytes of the journal that are read at a time; the progress moves by as much."""
 
 MAX_HITS = 500
-"""Samples after which a search for a page ends."""
+"""Samples after which the search of a page ends."""
 
 MAX_SOUGHT_CHARS = 1_000
-"""A text to search for has at most this many characters."""
+"""Most characters in a search text."""
 
 CONTEXT_CHARS = 80
-"""A hit shows this many characters on either side."""
+"""Characters that a hit shows on either side."""
 
 
 Part = Literal["question", "text", "reasoning"]
@@ -39,8 +38,11 @@ Part = Literal["question", "text", "reasoning"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A question or a sample that holds the text. sample_index: None for a question. part: the field where the text
-    stands first; before, match, after: it and its surroundings."""
+    """A question or sample with the text.
+
+    sample_index: None for a question. part: the first field with the text. before, match, after: the match and its
+    surroundings.
+    """
 
     question_id: str
     sample_index: int | None
@@ -60,10 +62,10 @@ class SearchStep:
 
 
 def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Generator[SearchStep]:
-    """The questions that hold `sought`, then the samples whose text or reasoning does, in file order, with the progress
-    after each block. most: samples after which it ends.
+    """The questions with the text `sought`, then the samples with it in their text or reasoning, in file order.
 
-    Raises `UsageError` for an empty or too long text, `StoreError` when the journal cannot be read.
+    Yields the progress after each block. most: samples after which the search ends. Raises `UsageError` for an empty or
+    too long text, `StoreError` when the journal cannot be read.
     """
     if not sought.strip() or len(sought) > MAX_SOUGHT_CHARS:
         raise UsageError(f"the text to search for must have 1 to {MAX_SOUGHT_CHARS} characters.")
@@ -85,7 +87,7 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
                 match = _first(haystack, needles, 0)
                 while match >= 0 and n_hits < most:
                     number = bisect.bisect_right(starts, base + match) - 1
-                    if number > looked_at:  # each record is looked at once, whole
+                    if number > looked_at:  # Only whole records are searched, each once.
                         looked_at = number
                         hit = _in_sample(benchmark, places[number][0], sought, folded)
                         if hit is not None:
@@ -102,7 +104,7 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
 
 
 def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[Hit, ...]:
-    """The questions whose text, id or reference answers hold the text."""
+    """The questions with the text in their prompt, id or reference answers."""
     hits = []
     for question in benchmark.questions.values():
         for text in (text_of(question), question.question_id, *question.references):
@@ -113,7 +115,7 @@ def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[
 
 
 def _in_sample(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) -> Hit | None:
-    """Where the text stands in the sample; None when only another field, or a damaged record, holds it."""
+    """The hit in the sample; None when only another field, or a damaged record, contains the text."""
     try:
         sample = benchmark.offsets.read(key)
     except StoreError:
@@ -137,7 +139,9 @@ def _around(text: str, begin: int, length: int, question_id: str, sample_index: 
 
 
 def _as_stored(text: str) -> list[bytes]:
-    """The bytes of `text` inside a record's string: in UTF-8, or all escaped beside a lone surrogate."""
+    """The bytes of `text` as a record's string stores them: in UTF-8, or all escaped if the string holds a lone
+    surrogate.
+    """
     return list(dict.fromkeys((codec.encode(text)[1:-1], json.dumps(text).encode("ascii")[1:-1])))
 
 
@@ -150,7 +154,7 @@ def find(text: str, sought: str, folded: bool) -> int:
     """Position of `sought` in `text`, -1 when it is not there. folded: A–Z and a–z are one."""
     if not folded:
         return text.find(sought)
-    return text.translate(_LOWER).find(sought)  # never changes a length, as `str.lower` may
+    return text.translate(_LOWER).find(sought)  # Unlike `str.lower`, this never changes a length.
 
 
 _LOWER = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}

@@ -1,4 +1,4 @@
-"""The viewer's life: a port, a token, and the end at Ctrl-C."""
+"""Runs the viewer: finds a port, makes a token, and ends at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from harness.viewer.app import Viewer
 from harness.viewer.library import Library
 
 TOKEN_BYTES = 24
-"""Random bytes of a token."""
+"""Number of random bytes in a token."""
 
 
 def serve(library: Library, on_ready: Callable[[str], None], *, ports: Sequence[int]) -> None:
-    """Serve until SIGINT or SIGTERM. on_ready: called with the address once it answers.
+    """Serve until SIGINT or SIGTERM. on_ready: called with the address once the server answers.
 
-    ports: tried in order; 0 = any free one. Raises `UsageError` when none can be had.
+    ports: tried in order; 0 = any free one. Raises `UsageError` when no port is free.
     """
     asyncio.run(_serve(library, on_ready, ports))
 
@@ -49,4 +49,6 @@ def _listen(ports: Sequence[int]) -> socket.socket:
     for port in ports:
         with contextlib.suppress(OSError):
             return socket.create_server(("127.0.0.1", port))
-    raise UsageError("it is taken on 127.0.0.1; give another one, or 0 for any.", field="port", value=ports[0])
+    raise UsageError(
+        "the port is taken on 127.0.0.1; give another one, or 0 for any free port.", field="port", value=ports[0]
+    )

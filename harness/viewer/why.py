@@ -1,4 +1,4 @@
-"""Why a sample got its verdict, told anew from the question and the text, by a worker process that can be killed."""
+"""Explains why a sample got its verdict: the grading is repeated by a worker process that can be killed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from harness.grading.processes import pool
 
 
 def why(question: Question, sample: Sample) -> list[str]:
-    """The steps from the sample's text to its verdict, a sentence each, harmless to print; takes up to seconds."""
+    """The steps from the sample's text to its verdict, a sentence each, safe to print; may take seconds."""
     try:
         ((_, verdict),) = pool.verdicts({sample.question_id: question}, [sample], with_steps=True)
-    except UsageError as error:  # the benchmark's own verifier, which nobody trusts here
+    # The benchmark's own verifier is code that the viewer does not trust, so it does not run.
+    except UsageError as error:
         return [str(error)]
     return list(verdict.steps)

@@ -81,5 +81,5 @@ def test_the_flag_goes_with_data_and_without_a_card(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it goes with"):
         RunOptions.of(benchmarks="demo", choices_key="options")
     path = jsonl(tmp_path / "quiz.jsonl", {"question": "Grass?", "options": COLOURS, "answer": "A"})
-    with pytest.raises(UsageError, match="are for data without a card"):
+    with pytest.raises(UsageError, match="are only for data without a card"):
         questions_of(RunOptions.of(benchmarks="demo", data=str(path), choices_key="options"))

@@ -57,7 +57,7 @@ def test_a_full_disk_leaves_no_half_file_that_would_stop_the_next_call(tmp_path:
 def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("mine")
     done = harness(tmp_path, "init", ".")
-    assert (done.code, "is there already" in done.err) == (3, True)
+    assert (done.code, "exists already" in done.err) == (3, True)
     assert (tmp_path / "run.yaml").read_text() == "mine"
 
 

@@ -90,7 +90,7 @@ def test_a_killed_run_is_told_from_one_that_ended(tmp_path: Path) -> None:
         said = harness(tmp_path, "status", "results/run")
         assert said.code == 0
         assert "results/run: ended\nsums  0/12 samples (0%)\n" in said.out
-        assert "it ended without a word: killed" in said.out
+        assert "it ended without a record: it was killed" in said.out
 
 
 def test_a_run_that_holds_its_folder_and_does_not_answer_is_silent(tmp_path: Path) -> None:
@@ -229,4 +229,4 @@ def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Pa
 def test_only_a_run_can_be_followed(tmp_path: Path) -> None:
     (tmp_path / "outputs.jsonl").write_text('{"gen": "1", "answer": "1"}\n', encoding="utf-8")
     said = harness(tmp_path, "score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--follow")
-    assert (said.code, "--follow goes with a run folder" in said.err) == (2, True)
+    assert (said.code, "--follow is for run folders" in said.err) == (2, True)

@@ -131,8 +131,8 @@ def test_only_a_run_is_tracked(tmp_path: Path, told: list[Tracked]) -> None:
     file.write_text('{"gen": "1", "answer": "1"}\n')
     done = CliRunner().invoke(command, [str(file), "--track", "notes"])
     assert isinstance(done.exception, UsageError)
-    assert "--track goes with a run folder" in done.exception.sentence
-    with pytest.raises(UsageError, match="goes with a run folder"):
+    assert "--track is for run folders" in done.exception.sentence
+    with pytest.raises(UsageError, match="is for run folders"):
         harness.score(file, track="notes")
     assert told == []
 

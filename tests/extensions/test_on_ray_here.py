@@ -140,10 +140,10 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
             ["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--shards", "2"],
             "--shards 2: it goes with --on",
         ),
-        (["run", "aime24", "--model", "m", "--on", "ray", "--pilot"], "--on goes without --pilot"),
+        (["run", "aime24", "--model", "m", "--on", "ray", "--pilot"], "--on does not work with --pilot"),
         (["run", "aime24", "--model", "m", "--on", "ray", "--dry-run"], "needs an address that every node reaches"),
         (["score", "run", "--on", "ray"], "needs the package ray"),
-        (["score", "file.jsonl", "--on", "ray"], "--on goes with a run folder"),
+        (["score", "file.jsonl", "--on", "ray"], "--on is for run folders"),
     ],
 )
 def test_without_ray_it_is_one_sentence(

@@ -155,8 +155,8 @@ def test_what_runs_elsewhere_or_names_its_devices_is_refused(fields: dict[str, o
     ("given", "said"),
     [
         (("--on", "spark"), "--on spark: expected ray"),
-        (("--on", "ray", "--dry-run"), "--on goes without --dry-run and --register"),
-        (("--on", "ray", "--slurm", "2"), "--slurm goes without"),
+        (("--on", "ray", "--dry-run"), "--on does not work with --dry-run or --register"),
+        (("--on", "ray", "--slurm", "2"), "--slurm does not work with"),
         (("--on", "ray", "--host", "127.0.0.1"), "other machines cannot reach this address"),
         (("--on", "ray", "--devices", "0"), "give --gpus-per-replica instead"),
         (("--replicas", "2"), "--replicas goes with --on ray"),
@@ -176,7 +176,7 @@ def test_what_runs_elsewhere_or_names_its_devices_is_refused(fields: dict[str, o
             ("--on", "ray", "--nodes", "2", "--tp", "2", "--gpus-per-replica", "3"),
             "--gpus-per-replica 3: cannot be spread evenly over --nodes 2",
         ),
-        (("--until-eof", "--detach"), "--until-eof goes without --detach"),
+        (("--until-eof", "--detach"), "--until-eof does not work with --detach"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], said: str) -> None:

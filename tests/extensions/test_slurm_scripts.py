@@ -123,10 +123,10 @@ def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dic
         (("--slurm", "0"), "--slurm: expected 1 to 4000 servers"),
         (("--slurm", "2", "--sbatch", "partition"), "--sbatch: expected an option of sbatch"),
         (("--slurm", "2", "--sbatch", "--a\nrm -rf x"), "--sbatch: expected an option of sbatch"),
-        (("--slurm", "2", "--detach"), "--slurm goes without"),
+        (("--slurm", "2", "--detach"), "--slurm does not work with"),
         (("--print",), "--print goes with --slurm"),
         (("--register", "a.url"), "--host 127.0.0.1: other machines cannot reaches it there"),
-        (("--register", "a.url", "--detach"), "--register goes without --detach"),
+        (("--register", "a.url", "--detach"), "--register does not work with --detach"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], said: str) -> None:

@@ -312,7 +312,7 @@ def test_batches_of_another_address_are_not_asked_for_elsewhere(asked: dict[str,
         harness.run(base_url=server.base_url, attempts=1, **asked)
     with (
         FaultServer(BatchProvider().answer) as other,
-        pytest.raises(harness.ServerError, match=f"were handed in at {server.base_url}"),
+        pytest.raises(harness.ServerError, match=f"were sent in batches to {server.base_url}"),
     ):
         harness.run(base_url=other.base_url, **asked)
 
@@ -322,7 +322,7 @@ def test_what_means_nothing_by_the_batch_is_refused(asked: dict[str, Any], tmp_p
         ({"target_error": 10}, "target_error.*does not go with batch"),
         ({"budget_tokens": 5}, "budget_tokens"),
         ({"base_url": ["http://a", "http://b"]}, "one address goes with batch"),
-        ({"batch_file": tmp_path / "a.jsonl"}, "two ways"),
+        ({"batch_file": tmp_path / "a.jsonl"}, "exclude each other"),
     ):
         with pytest.raises((harness.UsageError, harness.ServerError), match=said):
             harness.run(**{"base_url": "http://127.0.0.1:1", **asked, **more})

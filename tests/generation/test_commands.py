@@ -225,7 +225,7 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
     assert set(endpoints) == {sound.base_url, broken.base_url}
     scored = harness("score", "run")
     assert f"{broken.base_url} *" in scored.out
-    assert "stands out, with" in scored.out
+    assert "differs from the rest, with" in scored.out
     for more in (["--base-url", sound.base_url], ["--server", "x"]):
         assert harness(*words, "--endpoints", "nodes", *more).code == 2
     (tmp_path / "nodes").write_text(f"{sound.base_url}\n{sound.base_url}\n", encoding="utf-8")
@@ -378,7 +378,7 @@ def test_samples_of_another_run_count_as_none_of_this_one() -> None:
 
 def test_a_forecast_of_nothing_or_of_unknown_usage_says_so() -> None:
     done = [piloted("q0", index, 5, 0.0, 1.0) for index in range(2)]
-    assert forecast_lines(forecast(done, {"sums": (1, 2)}, 4, None), 4) == ["forecast: nothing is left to ask"]
+    assert forecast_lines(forecast(done, {"sums": (1, 2)}, 4, None), 4) == ["forecast: no sample is left"]
     unknown = [piloted("q0", index, None, 0.0, 1.0) for index in range(2)]
     assert forecast(unknown, {"sums": (1, 4)}, 4, None).tokens == 2
     assert forecast([], {"sums": (3, 4)}, 4, Prices(1, 1)).n_samples == 0

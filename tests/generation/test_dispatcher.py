@@ -271,7 +271,7 @@ def test_an_endpoint_that_answers_whole_requests_alone_gets_no_more_continuation
             ask = asked()  # another sample, of which nothing is written
         played.answer(ask.task)
     (warning,) = played.dispatcher.warnings
-    assert "fails continuations" in warning
+    assert "fails to continue half-written answers" in warning
 
 
 def test_an_endpoint_in_doubt_that_is_set_aside_is_probed_by_a_whole_request() -> None:

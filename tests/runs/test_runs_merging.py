@@ -65,7 +65,9 @@ def test_a_missing_shard_is_said_and_its_samples_are_owed(quick_path: Path) -> N
     (joined,) = merged.benchmarks
     assert not merged.complete
     assert (joined.n_samples, joined.n_owed, joined.n_expected) == (9, 6, 15)
-    assert [str(note) for note in joined.notes()] == ["sums: shards 2 of 3 are missing; what they ask is owed"]
+    assert [str(note) for note in joined.notes()] == [
+        "sums: shards 2 of 3 are missing, with all samples of their questions"
+    ]
     late = write(
         quick_path / "late",
         [sampled(q, i) for q, i in ALL if q % 3 == 1],
@@ -165,7 +167,7 @@ def test_another_question_under_a_known_id_is_refused(quick_path: Path) -> None:
     parts = shards(quick_path, 2)
     path = parts[1].benchmark(NAME).questions
     path.write_text(path.read_text().replace('"p3"', '"p33"'), encoding="utf-8")
-    with pytest.raises(StoreError, match="question q3 is another one"):
+    with pytest.raises(StoreError, match="question q3 differs from that in"):
         merge(parts, RunFolder(quick_path / "all"))
 
 
@@ -175,7 +177,7 @@ def test_what_cannot_be_joined_is_refused(quick_path: Path) -> None:
         merge(parts, first)
     with pytest.raises(UsageError, match="given twice"):
         merge([first, RunFolder(first.path / ".." / first.path.name)], RunFolder(quick_path / "all"))
-    with pytest.raises(UsageError, match="name the run folders"):
+    with pytest.raises(UsageError, match="give the run folders"):
         merge([], RunFolder(quick_path / "all"))
     foreign = quick_path / "foreign"
     foreign.mkdir()

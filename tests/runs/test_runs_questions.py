@@ -81,7 +81,7 @@ def test_the_same_questions_are_not_written_again(folder: BenchmarkFolder) -> No
 @pytest.mark.parametrize("fields", [{"prompt_digest": "other"}, {"references": ("43",)}])
 def test_a_question_that_is_not_as_it_was_asked_is_refused(folder: BenchmarkFolder, fields: dict[str, Any]) -> None:
     questions.write(folder, [question("a")])
-    with pytest.raises(StoreError, match="question a of AIME 2024 is not as it was"):
+    with pytest.raises(StoreError, match="question a of AIME 2024 has changed since"):
         questions.write(folder, [question("a", **fields)])
 
 

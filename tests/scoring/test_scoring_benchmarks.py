@@ -119,7 +119,7 @@ def test_repeated_keys_count_once_and_are_named() -> None:
     questions, grades = graded(q1="cc", q2="ww")
     score = score_benchmark(questions, [*grades, grade("q2", 1, "c"), grade("q2", 0, "c")], 2)
     assert score.accuracy == 0.5
-    assert score.warnings == ("2 grades of keys already graded left out: q2 #1, q2 #0",)
+    assert score.warnings == ("2 grades with a repeated key left out: q2 #1, q2 #0",)
 
 
 def test_samples_beyond_a_lowered_plan_and_foreign_questions_are_left_out_aloud() -> None:
@@ -295,8 +295,8 @@ def test_groups_of_very_unequal_size_widen_the_question_interval_with_a_warning(
     one_large, equal = score(lambda n: "large" if n < 12 else f"q{n}"), score(lambda n: f"pair {n // 2}")
     (sentence,) = [text for text in one_large.warnings if "group" in text]
     # (12 + 12)² / (12² + 12) = 3.7 of 13
-    assert sentence.startswith("12 of 24 questions are in one group (large): of other questions the 13 groups say ")
-    assert "as much as 3.7 groups of one size" in sentence
+    assert sentence.startswith("12 of 24 questions are in one group (large): about other questions, the 13 groups say ")
+    assert "as much as 3.7 groups of equal size" in sentence
     assert not any("group" in text for text in equal.warnings)
     assert one_large.question_interval is not None
     assert equal.question_interval is not None

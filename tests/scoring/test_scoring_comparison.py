@@ -304,7 +304,7 @@ def test_a_row_keeps_what_its_source_prints_beside_the_score(tmp_path: Path) -> 
     assert (score.unit, score.mean_tokens, score.quoted, score.k) == (pytest.approx(0.0001), 410, True, 8)
     questions, grades = graded(**HALVES)
     result = compare_published(score_benchmark(questions, grades, None, ks=[8]), (), score, {})
-    assert (result.verdict, "of how many questions" in result.reason) == ("cannot say", True)
+    assert (result.verdict, "does not state its number of questions" in result.reason) == ("cannot say", True)
 
 
 GOOD = """

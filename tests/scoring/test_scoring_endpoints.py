@@ -179,7 +179,7 @@ def test_a_broken_replica_stands_out_in_score_warning_and_table(tmp_path: Path) 
     assert [(e.endpoint, e.outlier, e.n_failures) for e in score.endpoints] == [
         (A, False, 1), (B, False, 0), (C, True, 2)
     ]  # fmt: skip
-    (warning,) = [w for w in score.warnings if "stands out" in w]
+    (warning,) = [w for w in score.warnings if "differs from the rest" in w]
     assert C in warning
     assert codec.decode(run.benchmark("demo").scores.read_bytes())["endpoints"][2]["outlier"] is True
     table = endpoint_table([("run", score)])

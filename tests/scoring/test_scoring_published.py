@@ -215,7 +215,7 @@ def test_what_is_optional_may_be_absent(write: Callable[[Any], Path]) -> None:
         (changed(((*DETAILS, "score"), 155)), "score_details.score is 155, expected a number from 0 to 100"),
         (changed(((*DETAILS, "score"), -1)), "score_details.score is -1"),
         (changed(((*DETAILS, "score"), 10**400)), "evaluation_results[0]"),
-        (changed(((*METRIC, "max_score"), 1)), "metric_unit 'percent' does not go with max_score 1"),
+        (changed(((*METRIC, "max_score"), 1)), "metric_unit 'percent' does not fit max_score 1"),
         (changed(((*METRIC, "metric_unit"), "points"), ((*METRIC, "max_score"), 10)), "accuracy in no known unit"),
         (changed(((*DETAILS, "uncertainty", "num_samples"), -1)), "uncertainty.num_samples"),
         (changed((("source_metadata", "evaluator_relationship"), "friend")), "evaluator_relationship"),

@@ -1,4 +1,4 @@
-"""Samples that went on after an interruption: counted, named where that is not exact, left out on demand.
+"""Samples that were continued after an interruption: counted, named where that is not exact, left out on demand.
 
 For: harness.scoring.pipeline.
 """
@@ -36,11 +36,11 @@ def test_they_count_unless_they_are_left_out_and_are_graded_in_any_case(tmp_path
     run = folder(tmp_path, exact=exact)
     (score,) = score_run(run, GradingOptions(workers=1))
     assert score.accuracy == 0.75
-    named = [one for one in score.warnings if "went on after an interruption" in one]
+    named = [one for one in score.warnings if "were continued after an interruption" in one]
     assert bool(named) == (not exact)
     (without,) = score_run(run, GradingOptions(workers=1, salvaged=False))
     assert without.accuracy == 1.0
-    assert any("2 of 8 samples went on" in one and "left out" in one for one in without.warnings)
+    assert any("2 of 8 samples were continued" in one and "leaves them out" in one for one in without.warnings)
     assert len(grades.read(run.benchmark("demo"))) == 8
     (again,) = score_run(run, GradingOptions(workers=1))
     assert again.accuracy == 0.75

@@ -1,4 +1,4 @@
-"""How a server replies is kept with the run, and one that replies otherwise is named."""
+"""How a server replies is kept with the run, and one that replies differently is named."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def same(run: harness.Run) -> dict[str, int]:
 
 
 def warned(run: harness.Run) -> list[str]:
-    return [warning for warning in run.outcome.warnings if "replies otherwise" in warning]
+    return [warning for warning in run.outcome.warnings if "replies differently" in warning]
 
 
 def test_other_weights_that_tell_nothing_of_themselves_are_named(ask: Any) -> None:

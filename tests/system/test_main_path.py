@@ -78,7 +78,7 @@ def test_the_same_command_owes_nothing_and_more_samples_extend(tmp_path: Path, e
     before = (tmp_path / "run" / "demo" / "samples.jsonl").read_bytes()
     again = run_demo(tmp_path, embedded_server, "--limit", "3", "--samples", "1")
     assert again.code == 0
-    assert "nothing is owed" in again.err
+    assert "no sample is missing" in again.err
     more = run_demo(tmp_path, embedded_server, "--limit", "3", "--samples", "3")
     assert more.code == 0
     after = (tmp_path / "run" / "demo" / "samples.jsonl").read_bytes()
@@ -92,7 +92,7 @@ def test_nothing_owed_needs_no_server(tmp_path: Path, embedded_server: RunningSe
     for server in (("--base-url", "http://127.0.0.1:9"), ()):
         done = harness(tmp_path, *words, *server)
         assert done.code == 0, done.err
-        assert "nothing is owed" in done.err
+        assert "no sample is missing" in done.err
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_a_judge_decides_what_the_rules_leave_undecided(questions: Path) -> None
         scores = harness.score(run, judge=judge, workers=1)
     assert scores["sums"].accuracy == 1.0
     assert [one.n_decided for one in scores.judge] == [3]
-    with pytest.raises(harness.UsageError, match="name the model that judges"):
+    with pytest.raises(harness.UsageError, match="give the name of the model that judges"):
         harness.Judge()
 
 

@@ -36,6 +36,6 @@ def test_disagreements_with_a_second_grader_are_counted_and_listed(
     done = harness(tmp_path, "score", "run", "--also", "math-verify", "--also-python", sys.executable)
     assert done.code == 0, done.err
     assert "math-verify 100.0 %" in done.out
-    assert "they disagree on" in done.out
+    assert "the graders disagree on" in done.out
     disputed = harness(tmp_path, "show", "run", "--disputed").out
     assert "math-verify" in harness(tmp_path, "show", "run", disputed.split(" · ")[1]).out

@@ -127,7 +127,7 @@ def test_a_file_that_is_not_as_it_was_noted_is_not_taken(
     spoil(run)
     assert questions_of(options(tmp_path)).sets[0].note is None
     if spoil is spoilt_file:
-        with pytest.raises(StoreError, match="is not as it was when this run began"):
+        with pytest.raises(StoreError, match="has changed since this run began"):
             asked_by(tmp_path, samples=2)
     else:
         assert asked_by(tmp_path, samples=2) == 6

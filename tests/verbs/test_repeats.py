@@ -50,8 +50,8 @@ def real(kind: str, url: str, *words: str) -> list[str]:
 def test_repeats_of_a_run_come_with_a_picture_and_its_data(tmp_path: Path) -> None:
     done = harness(tmp_path, "experiment", "repeats", "run", "--runs", "16", "--out", "figures")
     assert done.code == 0, done.err
-    assert "demo: 16 repeats of 2 samples a question, cut from 32 of each, none used twice" in done.out
-    assert "points seen" in done.out
+    assert "demo: 16 repeats of 2 samples a question, cut from 32 samples of each question, none used twice" in done.out
+    assert "points observed" in done.out
     rows = list(csv.DictReader((tmp_path / "figures" / "demo-repeats.csv").read_text("utf-8").splitlines()))
     assert [row["repeat"] for row in rows] == [str(number) for number in range(1, 17)]
     assert all(0 <= float(row["accuracy"]) <= 1 for row in rows)
@@ -185,7 +185,7 @@ def test_without_the_extra_there_are_data_and_a_sentence(
     monkeypatch.setattr(draw, "installed", lambda: False)
     done = CliRunner().invoke(cli, ["experiment", "repeats", str(run.path), "--out", str(tmp_path / "figures")])
     assert done.exit_code == 0, done.output
-    assert re.search(r"there are no pictures: \S+ -m pip install '?vl-convert-python", done.output)
+    assert re.search(r"no pictures were drawn; \S+ -m pip install '?vl-convert-python", done.output)
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["demo-repeats.csv"]
 
 

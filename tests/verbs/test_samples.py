@@ -21,6 +21,8 @@ def test_a_benchmarks_own_number_is_its_own_and_the_other_number_is_for_the_rest
 
 
 def test_two_numbers_for_one_benchmark_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"all do \(demo:8\): leave one of the two out") as refused:
+    with pytest.raises(
+        UsageError, match=r"number of samples \(demo:8\): leave this option or these numbers out"
+    ) as refused:
         asked("demo:8", 2)
     assert refused.value.field == "samples"

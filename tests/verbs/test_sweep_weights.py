@@ -143,7 +143,7 @@ def test_a_series_is_served_by_one_start_and_one_more_where_a_swap_fails(
         with Hold(watcher) as hold:
             for group in sweep.groups:
                 run_group(sweep, group, score, hold, watcher)
-    assert [said for said in watcher.said if "started anew" in said] == watcher.said
+    assert [said for said in watcher.said if "started again" in said] == watcher.said
     assert "No such file" in watcher.said[0]
     assert starts == ["ck/step_100", "ck/step_300"]
     assert swept(sweep).lost == []

@@ -146,7 +146,7 @@ def test_differences_of_two_runs(results: Path) -> None:
     assert "seed: not set → 7" in lines
     assert "q1 33 % of 3 67 % of 3 +33" in lines
     assert "1 sample from wrong to correct" in lines
-    assert "5 samples with one verdict in both" in lines
+    assert "5 samples with the same verdict in both" in lines
 
 
 def test_verdicts_by_hand_count_in_a_comparison_and_it_says_so_beside_the_grades(tmp_path: Path) -> None:

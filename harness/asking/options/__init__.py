@@ -1,7 +1,8 @@
-"""Everything that a person may ask of a run, a judge or a scoring: each option is declared once, here.
+"""All options of a run, a judge, a scoring and the other verbs; each option is declared once, here.
 
-A file holds the options of one subject, `run` and `judge` put them together and check what must go together. How a
-declaration becomes a flag, a keyword, a key of a file and a check: `harness.core.options`. Anybody above may enter.
+A file holds the options of one subject; `run` and `judge` combine them and check what must go together.
+`harness.core.options` turns a declaration into a flag, a keyword, a key of a file and a check. All packages above may
+import this one.
 """
 
 from __future__ import annotations

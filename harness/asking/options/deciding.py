@@ -27,10 +27,10 @@ class CompareOptions(Options):
 
 
 class VerifyOptions(Options):
-    """Which published scores a run is held against."""
+    """Which published scores a run is compared with."""
 
     model: Annotated[
-        str | None, Option("The model's published name, where the run's own is another, or unknown.", chars=1)
+        str | None, Option("The model's published name, if the run has another name or none.", chars=1)
     ] = None
     published: Annotated[
         Path | None,
@@ -81,13 +81,13 @@ class PlanOptions(Options):
             "Samples per question of the run it is compared with. Default: as many as this run.", flag="versus", least=1
         ),
     ] = None
-    """None: as many as in this run."""
+    """Samples of each question in the other run; None: as many as in this run."""
     price_in: Annotated[float | None, Option("USD per million prompt tokens.", least=0)] = None
     price_out: Annotated[float | None, Option("USD per million completion tokens.", least=0)] = None
 
 
 class RaceRules(Options):
-    """When a race is decided, and how often it is looked at."""
+    """When a race is decided, and how often its standings are checked."""
 
     margin: Annotated[
         float, Option("Differences below this many points count as equal. Default: 0.", least=0, most=50, kind=POINTS)
@@ -116,7 +116,7 @@ class RepeatsRules(Reality):
 
 
 class SizesRules(Reality):
-    """Which numbers of samples are tried, and how often each is."""
+    """Which numbers of samples are tried, and how often each one."""
 
     n: Annotated[
         tuple[int, ...],

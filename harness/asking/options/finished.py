@@ -1,5 +1,4 @@
-"""The options of verbs that hand on what finished runs hold: merge, report, export and audit; and of grading one
-response."""
+"""The options of verbs on finished runs (merge, report, export, audit), and of grading one response."""
 
 from __future__ import annotations
 
@@ -83,10 +82,10 @@ class AuditOptions(Options):
     """The samples of an audit, and where a person's verdicts come from."""
 
     samples: Annotated[
-        int, Option("Samples of each benchmark that a person judges, those judged before included.", least=2)
+        int, Option("Samples of each benchmark for a person to judge, including those judged before.", least=2)
     ] = 100
     benchmark: Annotated[str | None, Option("Only this benchmark of the run. Default: each.")] = None
-    who: Annotated[str | None, Option("Name that stands with the verdicts. Default: the user's.", chars=1)] = None
+    who: Annotated[str | None, Option("Name stored with the verdicts. Default: the user's.", chars=1)] = None
     out: Annotated[
         Path | None, Option("Write the samples left to judge to FILE (JSON lines), each with `verdict: null`.")
     ] = None

@@ -70,4 +70,4 @@ class JudgeOptions(WhichServer):
         """Raise `UsageError` where no model is named."""
         super()._check()
         if not self.model:
-            raise UsageError("name the model that judges", field="model")
+            raise UsageError("give the name of the model that judges", field="model")

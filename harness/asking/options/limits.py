@@ -1,4 +1,4 @@
-"""Options that say how much is asked, how long is waited, and where a run ends: pace, patience, budgets, prices."""
+"""Options that limit a session: pace, patience, budgets, prices."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Money(Options):
     prices: Annotated[
         Path | None,
         Option(
-            "YAML file of prices, a line a model: `MODEL: {in: USD, out: USD}`, USD per million tokens.",
+            "YAML file of prices, one line per model: `MODEL: {in: USD, out: USD}`, USD per million tokens.",
             under=MONEY,
             metavar="FILE",
         ),

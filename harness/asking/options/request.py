@@ -1,4 +1,4 @@
-"""Options that say how a request is written: thinking, prefill, fields of the body, batches of requests."""
+"""Options for the wording of a request: thinking, prefill, fields of the body, batches."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from harness.core.options import JSON, LINES, SEED, Option, Options
 from harness.core.secret import sealed
 
 BODY = JSON._replace(parse=lambda value: sealed(JSON.parse(value)))
-"""Fields of a request's body, the keys among them sealed."""
+"""Fields of a request's body; those that may hold keys are sealed, so they are never shown."""
 
 
 class WhichPreset(Options):
-    """Settings by name, under those that are given."""
+    """Named settings, which explicit options override."""
 
     preset: Annotated[
         str | None,
@@ -42,7 +42,7 @@ class HowReasoned(Options):
     thinking: Annotated[
         Thinking | None,
         Option(
-            "Switch thinking or set its effort, spelt as the provider or the model's template wants it. "
+            "Switch thinking on or off, or set its effort, in the words of the provider or the model's template. "
             "Default: left to the server.",
             under=SAMPLING,
         ),
@@ -69,7 +69,7 @@ class HowReasoned(Options):
 
 
 class HowWritten(Options):
-    """How the body of a request is written, beside its sampling."""
+    """Fields of a request's body besides the sampling."""
 
     extra_body: Annotated[
         dict[str, Any], Option("Fields merged into each request.", under=REQUEST, metavar="JSON", kind=BODY)
@@ -104,8 +104,8 @@ class BatchOptions(Options):
     batch: Annotated[
         bool,
         Option(
-            "Hand all samples in as the provider's batches (half the price, hours of patience) and wait. It may "
-            "be left with Ctrl-C; the same command takes it up.",
+            "Ask for all samples by the provider's batches (half the price, answers take hours) and wait. Ctrl-C "
+            "leaves the batches running; the same command continues.",
             under=BATCH,
         ),
     ] = False

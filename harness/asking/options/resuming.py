@@ -1,4 +1,4 @@
-"""Options that say where a run is stored, what it goes on from, and what stops it."""
+"""Options for where a run is stored, how it continues, and what stops it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.core.options import Option, Options
 
 
 class Resuming(Options):
-    """Where a run is stored, and under which conditions it goes on. See docs/running.md and docs/provenance.md."""
+    """Where a run is stored, and the conditions for continuing it. See docs/running.md and docs/provenance.md."""
 
     out: Annotated[Path | None, Option("Run folder. Default: results/ and the model's name.", under=RESUMING)] = None
     accept_missing: Annotated[
@@ -39,7 +39,7 @@ class Resuming(Options):
     probe: Annotated[
         bool,
         Option(
-            "Make the quick checks of `harness probe` first, and ask nothing where one would spoil the score.",
+            "Make the quick checks of `harness probe` first; a finding that would spoil the score stops the run.",
             under=RESUMING,
         ),
     ] = False
@@ -47,16 +47,16 @@ class Resuming(Options):
     salvage: Annotated[
         SalvageMode,
         Option(
-            "Go on with answers that were half written when a session was killed or a stream broke. exact: where "
-            "the server gets the very tokens again; near: also where their text is turned into tokens anew.",
+            "Continue answers that were half written when a session was killed or a stream broke. exact: only if the "
+            "server gets the same tokens again; near: also if their text is turned into tokens again.",
             under=RESUMING,
         ),
     ] = "exact"
     continue_from: Annotated[
         Path | None,
         Option(
-            "Another tool's file of replies to these questions, also a half-done one (LLMEval's, LIMO's, any that "
-            "`harness score` reads): they are taken over, marked as its, and only the rest is asked.",
+            "Another tool's file of replies to these questions, also unfinished (LLMEval's, LIMO's, any that `harness "
+            "score` reads): the run takes its replies over, marks them, and asks only for the rest.",
             under=RESUMING,
             metavar="FILE",
         ),
@@ -64,7 +64,7 @@ class Resuming(Options):
     lengths_from: Annotated[
         Path | None,
         Option(
-            "A former run of these questions, by which the longest answers start first. Changes no sample.",
+            "An earlier run of these questions; its lengths tell which answers to start first. Changes no sample.",
             under=RESUMING,
             metavar="RUN",
         ),

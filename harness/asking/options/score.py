@@ -10,7 +10,7 @@ from harness.core.options import Kind, Option, Options, options_of
 from harness.presets.grading import GradingOptions
 
 TOOL = Kind("OutputsFormat", lambda value: value)
-"""A tool's name; who reads the file refuses an unknown one, and names the near ones."""
+"""A tool's name; the reader of the file refuses an unknown name and suggests near ones."""
 
 
 class OutputsOptions(Options):
@@ -21,7 +21,8 @@ class OutputsOptions(Options):
     ] = None
     answer_key: Annotated[str | None, Option("Column of the reference answer in FILE.", under=OUTPUTS)] = None
     question_key: Annotated[
-        str | None, Option("Column of the question in FILE: equal questions are samples of one.", under=OUTPUTS)
+        str | None,
+        Option("Column of the question in FILE; rows with equal questions are samples of one question.", under=OUTPUTS),
     ] = None
     id_key: Annotated[str | None, Option("Column of the question's id in FILE.", under=OUTPUTS)] = None
     tool: Annotated[
@@ -37,26 +38,29 @@ class OutputsOptions(Options):
     benchmark: Annotated[
         str | None,
         Option(
-            "The card whose questions FILE answers: they are known by their text, and graded by its references.",
+            "The benchmark that FILE answers: its questions are matched by their text, and graded by its references.",
             under=OUTPUTS,
         ),
     ] = None
     written_by: Annotated[
         str | None,
         Option(
-            "The model that wrote FILE, by its published name: `harness verify` and `report` set its scores beside.",
+            "Published name of the model that wrote FILE; `harness verify` and `report` compare its published scores.",
             under=OUTPUTS,
             metavar="MODEL",
         ),
     ] = None
     repeats: Annotated[
         Literal["auto", "samples", "questions"],
-        Option("Whether equal rows of FILE are samples of one question, or questions of their own.", under=OUTPUTS),
+        Option(
+            "Whether rows of FILE with equal questions are samples of one question, or different questions.",
+            under=OUTPUTS,
+        ),
     ] = "auto"
     out: Annotated[
         Path | None,
         Option(
-            "Write the grades of FILE here, too, one JSON line a sample. Of shards: where they are joined.",
+            "Also write the grades of FILE here, one JSON line per sample. For shards: folder of the joined run.",
             under=OUTPUTS,
         ),
     ] = None
@@ -85,5 +89,5 @@ class ScoreOptions(GradingOptions, OutputsOptions):
 
     @property
     def of_outputs(self) -> list[str]:
-        """Names of the options that are set and say something of a file, in their order."""
+        """Names of the options for files that are set, in their order."""
         return [name for name in self.changed if name in options_of(OutputsOptions)]

@@ -99,7 +99,8 @@ class OnRay(Options):
     on: Annotated[
         str | None,
         Option(
-            "Ask from the nodes of a Ray cluster, each a shard of the questions; one run folder (docs/howto/ray.md).",
+            "Ask from the nodes of a Ray cluster, each node a shard of the questions, into one run folder "
+            "(docs/howto/ray.md).",
             under=WHOM,
             metavar="ray[://HOST:PORT]",
         ),
@@ -114,18 +115,18 @@ class OnRay(Options):
         super()._check()
         if self.shards is not None and self.on is None:
             raise UsageError(
-                f"it goes with {option('on')}; {option('shard', 'I/N')} asks one part from here",
+                f"it needs {option('on')}; to ask one part from this machine, use {option('shard', 'I/N')}",
                 field="shards",
                 value=self.shards,
             )
 
 
 class SpreadRunOptions(RunOptions, OnRay):
-    """The options of a run, from here or from a cluster."""
+    """The options of a run, from this machine or from a cluster."""
 
 
 class RaceOptions(RunOptions, RaceRules):
-    """The options of a race: those of a run hold for every candidate."""
+    """The options of a race; the options of a run hold for every candidate."""
 
     samples: Annotated[
         int | None,
@@ -138,12 +139,14 @@ class RaceOptions(RunOptions, RaceRules):
 
 
 class RepeatedOptions(RunOptions):
-    """The options of an experiment's repeats, drawn from a run; or sampled, and then those of a run hold for each."""
+    """The options of an experiment: repeats drawn from a stored run, or sampled; then the options of a run hold for
+    each.
+    """
 
     samples: Annotated[
         int | None,
         Option(
-            "Samples per question of each repeat. Default: as many as repeats that share none can have; with "
+            "Samples per question of each repeat. Default: the most for which repeats share no sample; with "
             f"{option('real')} the card's.",
             under=ASKED,
             least=1,
@@ -152,7 +155,7 @@ class RepeatedOptions(RunOptions):
     seed: Annotated[
         int | None,
         Option(
-            f"Seed of the drawing; with {option('real')} the run seed, from which each repeat's comes.",
+            f"Seed of the drawing; with {option('real')} the run seed, from which the repeats' seeds come.",
             under=SAMPLING,
             strict=False,
             kind=SEED,
@@ -172,11 +175,11 @@ class RepeatsOptions(RepeatedOptions, RepeatsRules):
 
 
 class SizesOptions(RepeatedOptions, SizesRules):
-    """The options of an experiment of more and more samples."""
+    """The options of an experiment with several numbers of samples."""
 
 
 class SweepOptions(RunOptions):
-    """The options of a sweep: those of a run stand above what the file says."""
+    """The options of a sweep; options of a run override the file's."""
 
     out: Annotated[
         Path | None,
@@ -200,13 +203,13 @@ VERBS: dict[str, Verb] = {
         SpreadRunOptions,
         {
             "repeats": f"the samples of a question are {option('samples')} here",
-            "benchmark": "a run's benchmarks stand before its options",
+            "benchmark": "give the benchmarks before the options",
         },
     ),
     "race": Verb(RaceOptions, {"dry_run": _NO_RACE_TRIAL, "pilot": _NO_RACE_TRIAL}),
     "experiment repeats": Verb(RepeatsOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
     "experiment samples": Verb(SizesOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
-    "sweep": Verb(SweepOptions, {"pilot": f"a sweep has no pilot: {option('dry_run')} says what it will take"}),
+    "sweep": Verb(SweepOptions, {"pilot": f"a sweep has no pilot: {option('dry_run')} estimates its tokens and time"}),
     "score": Verb(ScoreOptions),
     "plan": Verb(PlanOptions),
     "compare": Verb(CompareOptions),
@@ -218,11 +221,11 @@ VERBS: dict[str, Verb] = {
     "audit": Verb(AuditOptions),
     "grade": Verb(GradeOptions),
 }
-"""Every verb that has its options from declarations, by its words on a command line."""
+"""Every verb whose options come from declarations, by its words on a command line."""
 
 
 def refusal(verb: str, name: str) -> UsageError | None:
-    """The refusal of an option that the verb does not take; None if it takes the option, or if no verb does."""
+    """The error for an option that the verb does not take; None if it takes the option, or if no verb does."""
     own = VERBS[verb]
     if name in own.refused:
         return UsageError(own.refused[name], field=name)
@@ -233,7 +236,7 @@ def refusal(verb: str, name: str) -> UsageError | None:
 
 
 def check(verb: str, names: Iterable[str]) -> None:
-    """Raise `UsageError` for the first of these options that the verb does not take, and another does."""
+    """Raise `UsageError` for the first of these options that this verb does not take but another verb does."""
     for name in names:
         if (refused := refusal(verb, name)) is not None:
             raise refused

@@ -1,4 +1,4 @@
-"""Options that say what is asked: benchmarks or a file of questions, which of its questions, how they are put."""
+"""Options for what is asked: benchmarks or a file of questions, which questions, and their prompts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SHARD = Kind("str", _shard)
 """A part of a run, `2/8`, in canonical spelling."""
 
 OF_DATA = ("question_key", "answer_key", "id_key", "choices_key", "split", "data_config")
-"""Options that say how `data` is read."""
+"""Options for reading the file in `data`."""
 
 
 class WhatIsAsked(Options):
-    """Which questions are asked, how often, and in which prompt."""
+    """Which questions are asked, how often, and with which prompt."""
 
     benchmarks: Annotated[
         tuple[str, ...], Option("NAME, NAME:SAMPLES or a card's file.", argument=True, kind=COMMAS)
@@ -32,7 +32,7 @@ class WhatIsAsked(Options):
         int | None,
         Option("Samples per question; aime24:64 names its own number. Default: the card's.", under=ASKED, least=1),
     ] = None
-    """Refused where every benchmark names its own number."""
+    """Samples of each question; an error if every benchmark names its own number."""
     limit: Annotated[int | None, Option("Only the first N questions.", under=ASKED, least=1)] = None
     ids: Annotated[
         tuple[str, ...] | None, Option("Only these question ids, separated by commas.", under=ASKED, kind=COMMAS)
@@ -44,14 +44,14 @@ class WhatIsAsked(Options):
     shard: Annotated[
         str | None,
         Option(
-            "Ask only the I-th of N parts of the questions, beside other clients with the other parts; "
-            "`harness merge` joins their run folders.",
+            "Ask only the I-th of N parts of the questions, while other clients ask the other parts; `harness merge` "
+            "joins their run folders.",
             under=ASKED,
             metavar="I/N",
             kind=SHARD,
         ),
     ] = None
-    """See docs/scaling.md."""
+    """The part of the questions; see docs/scaling.md."""
     data: Annotated[
         str | None,
         Option("JSONL, JSON, CSV or Parquet file of questions, also .gz and .zst.", under=ASKED, kind=ADDRESS),
@@ -63,8 +63,8 @@ class WhatIsAsked(Options):
     choices_key: Annotated[
         tuple[str, ...],
         Option(
-            f"Multiple choice: the column of {option('data')} with the list of options, or several with an option "
-            "each. The answer names one by letter, by index from 0, or by its text.",
+            f"Multiple choice: the column of {option('data')} with the list of options, or several columns with one "
+            f"option each. The answer names an option by letter, by index from 0, or by its text.",
             under=ASKED,
             metavar="COLUMN[,COLUMN...]",
             kind=COMMAS,

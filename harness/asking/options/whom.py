@@ -1,4 +1,4 @@
-"""Options that say who is asked: addresses, a hosted provider, a server of ours, or one started for the purpose."""
+"""Options for the server: addresses, a hosted provider, a server started here earlier, or one to start for this run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.core.wording import option
 
 
 def _headers(value: Any) -> Any:
-    """A mapping, or texts NAME:VALUE. Their values are secrets, which no sentence may repeat."""
+    """Headers from a mapping, or from texts NAME:VALUE. Their values are secrets, which no error may repeat."""
     pairs = []
     headers = value.items() if isinstance(value, Mapping) else ((value,) if isinstance(value, str) else value) or ()
     for header in headers:
@@ -39,7 +39,7 @@ def _served(value: Any) -> Any:
 
 HEADERS = Kind("Mapping[str, str] | Texts", _headers, str | tuple[str, ...] | dict[str, str])
 SERVED = Kind("str | Mapping[str, Any]", _served)
-"""The fields are those of `server_launchers.spec.ServerSpec`."""
+"""An engine's name, or a mapping whose fields are those of `server_launchers.spec.ServerSpec`."""
 
 
 class WhichServer(Options):
@@ -62,7 +62,8 @@ class WhichServer(Options):
     provider: Annotated[
         str | None,
         Option(
-            "Hosted provider by name (deepseek, openrouter …; docs/hosted.md). Default: known by the server's address.",
+            "Hosted provider by name (deepseek, openrouter …; docs/hosted.md). Default: recognised by the server's "
+            "address.",
             under=WHOM,
             metavar="NAME",
             complete="providers",
@@ -85,7 +86,7 @@ class WhichServer(Options):
     api_key_env: Annotated[
         str | None,
         Option(
-            "Variable with the key. Default: the provider's (DEEPSEEK_API_KEY …), else OPENAI_API_KEY.",
+            "Environment variable with the key. Default: the provider's (DEEPSEEK_API_KEY …), else OPENAI_API_KEY.",
             under=WHOM,
             metavar="VARIABLE",
         ),
@@ -101,9 +102,9 @@ class WhichServer(Options):
             secret=True,
         ),
     ] = ()
-    ca_file: Annotated[Path | None, Option("PEM file of the authority to trust for https.", under=WHOM, file=True)] = (
-        None
-    )
+    ca_file: Annotated[
+        Path | None, Option("PEM file of the certificate authority to trust for https.", under=WHOM, file=True)
+    ] = None
     concurrency: Annotated[
         int | None,
         Option("Requests in flight. Default: what the server states, else 64.", under=LIMITS, least=1),
@@ -114,7 +115,7 @@ class WhichServer(Options):
     ] = False
 
     def for_worker(self) -> dict[str, Any]:
-        """The options that were set, with their keys in the clear, as values for a process of ours."""
+        """The options that were set, with keys in the clear, as values for a worker process of ours."""
         plain = {name: str(value) if isinstance(value, Path) else value for name, value in self.given.items()}
         opening: dict[str, Any] = opened(plain)
         return opening
@@ -127,11 +128,13 @@ class WhichServer(Options):
         if self.serve is not None:
             if self.base_url or self.server or self.provider:
                 others = f"{option('base_url')}, {option('server')} and {option('provider')}"
-                raise UsageError(f"it starts a server; {others} name one that runs: give one of them", field="serve")
+                raise UsageError(
+                    f"it starts a server, but {others} name a running one: give one of them", field="serve"
+                )
             if not self.model:
-                raise UsageError(f"it needs {option('model')}: what the engine is to serve", field="serve")
+                raise UsageError(f"it needs {option('model')}, the model to serve", field="serve")
         if self.base_url and self.server:
-            raise UsageError(f"{option('base_url')} and {option('server')} are two ways to name the server: give one")
+            raise UsageError(f"{option('base_url')} and {option('server')} both name the server: give one of them")
         if self.provider and self.server:
             raise UsageError(
                 f"{option('provider')} is for addresses, {option('server')} for servers of `harness serve`: give one"
@@ -139,7 +142,7 @@ class WhichServer(Options):
 
 
 class HowReached(Options):
-    """More about the servers of a run: a file of them, their API, and how requests travel."""
+    """More about the servers of a run: a file of servers, their API, and the transport of requests."""
 
     endpoints_file: Annotated[
         Path | None,
@@ -154,7 +157,7 @@ class HowReached(Options):
     transport: Annotated[
         TransportName,
         Option(
-            "How requests travel. auto: fast for plain http, aiohttp for https, proxies and unix sockets. "
+            "Transport of requests. auto: fast for plain http, aiohttp for https, proxies and unix sockets. "
             "sdk: the openai package.",
             under=WHOM,
         ),

@@ -1,3 +1,4 @@
-"""What `--json` prints, where it is no value that a room below has already: a record of each, from which its schema
-is made. Commands fill them in; nothing is computed here.
+"""Records that `--json` prints where no lower package has such a value; the JSON schemas are made from them.
+
+Commands fill the records in; nothing is computed here.
 """

@@ -1,4 +1,4 @@
-"""How an undertaking ended: a run, a race, a sweep, an export."""
+"""Records of how a run, a race, a sweep or an export ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.verbs.sweep.rows import CellRow, MeanRow
 
 
 class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples. done: on disk; accepted_as_missing: of those owed; the last two: of this session."""
+    """Numbers of samples. done: on disk. accepted_as_missing: of those not on disk. The last two: of this session."""
 
     expected: int
     done: int
@@ -19,7 +19,7 @@ class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Why `count` samples are owed; example: one of them, in the server's words."""
+    """Why `count` samples are missing; example: one of them, in the server's words."""
 
     kind: str
     count: int
@@ -29,10 +29,10 @@ class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
 class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How the session of a run ended.
 
-    run: its folder. exit_code: the command's. complete: nothing is owed. new_tokens: completion tokens of this session,
-    as the servers state them; seconds: its duration. causes: why samples are owed. warnings: sentences that should
-    stand beside a score. stopped: why the session ended early; else empty. target_reached, target_missed: how
-    `--target-error` ended, in a sentence; else empty.
+    run: its folder. exit_code: the command's. complete: no sample is missing. new_tokens: completion tokens of this
+    session, as the servers state them. seconds: its duration. causes: why samples are missing. warnings: sentences to
+    show beside a score. stopped: why the session ended early, else empty. target_reached, target_missed: how
+    `--target-error` ended, in a sentence, else empty.
     """
 
     run: str
@@ -63,8 +63,11 @@ class RaceStanding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a race ended. decided: every standing is clear. standings: by candidate, the baseline left out; samples: of
-    each question, by candidate; folders: of the runs, by candidate."""
+    """How a race ended.
+
+    decided: every standing is clear. standings: by candidate, without the baseline. samples: of each question, by
+    candidate. folders: of the runs, by candidate.
+    """
 
     baseline: str
     exit_code: int
@@ -75,8 +78,11 @@ class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sweep ended. sweep: its name. complete: no cell is lost. cells: the rows of `table.csv`; means: those of
-    `means.csv`, none of a file that is no suite."""
+    """How a sweep ended.
+
+    sweep: its name. complete: no cell is lost. cells: the rows of `table.csv`. means: the rows of `means.csv`; empty
+    for a file that is no suite.
+    """
 
     sweep: str
     folder: str
@@ -87,14 +93,14 @@ class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """records: samples or results in the file; None where it holds neither."""
+    """A file of an export. records: samples or results in the file; None for other files."""
 
     path: str
     records: int | None
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """What an export wrote, and where."""
+    """The files of an export, and their folder."""
 
     folder: str
     files: list[ExportedFile]

@@ -1,4 +1,4 @@
-"""What there is: benchmarks, plug-ins, servers, runs that go on."""
+"""Records of lists: benchmarks, plug-ins, servers, runs that are going on."""
 
 from __future__ import annotations
 
@@ -88,16 +88,19 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
-    """unreadable: files in the place of a server's state that are none of ours: a server may be running unseen."""
+    """The servers. unreadable: state files that cannot be read; their servers may still be running."""
 
     servers: list[ServerRow]
     unreadable: list[str]
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run is doing. shard: `"2/8"` where it is a part of a run. state: `silent` where a process holds the run
-    and does not answer. progress: as the run tells it, while it does; files: what stands on the disk, otherwise.
-    scores: by benchmark, as far as there are."""
+    """The state of a run.
+
+    shard: `"2/8"` where it is a part of a run. state: `silent` if a process holds the run and does not answer.
+    progress: what the running process reports. files: what the disk shows, if none runs. scores: by benchmark, as far
+    as they exist.
+    """
 
     run: str
     shard: str | None

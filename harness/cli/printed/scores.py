@@ -1,4 +1,4 @@
-"""A score, and the run that it is of."""
+"""A score with its run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Samples asked by the batch: requests gathered into files, handed to a provider or left for a program, results read.
+"""Asks for samples by batches: requests are gathered into files, sent to a provider or left for a program, and results
+read.
 
-`opening.by_batch` is the door, for the runner. `lines` is pure and knows the files' format.
+The runner enters by `opening.by_batch`. `lines` is pure and knows the format of the files.
 """

@@ -1,9 +1,9 @@
-"""Hands requests to batches and collects their results: requests are gathered into files, and answered hours later.
+"""Sends requests in batches and collects their results, which come hours later.
 
-Guarantees: a request that a batch already asks is never handed in again while that batch may answer it; each is asked
-`attempts` times at most, and a later time only once its batch has ended without a reply to it; results that name no
-request of ours, or name one twice, change nothing; of the results few more are held than are on their way to the disk.
-Left at any moment (`close`), the next session finds its requests in their batches.
+Guarantees: a request in a batch is never sent again while that batch may answer it. Each request is asked at most
+`attempts` times, and again only after its batch has ended without a reply. Results that name no request of ours, or
+name one twice, change nothing. Only as many results are in memory as are on their way to the disk. After `close` at any
+moment, the next session finds its requests in their batches.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from harness.generation.network.sampler import Host
 from harness.generation.plan import Task
 
 QUIET_S = 0.5
-"""Seconds without a new request after which those that wait are handed in."""
+"""Seconds without a new request after which the waiting requests are sent as a batch."""
 
 FIRST_LOOK_S, LONGEST_LOOK_S = 2.0, 60.0
-"""Seconds between two looks at the batches: more and more, since they take hours."""
+"""Seconds between two looks at the batches: short at first, then longer, since batches take hours."""
 
 GROUP = 256
-"""Results that are handed on together."""
+"""Results that are passed on together."""
 
 MAX_UNWRITTEN = 1024
-"""Samples on their way to the disk from which on no further results are read: one sync serves them all."""
+"""Samples on their way to the disk at which reading results pauses; one sync serves them all."""
 
 
 class Board:
-    """See the module. Used on the network's loop; the place is used on threads.
+    """The board of a session; see the module. It runs on the network's loop; its place is used on threads.
 
-    host: the session; it is ended where no batch can be had. attempts: of a sample. on_event: for the log. on_standing:
-    told how things stand, for a person, when that changes. secrets: never shown.
+    host: the session, which ends if no batch can be made. attempts: of a sample. on_event: writes to the log.
+    on_standing: receives a sentence for a person when the state changes. secrets: never shown.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Board:
         self._working: asyncio.Task[None] | None = None
 
     async def reply(self, task: Task, body: bytes) -> Reply:
-        """What a batch brings for one sample. Raises `RequestFailed`."""
+        """The reply of a batch for one sample. Raises `RequestFailed`."""
         ask = ask_id(task)
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._awaited[ask] = future
@@ -97,7 +97,7 @@ class Board:
             self._bodies.pop(ask, None)
 
     async def close(self) -> None:
-        """Leave the batches as they are. A file that is on its way is handed in first."""
+        """Leave the batches as they are, after sending a file that is on its way."""
         if self._working is not None:
             self._working.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -120,19 +120,19 @@ class Board:
         except asyncio.CancelledError:
             raise
         except RequestFailed as failure:  # of a step of the protocol: every request meets it
-            self._host.fail(ServerError(f"the batches cannot be had: {failure.message}"))
+            self._host.fail(ServerError(f"no batch can be made: {failure.message}"))
         except BaseException as error:  # noqa: BLE001 - whatever it is must reach the owner
             self._host.fail(error)
 
     async def _all_quiet(self) -> None:
-        """Until no more requests come: the dispatcher asks for all at once, and for those that failed again."""
+        """Wait until no more requests come: the dispatcher asks for all samples at once, and again for failed ones."""
         n = -1
         while n != self._n_new:
             n = self._n_new
             await asyncio.sleep(self._quiet)
 
     async def _find(self) -> None:
-        """Those that a former session has handed in, of requests that are new to this one."""
+        """Find the new requests that batches of an earlier session ask already."""
         asks = set(self._waiting) - self._known
         if not asks:
             return
@@ -162,7 +162,7 @@ class Board:
             self._on_standing(Sentence(f"handed in: {len(asks)} requests"))
 
     async def _look(self) -> bool:
-        """Look at every batch; whether one has ended."""
+        """Look at every batch; return whether one has ended."""
         any_ended = False
         for name in list(self._batches):
             state = await asyncio.to_thread(self._provider.look, name)
@@ -175,7 +175,7 @@ class Board:
         return any_ended
 
     async def _read(self, ended: EndedBatch) -> None:
-        """Hand the results of a batch on; what it leaves without a reply is asked again, or given up."""
+        """Pass on the results of a batch; requests without a reply are asked again, or given up."""
         left = self._batches.pop(ended.name)
         n_left, n_foreign = len(left), 0
         self._on_event("batch_ended", batch=ended.name, words=ended.words)
@@ -185,12 +185,12 @@ class Board:
             while group := await asyncio.to_thread(lambda: list(islice(results, GROUP))):
                 for result in map(partial(self._result, ended), group):
                     if result is None or result.ask not in left:
-                        n_foreign += 1  # or of a sample that is stored, or that is asked for later
+                        n_foreign += 1  # Also a result for a sample that is stored, or that is asked for later.
                         continue
                     left.discard(result.ask)
                     self._hand_on(result)
                 await self._on_disk()
-        except RequestFailed as failure:  # the results broke off: what is left is looked for once more
+        except RequestFailed as failure:  # The results broke off; the next look reads the rest.
             self._cuts[ended.name] += 1
             if not failure.retryable or self._cuts[ended.name] >= self._attempts:
                 raise
@@ -200,7 +200,10 @@ class Board:
         if left or n_foreign:
             self._on_event("batch_left_open", batch=ended.name, without_result=len(left), not_awaited=n_foreign)
             self._on_standing(
-                Sentence(f"{len(left)} of {n_left} requests have no result; {n_foreign} results are not awaited")
+                Sentence(
+                    f"{len(left)} of {n_left} requests have no result; {n_foreign} results belong to no request "
+                    f"of this session"
+                )
             )
         for ask in left:
             lacking = RequestFailed("server", f"{ended.words}, without a result for this request")
@@ -231,7 +234,7 @@ class Board:
             _set(future, result.failure or RequestFailed("server", "no explanation"))
 
     async def _on_disk(self) -> None:
-        """Until few wait for the disk: the texts of a whole batch would be more than memory holds."""
+        """Wait until few samples wait for the disk: the texts of a whole batch would not fit in memory."""
         for _ in range(4):  # of the loop's turns, until a result has become a sample that is to be stored
             await asyncio.sleep(0)
         while self._host.n_unwritten >= MAX_UNWRITTEN:
@@ -239,7 +242,7 @@ class Board:
 
 
 class ByBatch:
-    """A `Sampler` that asks by the board."""
+    """A `Sampler` that asks through the board."""
 
     def __init__(self, requests: Requests, board: Board) -> None:
         self._requests = requests
@@ -261,7 +264,7 @@ class ByBatch:
 
 
 def _over(asks: dict[str, bytes], most: int) -> Iterator[str]:
-    """Those of `asks` from the first on with which the file exceeds `most` bytes."""
+    """The requests that no longer fit: from the first with which the file would exceed `most` bytes."""
     n = 0
     for ask, body in list(asks.items()):
         n += len(body) + ROOM
@@ -270,7 +273,7 @@ def _over(asks: dict[str, bytes], most: int) -> Iterator[str]:
 
 
 ROOM = 200
-"""Bytes of a line beside the body and its id, at most."""
+"""Most bytes of a line besides the body and its id."""
 
 
 def _set(future: asyncio.Future[Reply], failure: RequestFailed) -> None:

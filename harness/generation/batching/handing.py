@@ -1,7 +1,7 @@
 """Where batches go: to a provider's service, or into a file for a program that answers it. Blocking.
 
-A place takes files of requests and gives results, line by line. What may be done twice without harm is tried again here
-while the patience lasts; a batch is begun once: before a second try the provider's list is searched for it.
+A place takes files of requests and returns results, line by line. Steps that can be repeated without harm are repeated
+here until the patience ends. A batch is begun only once: before a second try, the provider's list is searched for it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ LONGEST_PAUSE_S = 30.0
 
 
 class EndedBatch(NamedTuple):
-    """A batch of which nothing more will come. results: its lines, the replies before the errors. started: Unix time;
-    seconds: that it took. words: what the provider says of it."""
+    """A batch that has ended. results: its lines, replies before errors. started: Unix time. seconds: its duration.
+
+    words: the provider's description of it.
+    """
 
     name: str
     results: Iterator[bytes]
@@ -50,20 +52,20 @@ class BatchProvider(Protocol):
     most_bytes: int
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """By request, the name of the batch that asks it already, of those that one does."""
+        """By request, the name of the batch that asks it already."""
         ...
 
     def hand_in(self, asks: Mapping[str, bytes]) -> str:
-        """Hand in these requests (id → body); the name of their batch."""
+        """Send these requests (id → body); return the name of their batch."""
         ...
 
     def look(self, name: str) -> EndedBatch | Sentence:
-        """A batch that has ended; else how it stands."""
+        """The batch if it has ended, else a sentence on its state."""
         ...
 
 
 class ProviderPlace:
-    """A provider's batches. path: of a request, as lines and batches name it."""
+    """Batches at a provider. path: the path of a request, as lines and batches name it."""
 
     def __init__(
         self,
@@ -102,8 +104,8 @@ class ProviderPlace:
         if elsewhere:
             where = visible(", ".join(sorted(elsewhere)), 200)
             raise ServerError(
-                f"samples of this run were handed in at {where}: give that address. To give those batches up and ask "
-                f"anew, remove {self._ledger.path}."
+                f"samples of this run were sent in batches to {where}: give that address. To abandon those batches "
+                f"and ask again, remove {self._ledger.path}."
             )
         return {ask: batch.name for ask, batch in holding.items()}
 
@@ -111,7 +113,7 @@ class ProviderPlace:
         """See `BatchProvider.hand_in`. Noted before and after, so that a death in between is known."""
         name = f"harness-{secrets.token_hex(12)}"
         self._ledger.planned(name, self._service.endpoint.base_url, asks)
-        with tempfile.TemporaryFile() as file:  # without a name: bodies may hold what nobody should read
+        with tempfile.TemporaryFile() as file:  # A file without a name, because bodies may hold private text.
             for ask, body in asks.items():
                 file.write(request_line(ask, self._path, body))
             file_id = self._tried(lambda: self._upload(f"{name}.jsonl", file))
@@ -128,8 +130,8 @@ class ProviderPlace:
             if failure.status != 404:
                 raise
             raise ServerError(
-                f"the provider knows no batch {visible(handed.id, 80)} any more ({failure.message}). To ask anew "
-                f"for its samples, remove {self._ledger.path}."
+                f"the provider no longer knows the batch {visible(handed.id, 80)} ({failure.message}). To ask for its "
+                f"samples again, remove {self._ledger.path}."
             ) from failure
         if not batch.ended:
             done = (
@@ -144,7 +146,7 @@ class ProviderPlace:
             self._ledger.void(name, batch.words)
             raise ServerError(
                 f"the provider took none of the requests: {words}. Where too many tokens were queued, "
-                f"{option('concurrency')} bounds the requests that are handed in at a time."
+                f"{option('concurrency')} limits the requests that are sent at a time."
             )
         return EndedBatch(name, self._results(batch), began, max(0.0, ended - began), words)
 
@@ -156,7 +158,7 @@ class ProviderPlace:
         self._ledger.sent(name, id)
 
     def _begun(self, name: str, file_id: str) -> Batch:
-        """The batch of that file. An answer that was lost may be that of a batch that was begun: it is searched for."""
+        """The batch of that file. A lost reply may have begun it, so the provider's list is searched first."""
 
         tries = count()
 
@@ -168,13 +170,13 @@ class ProviderPlace:
         return self._tried(begin)
 
     def _results(self, batch: Batch) -> Iterator[bytes]:
-        """Replies first: three refusals before any reply would be taken for a request that is wrong."""
+        """The results, replies first: three refusals before any reply would look like a wrong request."""
         for file_id in (batch.output_file_id, batch.error_file_id):
             if file_id is not None:
                 yield from self._service.lines(file_id)
 
     def _tried(self, act: Callable[[], T]) -> T:
-        """What `act` brings; again after a pause while asking again can help and the patience lasts."""
+        """The result of `act`, repeated after pauses while a repeat may help and the patience lasts."""
         due, pause = time.monotonic() + self._patience, 1.0
         while True:
             try:
@@ -195,14 +197,14 @@ class FilePlace:
     most_bytes = 10**15
 
     def __init__(self, file: Path, path: str, *, left: Callable[[FilePlace, int], None]) -> None:
-        """left: told how many requests stand in the file, when all is written and results are awaited."""
+        """left: called with the number of requests in the file, when all are written and results are awaited."""
         self.file = file
         self._path = f"/v1{path}"
         self._left = left
 
     @property
     def results(self) -> Path:
-        """Where the program is to write: `requests.results.jsonl` beside `requests.jsonl`."""
+        """The path of the results: `requests.results.jsonl` beside `requests.jsonl`."""
         return self.file.with_name(f"{self.file.stem}.results{self.file.suffix or '.jsonl'}")
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:

@@ -35,7 +35,7 @@ def request_line(ask: str, url: str, body: bytes) -> bytes:
 
 
 class BatchResult(NamedTuple):
-    """What came of one request: a reply, or why there is none."""
+    """The result for one request: a reply, or the reason why there is none."""
 
     ask: str
     reply: Reply | None
@@ -57,9 +57,9 @@ class _ResultLine(msgspec.Struct, frozen=True):
 def read_result(
     line: bytes, *, started: float, seconds: float, max_body_bytes: int, secrets: Iterable[Secret] = ()
 ) -> BatchResult | None:
-    """The result in a line; None where it is none of a known request's form.
+    """The result in a line; None for a line that has another form.
 
-    started: Unix time at which the batch was begun; seconds: until it ended. When its tokens came nobody knows.
+    started: Unix time when the batch began. seconds: its duration. The times of single tokens are unknown.
     """
     try:
         result_line = msgspec.json.decode(line, type=_ResultLine)
@@ -88,7 +88,7 @@ def read_result(
 
 
 def _failed(error: Any, secrets: Iterable[Secret]) -> RequestFailed:
-    """A request that came to nothing within its batch; asking again can help."""
+    """A request that failed within its batch; asking again may help."""
     code, message = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, error)
     words = ": ".join(part for part in (code, message) if isinstance(part, str) and part)
     return RequestFailed("server", f"the batch's result: {shown_safely(words, secrets) or 'no explanation'}")

@@ -1,4 +1,4 @@
-"""The way of samples that are asked by the batch: the board of a run, with the place that its settings name."""
+"""Opens the board of a run that asks by batches, with the place that its settings name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def by_batch(
     on_event: Callable[..., None],
     on_standing: Callable[[Sentence], None],
 ) -> Way:
-    """Nobody waits for a batch, so a first signal ends the session; a board asks again by itself, in the next batch."""
+    """The sampler of a run that asks by batches.
+
+    Nobody waits for a batch, so the first signal ends the session. The board itself asks again, in the next batch.
+    """
     return Way(
         open=partial(_opened, settings, folder, requests, on_event, on_standing),
         concurrency=settings.concurrency,
@@ -45,7 +48,7 @@ def _opened(
     on_standing: Callable[[Sentence], None],
     host: Host,
 ) -> Sampler:
-    """Raises `StoreError` where what the run knows of its batches is damaged."""
+    """The open board. Raises `StoreError` where the run's record of its batches is damaged."""
     board = Board(
         _place(settings, folder, on_event, host),
         host,
@@ -76,9 +79,9 @@ def _place(settings: RunSettings, folder: RunFolder, on_event: Callable[..., Non
 
 
 def _left(host: Host, settings: RunSettings, file: FilePlace, n: int) -> None:
-    """The session ends: another program's turn has come."""
+    """End the session: another program must answer the file now."""
     command = shlex.join(engines.batch_words(file.file, file.results))
     host.stop(
-        f"{n} requests stand in {visible(str(file.file), 200)}; have them answered, for example by "
+        f"{n} requests are in {visible(str(file.file), 200)}; answer them, for example with "
         f"`{visible(command, 600)}` with the model {visible(settings.model, 100)}"
     )

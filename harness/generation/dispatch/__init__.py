@@ -1,4 +1,5 @@
-"""What is asked next, where, how a failure is met, when a session ends. No I/O, no clock, no threads of its own.
+"""Decides what is asked next and where, how failures are handled, and when a session ends. No I/O, no clock, no
+threads.
 
-`dispatcher` is the door, for `network` and for the simulator of the tests; the other modules are its parts.
+`network` and the tests' simulator enter by `dispatcher`; the other modules are its parts.
 """

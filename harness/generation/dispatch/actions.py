@@ -1,4 +1,4 @@
-"""What the dispatcher wants done next, as values. The network thread does it, and tells the dispatcher how it ended."""
+"""The dispatcher's orders as values. The network thread carries them out and reports how each ended."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.generation.plan import Task
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send one request. Its end is told once: `answered`, `failed`, `cancelled` or `broke`.
+    """Send one request. Its end is reported once: by `answered`, `failed`, `cancelled` or `broke`.
 
-    attempt: number of this request for the sample in this session, from 1. go_on: it may go on with what had been
-    written of the sample; a whole request otherwise.
+    attempt: number of this request for the sample in this session, from 1. go_on: it may continue what was already
+    written of the sample; False: a whole request.
     """
 
     task: Task
@@ -27,14 +27,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the request for `task`, if it has not ended. It is told as `cancelled`, or as what it came to meanwhile."""
+    """End the request for `task` if it has not ended. Reported as `cancelled`, or as the end that came first."""
 
     task: Task
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Append `sample` to the journal of its benchmark. When it is on disk, or never will be: `written`."""
+    """Append `sample` to the journal of its benchmark. Reported as `written` when it is on disk, or never will be."""
 
     task: Task
     sample: Sample
@@ -50,14 +50,14 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do until something is told, or until `seconds` from now; None: however long that takes."""
+    """Do nothing until something is reported, or until `seconds` have passed; None: without limit."""
 
     seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The session has ended: nothing is in flight and nothing on its way to the disk."""
+    """The session has ended: no request is in flight, and no sample on its way to the disk."""
 
 
 Action = Ask | Cancel | Store | Log | Wait | Done

@@ -1,7 +1,7 @@
-"""What has arrived of the requests in flight, how fast it comes, and how long finished samples are. No I/O.
+"""How much of the requests in flight has arrived, how fast it comes, and how long finished samples are. No I/O.
 
-The transports count token events, and only when somebody looks; servers state tokens when a sample has finished. Hence
-events are taken for as many tokens each as the finished samples had.
+The transports count token events, which are read from time to time; servers state tokens only when a sample has
+finished. So each event counts as many tokens as in the finished samples, on average.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from harness.generation.forecast import Outlook, QuestionKey, Streaming
 from harness.generation.plan import Task
 
 NOW_S = 10.0
-"""Seconds over which the present rate is taken."""
+"""Seconds over which the present rate is measured."""
 
 PACE_S = 60.0
-"""Seconds over which an endpoint's present seconds per token are taken."""
+"""Seconds over which an endpoint's present seconds per token are measured."""
 
 
 @dataclass(slots=True)
 class _Arriving:
-    """One request in flight. events: counted at the last look; tokens: credited for them so far."""
+    """One request in flight. events: counted at the last look; tokens: counted for them so far."""
 
     lane_number: int
     started: float
@@ -31,7 +31,7 @@ class _Arriving:
 
 
 class _Stream:
-    """What one endpoint has sent. busy: seconds times requests in flight; tokens: received."""
+    """The tokens from one endpoint. busy: seconds times requests in flight; tokens: received."""
 
     def __init__(self, now: float) -> None:
         self.n = 0
@@ -41,12 +41,12 @@ class _Stream:
         self._looks: deque[tuple[float, float, float]] = deque([(now, 0.0, 0.0)])
 
     def advance(self, now: float) -> None:
-        """`n` requests have been in flight since the last call."""
+        """Add the time since the last call, during which `n` requests were in flight."""
         self.busy += self.n * (now - self._since)
         self._since = now
 
     def look(self, now: float) -> None:
-        """Remember where it stands."""
+        """Remember the present counts."""
         self.advance(now)
         self._looks.append((now, self.busy, self.tokens))
         while len(self._looks) > 2 and self._looks[1][0] <= now - PACE_S:
@@ -54,7 +54,7 @@ class _Stream:
 
     @property
     def pace(self) -> float | None:
-        """Seconds per token of one stream, of late; None before the first token."""
+        """Recent seconds per token of one stream; None before the first token."""
         _, busy, tokens = self._looks[0]
         if self.tokens > tokens:
             return (self.busy - busy) / (self.tokens - tokens)
@@ -62,9 +62,10 @@ class _Stream:
 
 
 class Arrivals:
-    """See the module. `began` and `ended` come in pairs; `look` now and then.
+    """Counts arrivals; see the module. `began` and `ended` come in pairs; `look` is called from time to time.
 
-    prior: expected lengths by question from a former run. max_tokens: by benchmark. longest_first: the order of asking.
+    prior: expected lengths by question from an earlier run. max_tokens: by benchmark. longest_first: the order of
+    asking.
     """
 
     def __init__(
@@ -99,14 +100,14 @@ class Arrivals:
         stream.n += 1
 
     def ended(self, task: Task) -> None:
-        """It came to nothing. What had arrived of it, had arrived."""
+        """The request for `task` failed; what had arrived of it stays counted."""
         flight = self._flights.pop(task)
         stream = self._streams[flight.lane_number]
         stream.advance(self._clock())
         stream.n -= 1
 
     def finished(self, task: Task, tokens: int, events: int) -> None:
-        """It came to a sample of so many tokens, in so many events. Instead of `ended`."""
+        """The request became a sample of `tokens` tokens in `events` events. Called instead of `ended`."""
         flight = self._flights[task]
         self._streams[flight.lane_number].tokens += max(0.0, tokens - flight.tokens)
         self._lengths.setdefault((task.benchmark, task.question_id), []).append(float(tokens))
@@ -116,7 +117,7 @@ class Arrivals:
         self.ended(task)
 
     def look(self, events: Mapping[Task, int]) -> None:
-        """Take note of the token events that have been counted for requests in flight."""
+        """Record the token events counted so far for requests in flight."""
         now = self._clock()
         each = self._finished_tokens / self._finished_events if self._finished_events else 1.0
         for task, n in events.items():
@@ -142,25 +143,25 @@ class Arrivals:
 
     @property
     def rate(self) -> float | None:
-        """Tokens/s since the beginning; None before the first."""
+        """Tokens per second since the beginning; None before the first token."""
         seconds = self._clock() - self._started
         return self.tokens / seconds if self.tokens and seconds > 0 else None
 
     @property
     def rate_now(self) -> float | None:
-        """Tokens/s of late; None before the first."""
+        """Recent tokens per second; None before the first token."""
         (before, had), (now, have) = self._looks[0], self._looks[-1]
         return (have - had) / (now - before) if have and now > before else None
 
     @property
     def oldest(self) -> tuple[Task, float, float] | None:
         """(sample, seconds in flight, tokens) of the request that was sent first."""
-        for task, flight in self._flights.items():  # in the order of their sending
+        for task, flight in self._flights.items():  # In the order in which they were sent.
             return task, self._clock() - flight.started, self._tokens_of(flight)
         return None
 
     def outlook(self, waiting: Mapping[QuestionKey, int], again: Iterable[Task]) -> Outlook:
-        """What the end of the session can be told from. waiting: samples to come; again: those asked once more."""
+        """The facts that predict the end of the session. waiting: samples to come; again: samples to be asked again."""
         to_come = dict(waiting)
         for task in again:
             question = task.benchmark, task.question_id
@@ -183,7 +184,7 @@ class Arrivals:
         )
 
     def _tokens_of(self, flight: _Arriving) -> float:
-        """So far; by its age where replies come as a whole."""
+        """Tokens of a request so far; estimated from its age where replies come as a whole."""
         if self._any_events or not (pace := self._streams[flight.lane_number].pace):
             return flight.tokens
         return (self._clock() - flight.started) / pace

@@ -165,16 +165,16 @@ class RateLimit:
 
 
 KNOWN = 20
-"""The longest reply so far bounds later ones once this many samples, the first begun, have ended."""
+"""The longest reply bounds later ones once this many of the first samples have ended."""
 
 
 ROUNDING = 1 + 1e-9
-"""Sums of prices may exceed the budget by this factor: they are sums of floats."""
+"""Sums of prices may exceed the budget by this factor, because they are sums of floats."""
 
 
 @dataclass(slots=True)
 class _Limit:
-    """One budget, in tokens or USD. cost: what a prompt and a reply of so many tokens take of it."""
+    """One budget, in tokens or USD. cost: the amount that a prompt and a reply of given tokens use."""
 
     total: float
     unit: str
@@ -187,7 +187,7 @@ class _Limit:
 
 
 class Budget:
-    """See the module. Without a budget in `settings` everything fits."""
+    """The budget of a session; see the module. Without a budget in `settings`, everything fits."""
 
     def __init__(self, settings: RunSettings, rows: Sequence[Owed], max_tokens: Collection[int]) -> None:
         """max_tokens: of the benchmarks that have one."""
@@ -200,7 +200,7 @@ class Budget:
         self._round_sizes = Counter(index for row in rows for index in row.indices if self)
         self._round = 0
         self._n_begun = 0
-        self._first: set[Task] = set()  # of the first `KNOWN` samples begun, those that may still finish
+        self._first: set[Task] = set()  # Those of the first `KNOWN` samples that may still finish.
         self._in_flight = 0
         self._n_finished = 0
         self._longest = 0
@@ -225,7 +225,7 @@ class Budget:
             self._first.add(task)
 
     def failed(self) -> None:
-        """A request came to nothing. Servers state no usage then, so it counts as free."""
+        """A request failed. Servers state no usage then, so it counts as free."""
         self._in_flight -= 1
         self.holds_round = False
 
@@ -245,7 +245,7 @@ class Budget:
             limit.used += limit.cost(prompt, completion)
 
     def forget(self, task: Task) -> None:
-        """`task` is not asked again in this session: its length stays unknown."""
+        """`task` is not asked again in this session, so its length stays unknown."""
         self._first.discard(task)
 
     # ---- what fits
@@ -255,13 +255,13 @@ class Budget:
         return not self._limits or not self._exceeded_by(self._in_flight + 1, self._reserve)
 
     def may_start(self, number: int) -> bool:
-        """Whether round `number` is expected to fit, with what is in flight."""
+        """Whether round `number` is expected to fit, together with the requests in flight."""
         self._round = number
         self.holds_round = bool(self._exceeded_by(self._in_flight + self._round_sizes[number], self._expected))
         return not self.holds_round
 
     def sentence(self) -> str:
-        """Why the session ends, with nothing in flight: what it used, and what did not fit."""
+        """Why the session ends with nothing in flight: the amount used, and what did not fit."""
         if not self._exceeded_by(1, self._reserve):
             n, each, what = self._round_sizes[self._round], self._expected, "round would take about"
         else:
@@ -271,16 +271,16 @@ class Budget:
         return f"stopped by the budget: {used} of {total} {limit.unit} used, and the next {what} {more}"
 
     def _exceeded_by(self, n_requests: int, each: Callable[[_Limit], float]) -> list[_Limit]:
-        """Limits that this many more requests, of `each` so much, would exceed."""
+        """The limits that `n_requests` more requests of this cost would exceed."""
         return [limit for limit in self._limits if limit.used + n_requests * each(limit) > ROUNDING * limit.total]
 
     @property
     def _is_known(self) -> bool:
-        """Whether the lengths so far say how long the next reply may become."""
+        """Whether the lengths so far bound the next reply."""
         return self._n_finished >= KNOWN and not self._first
 
     def _reserve(self, limit: _Limit) -> float:
-        """What one request may take of `limit`."""
+        """The most that one request may use of `limit`."""
         most = self._max_tokens
         if self._is_known:
             return limit.cost(self._longest_prompt, self._longest if most is None else min(most, self._longest))
@@ -289,5 +289,5 @@ class Budget:
         return limit.cost(self._longest_prompt, self._longest if most is None else most)
 
     def _expected(self, limit: _Limit) -> float:
-        """What one request takes of `limit` on average."""
+        """The mean that one request uses of `limit`."""
         return limit.used / self._n_finished if self._is_known else self._reserve(limit)

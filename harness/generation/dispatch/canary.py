@@ -1,10 +1,10 @@
-"""Signs that a run is not worth going on with, read off its replies. Pure.
+"""Signs in the replies that a run is not worth continuing. Pure.
 
-- the first samples are all truncated, all empty, all the same text, or all without an answer;
-- a reply comes from another model than the run's first one;
-- a server names another build than before (`system_fingerprint`): said, never stopped;
-- replies repeat word by word under different seeds (a cache, or a server that ignores seeds): counted, never stopped;
-- replies end in a loop of the same words: counted, never stopped.
+- The first samples are all truncated, all empty, all the same text, or all without an answer: the run stops.
+- A reply comes from another model than the run's first reply: the run stops.
+- A server names another build than before (`system_fingerprint`): reported, the run goes on.
+- Replies repeat word by word under different seeds (a cache, or a server that ignores seeds): counted, the run goes on.
+- Replies end in a loop of the same words: counted, the run goes on.
 """
 
 from __future__ import annotations
@@ -18,25 +18,27 @@ from harness.core.wording import option
 from harness.generation.plan import Task
 
 FIRST_SAMPLES = 16
-"""Samples that must all be bad before a run is stopped."""
+"""First samples that must all be bad before the run stops."""
 
 MIN_QUESTIONS = 3
-"""Different questions that identical replies must answer to mean anything."""
+"""Least number of different questions among identical replies that counts as a sign."""
 
 MIN_DUPLICATE_CHARS = 80
-"""Characters; shorter replies repeat by chance."""
+"""Least characters of a repeated reply that counts; shorter replies repeat by chance."""
 
 MAX_BUILDS = 16
-"""Builds of a run's servers that are told apart; a service of many machines may have more."""
+"""Most builds of a run's servers that are told apart; a service with many machines may have more."""
 
 LOOP_CHARS = 200
 LOOP_TIMES = 4
 LOOP_TAIL_CHARS = 4000
-"""A reply ends in a loop if its last `LOOP_CHARS` or more are one passage, said at least `LOOP_TIMES`; a passage of
-over a quarter of the tail is not looked for."""
+"""A reply ends in a loop if its last `LOOP_CHARS` or more repeat one passage at least `LOOP_TIMES`.
+
+A passage longer than a quarter of the tail is not searched for.
+"""
 
 Answered = Callable[[Task, str | None, str | None], bool]
-"""(task, text, reasoning) → whether the reply gives an answer; `cli` hands in the grader's extractor."""
+"""Function (task, text, reasoning) → whether the reply gives an answer; the caller passes the grader's extractor."""
 
 
 class Canary:
@@ -53,7 +55,7 @@ class Canary:
         self._questions: set[tuple[str, str]] = set()
 
     def observe(self, task: Task, reply: Reply, max_tokens: int | None) -> str | None:
-        """Why the run should stop, or None. Call once per finished sample, in order of arrival."""
+        """Why the run should stop, or None. Called once per finished sample, in order of arrival."""
         if not self._watching:
             return None
         self._n += 1
@@ -72,7 +74,7 @@ class Canary:
 
     def _verdict(self, n_texts: int, last: Reply, max_tokens: int | None) -> str | None:
         first = f"the first {self._n} samples"
-        on = f"To go on all the same, give {option('canary', False)}; what is stored stays."
+        on = f"To continue anyway, give {option('canary', False)}; stored samples stay."
         if self._empty == self._n:
             return f"{first} are all empty. Look at the server's chat template and reasoning parser. {on}"
         if self._truncated == self._n:
@@ -88,11 +90,11 @@ class Canary:
 
 
 class ModelName:
-    """The model name that servers answer under. Routers rename, so it is compared with the run's own first reply."""
+    """The model name in servers' replies. Routers rename models, so it is compared with the run's own first reply."""
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name
-        """As first answered; kept with the run, so that a resume compares, too."""
+        """The name in the first reply; stored with the run, so that a resume compares too."""
 
     def observe(self, base_url: str, name: str | None) -> str | None:
         """Why the run must stop, or None."""
@@ -108,15 +110,21 @@ class ModelName:
 
 
 class Builds:
-    """The `system_fingerprint` by which servers name their build and configuration, compared with those of the run."""
+    """The `system_fingerprint` by which servers name their build, compared with earlier ones of the run."""
 
     def __init__(self, builds: Collection[str] = ()) -> None:
         self.seen: Mapping[str, tuple[str, ...]] = {}
-        """By base URL, in this session. Replaced, never changed: another thread reads it."""
+        """Builds by base URL in this session.
+
+        The mapping is replaced, never changed, because another thread reads it.
+        """
         self._known = set(builds)
 
     def observe(self, base_url: str, build: str | None) -> str | None:
-        """What is worth knowing of it, once a value; a service of many machines has several."""
+        """A warning about a new build, given once per value; None otherwise.
+
+        A service of many machines has several builds.
+        """
         if not build or build in self.seen.get(base_url, ()) or len(self._known) >= MAX_BUILDS:
             return None
         self.seen = {**self.seen, base_url: (*self.seen.get(base_url, ()), build)}
@@ -139,7 +147,7 @@ class Duplicates:
         self._seen: set[bytes] = set()
 
     def observe(self, task: Task, reply: Reply) -> None:
-        """Count `reply` if it repeats; short ones are left out."""
+        """Count `reply` if it repeats an earlier one; short replies are left out."""
         if len(reply.text or "") + len(reply.reasoning or "") < MIN_DUPLICATE_CHARS:
             return
         question = f"{task.benchmark}\0{task.question_id}\0".encode("utf-8", "surrogatepass")
@@ -149,7 +157,7 @@ class Duplicates:
 
 
 def ends_in_loop(reply: Reply) -> bool:
-    """Whether the last thing said repeats itself to the end, as models do that no longer get to a conclusion."""
+    """Whether the end of the reply repeats one passage, as from models that no longer reach a conclusion."""
     tail = (reply.text or reply.reasoning or "")[-LOOP_TAIL_CHARS:]
     if len(tail) < LOOP_CHARS:
         return False

@@ -1,14 +1,14 @@
-"""What a session does next: which sample is asked where, what a failure costs, when the session ends. No I/O.
+"""Decides what a session does next: which sample is asked where, what a failure costs, when the session ends. No I/O.
 
-The dispatcher is told what happens (`answered`, `failed`, `written` …, and the user's commands), and says through
-`next` what is to be done, one action at a time, until it says `Done`. Clock and randomness are parameters, so that
-whole sessions can be played from a seed (`tests/simulation`).
+The owner reports events (`answered`, `failed`, `written` …, and the user's commands) and asks `next` for one action at
+a time, until `next` returns `Done`. Clock and randomness are parameters, so that whole sessions can be replayed from a
+seed (`tests/simulation`).
 
-Guarantees, if every action is carried out and its end told:
-- at most `concurrency` requests are in flight, never two for one sample; with the samples on their way to the disk
-  there are at most twice as many, whatever the size of the run;
-- each owed sample is stored once, or is among the causes, or was not asked because the session ended before (`why`);
-- retries stay within their budget, and `Wait` is never longer than until the next thing that time alone brings about.
+Guarantees, if every action is carried out and its end reported:
+- at most `concurrency` requests are in flight, never two for one sample; together with the samples on their way to the
+disk there are at most twice as many, whatever the size of the run;
+- each missing sample is stored once, or is among the causes, or was not asked because the session ended before (`why`);
+- retries stay within their budget, and `Wait` never lasts longer than until the next event that time alone brings.
 
 Long: it is one state machine, whose promises hold of it as a whole; what stands alone is a module beside it.
 """
@@ -43,19 +43,22 @@ from harness.generation.settings import RunSettings
 from harness.runs.record import RecordRefused
 
 HOPELESS_QUESTIONS = 3
-"""Different questions that must be refused, with nothing ever accepted, before the run stops: the request is wrong."""
+"""Different questions that the server must refuse, with none ever accepted, before the run stops: the request is
+wrong.
+"""
 
 SHORTEST_WAIT_S = 0.001
-"""Seconds; sums of times may fall short of the whole by less."""
+"""Shortest wait in seconds; sums of times may be off by less."""
 
 _LOWERED = "the concurrency was lowered on the way"
 
 
 @dataclass(slots=True)
 class _Flight:
-    """One request on its way. expected_tokens: charged for it so far. ending: it has been cancelled.
+    """One request in flight.
 
-    attempt: number of this request for the sample. given_up: its sample has been cancelled by the user, too.
+    attempt: number of this request for the sample. expected_tokens: charged for it so far. ending: it has been
+    cancelled. given_up: the user has cancelled its sample too.
     """
 
     ticket: Ticket
@@ -66,9 +69,10 @@ class _Flight:
 
 
 class Dispatcher:
-    """See the module. prior_lengths: mean tokens by (benchmark, question_id) of a former run, for the order only.
+    """The dispatcher of a session; see the module.
 
-    answered: whether a reply gives an answer, for the canary. jitter: a random number between two bounds.
+    prior_lengths: mean tokens by (benchmark, question_id) of an earlier run, used only for the order. answered: tells
+    whether a reply gives an answer, for the canary. jitter: a random number between two bounds.
 
     Wide: it puts the parts together, one attribute for each; what a part decides stands in the part's module.
     """
@@ -107,7 +111,7 @@ class Dispatcher:
         self.builds = Builds(plan.builds)
         self.ending = Ending()
         self.warnings: list[str] = []
-        """What happened on the way that the user should know."""
+        """Events that the user should know about."""
         max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
         self._budget = Budget(settings, plan.owed, max_tokens.values())
         order = self._budget.order(settings.order)
@@ -126,7 +130,7 @@ class Dispatcher:
     # ---- what to do
 
     def next(self) -> Action:
-        """The next thing to do. `Wait` and `Done` only come when there is nothing else."""
+        """The next action. `Wait` and `Done` come only when there is no other."""
         if not self._actions:
             self._let_time_pass()
             if self.ending.asking and not self._paused:
@@ -155,11 +159,11 @@ class Dispatcher:
         self._lanes.advance()
 
     def _fill(self) -> None:
-        """Ask for as much as there is room for."""
+        """Send as many requests as there is room for."""
         limit = self._concurrency
         if len(self._flights) >= limit or not self._scheduler.n_waiting:
             return
-        if len(self._lanes) > 1:  # the scheduler compares them
+        if len(self._lanes) > 1:  # The scheduler compares lengths.
             for lane_number in range(len(self._lanes)):
                 self._scheduler.set_available(lane_number, self._lanes.available(lane_number))
         while len(self._flights) < limit and self._n_unwritten <= limit and not self._rate.wait():
@@ -173,7 +177,7 @@ class Dispatcher:
                 break
         else:
             return
-        if not self._flights:  # those in flight may use less than they could, and leave room
+        if not self._flights:  # Requests in flight may use less than their reserve and leave room.
             self.ending.by_rule(self._budget.sentence())
 
     def _ask_one(self) -> bool:
@@ -200,7 +204,7 @@ class Dispatcher:
         return not self.ending.asking or not (self._retries.n_postponed or self._scheduler.n_waiting)
 
     def _seconds_to_next_change(self) -> float | None:
-        """Until time alone makes something possible; None if only an event can."""
+        """Seconds until time alone makes an action possible; None if only an event can."""
         now = self._clock()
         pauses = []
         if self.ending.grace_ends is not None and self.ending.phase == "draining":
@@ -245,7 +249,7 @@ class Dispatcher:
             self.fail(StoppedByRule(stop))
 
     def failed(self, task: Task, failure: RequestFailed) -> None:
-        """The request for `task` came to nothing."""
+        """The request for `task` failed."""
         flight = self._landed(task)
         self._rate.settle(flight.expected_tokens, 0)
         self.counts.fail(failure, self._clock())
@@ -297,7 +301,7 @@ class Dispatcher:
                     self._again(task, failure, after)
 
     def broke(self, task: Task, error: BaseException, trace: str) -> None:
-        """The request for `task` met a mistake of ours: it costs one sample, and is listed."""
+        """The request for `task` met an error in our own code: it costs one sample, and is listed."""
         flight = self._landed(task)
         self._rate.settle(flight.expected_tokens, 0)
         self._lanes.cancelled(flight.ticket)
@@ -306,7 +310,9 @@ class Dispatcher:
             self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
 
     def lost(self, task: Task, error: BaseException) -> None:
-        """Telling how the request for `task` ended met a mistake of ours: nothing here is to be relied on any more."""
+        """Reporting the end of `task` met an error in our own code: the state is no longer reliable, so the session
+        ends.
+        """
         if task in self._flights:
             self._landed(task)
         self.fail(error)
@@ -316,7 +322,7 @@ class Dispatcher:
         flight = self._landed(task)
         self._lanes.cancelled(flight.ticket)
         if not flight.given_up and self.ending.phase != "stopping":
-            self._give_up(task, "internal", "the request was cancelled, and nobody had asked for it")
+            self._give_up(task, "internal", "the request was cancelled, but the dispatcher did not cancel it")
 
     def written(self, task: Task, error: BaseException | None = None) -> None:
         """The sample of `task` is on disk, or never will be."""
@@ -329,7 +335,7 @@ class Dispatcher:
             self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
 
     def _landed(self, task: Task) -> _Flight:
-        """The request for `task` is over, and came to no sample."""
+        """The request for `task` is over and gave no sample."""
         self._arrivals.ended(task)
         self._budget.failed()
         return self._flights.pop(task)
@@ -337,7 +343,7 @@ class Dispatcher:
     # ---- what a failure leads to
 
     def _again(self, task: Task, failure: RequestFailed, after: float = 0.0) -> None:
-        """Ask for `task` once more, `after` seconds from now."""
+        """Ask for `task` again, `after` seconds from now."""
         self.causes.met(task, failure)
         self.counts.retries += 1
         if after > 0:
@@ -348,7 +354,8 @@ class Dispatcher:
     def _continuation_failed(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
         """It was to go on with a half-written answer, and brought no token: see `retry`.
 
-        It costs no retry and no attempt, and tells nothing of an endpoint that is up, but that it wants less at once.
+        It costs no retry and no attempt, and says nothing about an endpoint that is up, except that fewer requests at
+        once are better.
         """
         n_failures = self._continuations.failed(task, ticket.lane_number, refused=failure.kind == "rate_limited")
         pause = 0.0
@@ -361,24 +368,24 @@ class Dispatcher:
         self._again(task, failure, pause)
 
     def _learn_of_continuations(self, task: Task, lane_number: int, sample: Sample) -> None:
-        """Whether the endpoint of this lane, which answered, takes continuations."""
+        """Learn whether the endpoint of this lane, which answered, supports continuations."""
         if sample.salvaged_at:
             self._continuations.answered(task, lane_number)
         elif self._continuations.whole_answered(task, lane_number):
             endpoint = self._lanes[lane_number].endpoint.base_url
             self.warnings.append(
-                f"{endpoint} answers whole requests and fails continuations of half-written answers: "
-                f"it is asked anew for those from here on, as by {option('salvage', 'off')}."
+                f"{endpoint} answers whole requests but fails to continue half-written answers: from here on it is "
+                f"asked for whole answers, as with {option('salvage', 'off')}."
             )
             self._log("continuations_off", endpoint=endpoint)
 
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
-        """Ask no more for `task`, which is in flight or postponed."""
+        """Do not ask for `task` again; it is in flight or postponed."""
         self._scheduler.drop(task)
         self._forget(task, kind, message, status)
 
     def _give_up_waiting(self, task: Task, kind: str, message: str, status: int | None = None) -> bool:
-        """Ask no more for `task`, if the scheduler may still hand it out; returns whether it may."""
+        """Do not ask for `task` again if the scheduler still holds it; returns whether it does."""
         waits = self._scheduler.drop_waiting(task)
         if waits:
             self._forget(task, kind, message, status)
@@ -391,16 +398,18 @@ class Dispatcher:
         self.causes.gave_up(task, kind, message, status)
 
     def _leave_out(self, lane_number: int, failure: RequestFailed) -> None:
-        """Go on without an endpoint that joined a run under way and refuses what the others take."""
+        """Continue without an endpoint that joined during the run and refuses what the others accept."""
         lane = self._lanes[lane_number]
         if not lane.left:
             self._lanes.dismiss(lane_number)
             url = lane.endpoint.base_url
-            self.warnings.append(f"{url} joined the run, refused and was left out: {failure.message}")
+            self.warnings.append(f"{url} joined the run, refused requests, and was left out: {failure.message}")
             self._log("endpoint_left_out", endpoint=url, reason=failure.message)
 
     def _out_of_files(self, task: Task, failure: RequestFailed) -> None:
-        """This machine has no descriptor left for a socket: fewer requests at once, and a pause before this one."""
+        """This machine has no file descriptor left for a socket: lower the concurrency, and pause before this
+        request.
+        """
         now = self._clock()
         if self._starved_since is None:
             self._starved_since = now
@@ -418,7 +427,7 @@ class Dispatcher:
         self._again(task, failure, self._jitter(longest / 2, longest))
 
     def _refused(self, task: Task, failure: RequestFailed, endpoint: str) -> None:
-        """The server will never take this payload (or never end it)."""
+        """The server will never accept this payload, or never finish it."""
         self._give_up(task, failure.kind, failure.message, failure.status)
         if failure.kind == "too_long":
             for waiting in self._scheduler.drop_question(task.benchmark, task.question_id):
@@ -434,7 +443,7 @@ class Dispatcher:
     # ---- the user's commands
 
     def drain(self, why: str, grace: float | None = None) -> None:
-        """Ask nothing more; what is in flight may end, within `grace` seconds if that is given."""
+        """Send no more requests; those in flight may end, within `grace` seconds if given."""
         self.ending.drain(why, None if grace is None else self._clock() + grace)
 
     def stop(self, why: str) -> None:
@@ -456,24 +465,24 @@ class Dispatcher:
                 self._actions.append(Cancel(task))
 
     def pause(self) -> None:
-        """Ask nothing more until `resume`; what is in flight ends."""
+        """Send no more requests until `resume`; those in flight end."""
         self._paused = True
 
     def resume(self) -> None:
-        """Go on after a pause, in which nobody could answer."""
+        """Continue after a pause, in which no endpoint could answer."""
         self._paused = False
         self._lanes.rested()
 
     def set_concurrency(self, number: int) -> None:
-        """Another number of requests in flight."""
+        """Change the number of requests in flight."""
         self._concurrency = number
         self._lanes.set_concurrency(number)
         self._retries.budget.allow_for(number)
 
     def cancel(self, question_id: str, index: int | None, why: str) -> int:
-        """Ask no more in this session for one sample of the question, or for all; in every benchmark that has it.
+        """Do not ask in this session for one sample of the question, or for all; in every benchmark with the question.
 
-        Returns how many samples that are.
+        Returns the number of samples.
         """
         flying = [task for task, flight in self._flights.items() if not flight.given_up]
         tasks = [*flying, *self._retries.postponed, *self._scheduler.waiting(question_id)]
@@ -488,7 +497,7 @@ class Dispatcher:
         return len(cancelled)
 
     def replace_endpoints(self, endpoints: Sequence[Endpoint]) -> str:
-        """From now on these endpoints, at least one. Returns a sentence that says what changed."""
+        """Use these endpoints from now on, at least one. Returns a sentence on what changed."""
         joined, left = self._lanes.replace(endpoints)
         for _ in joined:
             self._scheduler.add_endpoint()
@@ -498,7 +507,7 @@ class Dispatcher:
     # ---- facts
 
     def arrived(self, events: Mapping[Task, int]) -> None:
-        """So many token events have been received by now of each of these requests in flight."""
+        """The token events received so far by each of these requests in flight."""
         self._arrivals.look(events)
 
     @property
@@ -507,7 +516,7 @@ class Dispatcher:
         return self._n_unwritten
 
     def progress(self) -> Progress:
-        """What is going on right now."""
+        """The present state of the session."""
         retrying = [*self._retries.postponed, *self._scheduler.returned]
         return snapshot(
             self._clock(), self._started, counts=self.counts, causes=self.causes, arrivals=self._arrivals,
@@ -517,7 +526,7 @@ class Dispatcher:
         )  # fmt: skip
 
     def outlook(self) -> Outlook:
-        """What the end of the session can be told from."""
+        """The facts that predict the end of the session."""
         if not self.ending.asking:
             return self._arrivals.outlook({}, ())
         return self._arrivals.outlook(self._scheduler.waiting_by_question(), self._retries.postponed)

@@ -33,18 +33,18 @@ SET_ASIDE_AFTER = 5
 """An endpoint is set aside after this many failures in a row, or a quarter of its share if that is more."""
 
 MAX_SHARES = 2.0
-"""While others are down, an endpoint gets at most its own share times this."""
+"""Most that an endpoint gets while others are down, as a multiple of its own share."""
 
 
 @dataclass(slots=True)
 class Lane:
-    """One endpoint. share: requests in flight it gets when all are well; pace: what it gets at present.
+    """One endpoint.
 
-    waits: times it was held since the last answer. joined_late: it was added while the run went on.
-    until: monotonic second before which nothing is sent. asked_until: the same, as far as the server asked for it.
-    try_owed: it asked for a pause while there was patience, and has not been tried since.
-    aside_since: when it was set aside. down_at: when a request last failed there since; those sent before that tell
-    nothing new.
+    share: requests in flight when all endpoints are well. pace: what it gets at present. waits: times it was held back
+    since the last answer. joined_late: it was added during the run. until: monotonic second before which nothing is
+    sent; asked_until: the same, as far as the server asked for it. try_owed: it asked for a pause while there was
+    patience, and has not been tried since. aside_since: when it was set aside. down_at: when a request last failed
+    there since then; failures of requests sent before that say nothing new.
     """
 
     endpoint: Endpoint
@@ -70,7 +70,7 @@ class Lane:
 
     @property
     def limit(self) -> int:
-        """Requests in flight that it is given at present."""
+        """Requests in flight that the endpoint gets at present."""
         return 0 if self.left else 1 if self.set_aside else self.pace.limit
 
     def has_room(self, now: float) -> bool:
@@ -120,14 +120,14 @@ class Lanes:
     # ---- changes while the run goes on
 
     def set_concurrency(self, concurrency: int) -> None:
-        """Share out another number of requests in flight."""
+        """Divide another number of requests in flight among the endpoints."""
         self._concurrency = concurrency
         self._share_out(at_once=True)
 
     def replace(self, endpoints: Sequence[Endpoint]) -> tuple[list[str], list[str]]:
-        """From now on these endpoints, at least one. Returns the base URLs that (joined, left).
+        """Use these endpoints from now on, at least one. Returns the base URLs that (joined, left).
 
-        One that is known by its base URL keeps its history; one that comes back starts afresh.
+        A known base URL keeps its history; one that left and returns starts afresh.
         """
         listed = {endpoint.base_url: endpoint for endpoint in endpoints}
         joined, left = dict(listed), []
@@ -153,16 +153,17 @@ class Lanes:
         self._look_whether_down()
 
     def unwelcome(self, lane_number: int, failure: RequestFailed) -> bool:
-        """Whether an endpoint that joined a run under way refuses what the others take: the run can go on without it.
+        """Whether an endpoint that joined during the run refuses what the others accept; the run can continue without
+        it.
 
-        What came on the way was not asked for its context, as those are that a run begins with.
+        A late endpoint was not asked for its context, as those at the beginning are.
         """
         lane = self._lanes[lane_number]
         unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)
         return unfit and lane.joined_late and (lane.left or self.n_present > 1)
 
     def rested(self) -> None:
-        """The run was paused: nobody could answer meanwhile."""
+        """The run was paused, so no endpoint could answer."""
         self._down_since = None
         self._look_whether_down()
 
@@ -175,11 +176,11 @@ class Lanes:
 
     @property
     def in_flight(self) -> int:
-        """Requests on their way, of all endpoints."""
+        """Requests in flight at all endpoints."""
         return sum(lane.in_flight for lane in self._lanes)
 
     def with_room(self) -> list[int]:
-        """Places of the endpoints that may be sent a request now, least outstanding by weight first."""
+        """Lanes that may be sent a request now, those with the least in flight by weight first."""
         now = self._clock()
         free = [i for i, lane in enumerate(self._lanes) if lane.has_room(now)]
         if len(free) > 1:
@@ -187,24 +188,24 @@ class Lanes:
         return free
 
     def advance(self) -> None:
-        """Let time pass for everybody's pace."""
+        """Let time pass for the pace of every lane."""
         for lane in self._lanes:
             lane.pace.advance()
 
     def available(self, lane_number: int) -> bool:
-        """Whether the endpoint is working off the queue, as far as one knows."""
+        """Whether the endpoint is working off the queue, as far as known."""
         return self._lanes[lane_number].state(self._clock()) == "open"
 
     def sent(self, lane_number: int) -> Ticket:
-        """A request goes to the endpoint of this lane; the ticket goes to one of the three below, once."""
+        """A request goes to the endpoint of this lane; its ticket goes to exactly one of the three methods below."""
         return self._lanes[lane_number].pace.sent(lane_number)
 
     def cancelled(self, ticket: Ticket) -> None:
-        """A request was ended by us: it says nothing about the endpoint."""
+        """We ended a request: that says nothing about the endpoint."""
         self._lanes[ticket.lane_number].pace.ended(ticket)
 
     def answered_by(self, ticket: Ticket) -> None:
-        """The endpoint answered, be it with a refusal of one payload."""
+        """The endpoint answered, even if by refusing one payload."""
         lane = self._lanes[ticket.lane_number]
         lane.pace.answered(ticket)
         lane.n_done += 1
@@ -227,9 +228,9 @@ class Lanes:
         lane.try_owed = self._down_since is None or now - self._down_since < self.patience
 
     def failed(self, ticket: Ticket, failure: RequestFailed) -> bool:
-        """The request came to nothing for a reason that lies with the endpoint or the way to it.
+        """A request failed because of the endpoint or the way to it.
 
-        Whether that is a sign to slow down or to wait; refusals that come at random are none.
+        Returns whether that is a sign to slow down or wait; refusals at random are not.
         """
         now, lane = self._clock(), self._lanes[ticket.lane_number]
         lane.n_failed += 1
@@ -239,7 +240,8 @@ class Lanes:
         self.heed(ticket.lane_number, failure.retry_after)
         slow_down = True
         if failure.kind == "rate_limited":
-            # Nothing else was under way, so slower is impossible: an endpoint that says no for ever is down.
+            # Nothing else was in flight, so slowing down is impossible: an endpoint that refuses for ever counts as
+            # down.
             lane.failures_in_row += lane.in_flight == 1
             slow_down = lane.pace.refused(ticket, told_when=failure.retry_after is not None)
             if slow_down and failure.retry_after is None:
@@ -266,9 +268,9 @@ class Lanes:
     # ---- hope
 
     def gave_up(self) -> str | None:
-        """Why no more is to be hoped for: every endpoint has been set aside for longer than the patience lasts.
+        """Why to give up: every endpoint has been set aside for longer than the patience; else None.
 
-        A request under way is hope, since a long reply may take longer than that; its deadlines bound it.
+        A request in flight is a reason to wait, since a long reply may outlast the patience; its deadlines bound it.
         """
         if self._down_since is None:
             return None
@@ -279,7 +281,7 @@ class Lanes:
         return f"no request has been answered for {now - self._down_since:.0f} s ({last})"
 
     def hopeful(self) -> set[int]:
-        """Places of the endpoints that may answer yet: not of those that left, or are set aside beyond the patience."""
+        """Lanes that may still answer: neither left nor set aside beyond the patience."""
         alive_since = self._clock() - self.patience
         return {
             lane_number
@@ -289,12 +291,12 @@ class Lanes:
 
     @property
     def unreachable(self) -> bool:
-        """Nothing was ever answered, and every endpoint's last failure was that it could not be reached at all."""
+        """Whether nothing was ever answered, and every endpoint's last failure was that it could not be reached."""
         failures = [lane.last_failure for lane in self._present()]
         return not self.answered and all(failure is not None and failure.kind == "connect" for failure in failures)
 
     def next_change(self) -> float | None:
-        """Seconds until an endpoint may be sent something, or patience with it ends; None if nothing is pending."""
+        """Seconds until an endpoint may be sent a request, or the patience with it ends; None if nothing is pending."""
         now = self._clock()
         patience = self.patience
         times = []
@@ -311,7 +313,7 @@ class Lanes:
 
     @property
     def patience(self) -> float:
-        """Seconds that nobody may answer."""
+        """Seconds that all endpoints may be silent."""
         return self._patience.outage if self.answered else self._patience.start_up
 
     def progress(self) -> tuple[EndpointProgress, ...]:
@@ -334,7 +336,10 @@ class Lanes:
         return [lane for lane in self._lanes if not lane.left]
 
     def _share_out(self, *, at_once: bool = False) -> None:
-        """at_once: the user changed something; otherwise an endpoint went down or came back, and the rest go easy."""
+        """Divide the concurrency among the lanes.
+
+        at_once: the user changed something; otherwise shares rise step by step.
+        """
         present = self._present()
         total = sum(lane.endpoint.weight for lane in present)
         up = sum(lane.endpoint.weight for lane in present if not lane.set_aside)
@@ -353,6 +358,6 @@ class Lanes:
             self._down_since = self._clock()
 
     def _unasked_pause(self, lane: Lane) -> float:
-        """Seconds to wait after a 429 that names no time: short at first, since one may be an accident."""
+        """Seconds to wait after a 429 that names no time: short at first, since a single refusal may be an accident."""
         ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** min(lane.pace.waits - 2, 30))
         return self._jitter(ceiling / 2, ceiling)

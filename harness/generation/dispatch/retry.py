@@ -53,7 +53,10 @@ _MAX_DOUBLINGS = 30
 
 
 def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
-    """Where a failure lies. probing: the endpoint was set aside, so that its silence tells of the endpoint."""
+    """The fault that explains a failure.
+
+    probing: the endpoint was set aside, so its silence says something about itself.
+    """
     if failure.kind == "out_of_files":
         return "machine"
     if failure.stops_run:
@@ -88,7 +91,7 @@ class RetryPolicy:
 
     @classmethod
     def of(cls, patience: Patience) -> RetryPolicy:
-        """The user's patience, and for the rest what is usual."""
+        """The policy with the user's patience, and defaults for the rest."""
         return cls(attempts=patience.attempts, first_wait=patience.first_wait, longest_wait=patience.longest_wait)
 
     def ceiling(self, n_failures: int) -> float:
@@ -115,7 +118,7 @@ class RetryBudget:
         self.requests += 1
 
     def take(self) -> bool:
-        """One more retry is allowed, and is counted."""
+        """Whether one more retry is allowed; if so, it is counted."""
         if self.retries >= self._floor + self._policy.share * self.requests:
             return False
         self.retries += 1
@@ -123,9 +126,10 @@ class RetryBudget:
 
 
 class RetryDecision(NamedTuple):
-    """again_after: seconds until the sample is asked again; None: not by an endpoint that failed it, and `why`.
+    """The decision on a failed sample.
 
-    used_up: its attempts are; an endpoint that has not failed it may still be asked.
+    again_after: seconds until the sample is asked again; None: no endpoint that failed it is asked again, for the
+    reason `why`. used_up: its attempts are used up; an endpoint that has not failed it may still be asked.
     """
 
     again_after: float | None
@@ -135,7 +139,10 @@ class RetryDecision(NamedTuple):
 
 @dataclass(slots=True)
 class _Attempts:
-    """requests: made for the sample. failures: of the fault "chance". last, alike: the last one's words, in a row."""
+    """requests: made for the sample.
+
+    failures: of the fault "chance". last, alike: the last failure's text, and how often in a row.
+    """
 
     requests: int = 0
     failures: int = 0
@@ -144,7 +151,7 @@ class _Attempts:
 
 
 class Retries:
-    """All samples that have been asked and have not arrived: their attempts, and those that wait to be asked again.
+    """All samples that were asked and are not finished: their attempts, and those that wait to be asked again.
 
     jitter: a random number between two bounds. Memory: one entry per such sample.
     """
@@ -193,7 +200,7 @@ class Retries:
         heapq.heappush(self._later, (until, task))
 
     def due(self, now: float) -> list[Task]:
-        """Those whose time has come; they no longer wait."""
+        """Samples whose time has come; they no longer wait."""
         tasks = []
         while self._later and self._later[0][0] <= now:
             tasks.append(heapq.heappop(self._later)[1])
@@ -206,7 +213,7 @@ class Retries:
 
     @property
     def postponed(self) -> list[Task]:
-        """Those that wait."""
+        """Samples that wait."""
         return [task for _, task in self._later]
 
     @property
@@ -214,7 +221,7 @@ class Retries:
         return len(self._later)
 
     def drop(self, tasks: Collection[Task]) -> None:
-        """These wait no longer."""
+        """These samples wait no longer."""
         self._later = [entry for entry in self._later if entry[1] not in tasks]
         heapq.heapify(self._later)
 

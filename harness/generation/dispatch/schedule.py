@@ -40,22 +40,22 @@ from harness.generation.forecast import UNASKED
 from harness.generation.plan import Order, Owed, Task
 
 UNKNOWN_LENGTH = 4096.0
-"""Tokens expected of a sample before the first one has finished."""
+"""Expected tokens of a sample before the first one has finished."""
 
 SLOWER = 1.25
 """An endpoint counts as slow if its seconds per token exceed those of the fastest one available by this factor."""
 
 MANY_QUESTIONS = 5000
-"""With more questions than this, those of which nothing is known are counted together."""
+"""Number of questions above which all questions with unknown lengths are counted together."""
 
 REFRESH_FINISHES = 8
-"""The order is computed anew after this many finished samples, or an eighth of the open questions if that is more."""
+"""Finished samples after which the order is computed again; an eighth of the open questions if that is more."""
 
 WORN = 3
-"""A sample that came back this many times goes after all others."""
+"""A sample that came back this many times counts as worn: it goes after all others."""
 
 _CENSORED = 1.3
-"""A sample that exceeds its expected length is expected to reach its present length times this."""
+"""A running sample that exceeds its expected length is expected to reach its present length times this."""
 
 _CURIOSITY = 1.0
 """An untried question counts as longer by this fraction, which falls as 1/(1 + samples handed out)."""
@@ -64,7 +64,7 @@ _ABOUT = 0.8
 """Questions whose urgency is at least this fraction of the best are tied."""
 
 _LOOKED_AT = 16
-"""At most this many tied questions are searched for one whose prompt the endpoint has seen."""
+"""Most tied questions that are searched for one whose prompt the endpoint has seen."""
 
 _PRUDENCE = 1.6
 """A slow endpoint takes a sample only if this multiple of its expected length would not finish last."""
@@ -72,9 +72,10 @@ _PRUDENCE = 1.6
 
 @dataclass(slots=True)
 class _Question:
-    """waiting: indices not handed out; wave: those of the present wave among them; n_returned: requests that failed.
+    """One question.
 
-    seen_by: the endpoints that were asked it; followed for long prompts only.
+    waiting: indices not handed out. wave: those of them in the present wave. n_returned: failed requests. seen_by: the
+    endpoints that were asked it; recorded only for long prompts.
     """
 
     benchmark: str
@@ -118,12 +119,12 @@ class _Speed:
 
 
 class Scheduler:
-    """Hands out the owed samples. Lengths are in tokens, times in seconds of `clock` (monotonic).
+    """Hands out the missing samples. Lengths are in tokens, times in seconds of `clock` (monotonic).
 
-    prior: expected length per (benchmark, question_id), e.g. means of a former run; such questions need no first wave.
-    may_start_round: asked before each round of order "rounds" but the first; after False it is asked again.
-    max_tokens: by benchmark; no sample is expected to be longer before any length is known.
-    long_prompts: (benchmark, question_id) of questions whose prompt is worth finding in a cache.
+    prior: expected length per (benchmark, question_id), e.g. means of an earlier run; such questions need no first
+    wave. may_start_round: asked before each round of order "rounds" except the first; after False it is asked again.
+    max_tokens: by benchmark; before any length is known, no sample is expected to be longer. long_prompts: (benchmark,
+    question_id) of questions whose prompt is worth finding in a cache.
     """
 
     def __init__(
@@ -146,10 +147,10 @@ class Scheduler:
         ]
         for question in self._questions:
             question.long_prompt = (question.benchmark, question.question_id) in long_prompts
-        self._rows: dict[str, dict[str, int]] = {}  # by benchmark and question
+        self._rows: dict[str, dict[str, int]] = {}  # By benchmark and question.
         for i, q in enumerate(self._questions):
             if self._rows.setdefault(q.benchmark, {}).setdefault(q.question_id, i) != i:
-                raise ValueError("a question stands in the plan twice")
+                raise ValueError("a question is in the plan twice")
         self._endpoints = [_Speed() for _ in range(n_endpoints)]
         self._running: dict[Task, _Running] = {}
         self._returned: deque[Task] = deque()
@@ -175,9 +176,10 @@ class Scheduler:
         return self._n_waiting + len(self._returned)
 
     def next(self, endpoint: int = 0, *, probe: bool = False) -> Task | None:
-        """The next sample for `endpoint`; None if there is nothing for it now (another one may still get something).
+        """The next sample for `endpoint`; None if there is none for it now (another endpoint may still get one).
 
-        probe: the endpoint may be down, so a question that has failed least goes, in case it is the question's fault.
+        probe: the endpoint may be down, so it gets the question with the fewest failures, in case the question is at
+        fault.
         """
         task = self._probe(endpoint) if probe else self._from_returned(endpoint) or self._from_wave(endpoint)
         if task is None and not probe:
@@ -202,37 +204,37 @@ class Scheduler:
             total[0] += tokens
             total[1] += 1
         self._finishes += 1
-        # With nothing left to order, looking at all that runs would cost a batch of n samples n² looks.
+        # With nothing left to order, looking at every running sample would cost n² looks for n samples.
         if self._finishes >= max(REFRESH_FINISHES, len(self._long) // 8) and self._n_waiting:
             self._refresh()
 
     def give_back(self, task: Task) -> None:
-        """The request for `task` came to nothing: it is handed out again, before anything else unless it is worn."""
+        """The request for `task` failed: it is handed out again, before all others unless it is worn."""
         self._questions[self._end(task).question].n_returned += 1
         self._n_returned[task] += 1
         self._returned.append(task)
 
     def steer_away(self, task: Task) -> None:
-        """The endpoint that has `task` failed it: it is asked elsewhere, while another endpoint is up that has not."""
+        """The endpoint that has `task` failed it: another endpoint is asked, while one is up that has not failed it."""
         self._failed_by.setdefault(task, set()).add(self._running[task].endpoint)
 
     def leave_to_others(self, task: Task, endpoints: Collection[int]) -> bool:
-        """Never hand `task` to an endpoint again that failed it; returns whether one of `endpoints` has not."""
+        """Never hand `task` again to an endpoint that failed it; returns whether one of `endpoints` has not."""
         self.elsewhere_only.add(task)
         return not self._failed_by[task].issuperset(endpoints)
 
     def stranded(self, endpoints: Collection[int]) -> list[Task]:
-        """Samples that wait for an endpoint that has not failed them, and none of `endpoints` is one."""
+        """Samples that wait for an endpoint that has not failed them, while none of `endpoints` is one."""
         waiting = self.elsewhere_only.intersection(self._returned)
         return sorted(task for task in waiting if self._failed_by[task].issuperset(endpoints))
 
     def drop(self, task: Task) -> None:
-        """`task` is not asked again in this run; it stays owed."""
+        """`task` is not asked again in this run; it stays missing."""
         self._end(task)
         self._forget(task)
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
-        """No further sample of this question is handed out; returns those that were waiting."""
+        """Hand out no further sample of this question; returns those that were waiting."""
         question = self._questions[self._rows[benchmark][question_id]]
         mine = [t for t in self._returned if (t.benchmark, t.question_id) == (benchmark, question_id)]
         for task in mine:
@@ -266,18 +268,18 @@ class Scheduler:
         return tasks + [Task(q.benchmark, q.question_id, index) for q in mine for index in q.waiting]
 
     def add_endpoint(self) -> None:
-        """One more endpoint, under the next number."""
+        """Add an endpoint, with the next number."""
         self._endpoints.append(_Speed())
         self._refresh()
 
     def set_available(self, endpoint: int, available: bool) -> None:
-        """An endpoint that is set aside or paused no longer counts as one that will drain the queue."""
+        """Set whether the endpoint counts as working off the queue; one that is set aside or paused does not."""
         self._endpoints[endpoint].available = available
 
     def waiting_by_question(self) -> dict[tuple[str, str], int]:
         """Samples that can still be handed out, by (benchmark, question_id).
 
-        Of many questions, those of whose lengths nothing is known are one: (benchmark, `UNASKED`).
+        If there are many questions, all with unknown lengths count as one: (benchmark, `UNASKED`).
         """
         many = len(self._questions) > MANY_QUESTIONS
         counts: dict[tuple[str, str], int] = {}
@@ -292,7 +294,7 @@ class Scheduler:
 
     @property
     def returned(self) -> list[Task]:
-        """Samples whose request came to nothing, and that are handed out next."""
+        """Samples whose request failed; they are handed out next."""
         return list(self._returned)
 
     # ---- waves
@@ -308,7 +310,7 @@ class Scheduler:
         yield True
 
     def _rounds(self, may_start: Callable[[int], bool] | None) -> Iterator[bool]:
-        """Yields whether the next round has begun; False: not yet."""
+        """Yields whether the next round has begun; False: `may_start` does not allow it yet."""
         started = False
         while pending := [q for q in self._questions if q.waiting]:
             number = min(q.waiting[0] for q in pending)
@@ -321,7 +323,10 @@ class Scheduler:
             yield True
 
     def _from_returned(self, endpoint: int, *, worn: bool = False) -> Task | None:
-        """The first one that `endpoint` has not failed, or that is left to it. worn: which ones are meant."""
+        """The first returned sample that `endpoint` has not failed, or may get anyway.
+
+        worn: choose among worn samples, or the others.
+        """
         up = {number for number, speed in enumerate(self._endpoints) if speed.available}
         for task in self._returned:
             if self._is_worn(task) is not worn:
@@ -352,7 +357,7 @@ class Scheduler:
         return None
 
     def _seen(self, endpoint: int, best: int) -> int:
-        """`best`, the most urgent question, or one about as urgent that does not make `endpoint` read a new prompt."""
+        """The most urgent question `best`, or a tied one whose prompt `endpoint` has seen already."""
 
         def costs_a_prompt(row: int) -> bool:
             question = self._questions[row]
@@ -383,7 +388,7 @@ class Scheduler:
             if t not in self.elsewhere_only or endpoint not in self._failed_by[t]
         }
         if all(self._questions[i].n_returned for i in [*fresh, *again]):
-            # They may be what the endpoint fails: then a later wave's question says whether it is up.
+            # The endpoint may fail just these questions; then a question of a later wave shows whether it is up.
             fresh = [i for i, q in enumerate(self._questions) if q.waiting]
         best = min([*fresh, *again], key=lambda i: (self._questions[i].n_returned, self._expected(i)), default=None)
         if best is None:
@@ -396,7 +401,7 @@ class Scheduler:
     def _take(self, row: int) -> Task:
         """Hand out the next sample of a question of the wave."""
         question = self._questions[row]
-        question.wave = max(0, question.wave - 1)  # a probe may go before its wave
+        question.wave = max(0, question.wave - 1)  # A probe may be sent before its wave.
         self._n_unasked -= not question.n_handed
         question.n_handed += 1
         self._n_waiting -= 1
@@ -421,7 +426,7 @@ class Scheduler:
         for row, question in enumerate(self._questions):
             if question.wave:
                 self._long.append((-self._urgency(row), question.n_handed, row))
-                if len(self._endpoints) > 1:  # none is the slower of one
+                if len(self._endpoints) > 1:  # A single endpoint is never the slower one.
                     self._short.append((self._expected(row), question.n_handed, row))
         heapq.heapify(self._long)
         heapq.heapify(self._short)
@@ -433,7 +438,7 @@ class Scheduler:
             heapq.heappush(self._short, (self._expected(row), handed, row))
 
     def _pop(self, heap: list[tuple[float, int, int]]) -> int | None:
-        """The row of the best question of the wave; entries that a later one replaced are skipped."""
+        """The row of the best question of the wave; outdated heap entries are skipped."""
         while heap:
             _, handed, row = heapq.heappop(heap)
             question = self._questions[row]
@@ -468,9 +473,10 @@ class Scheduler:
             self._questions[row].n_censored += 1
 
     def _urgency(self, row: int) -> float:
-        """What "longest" orders by: the expected length, raised while the question has been tried little.
+        """The urgency by which "longest" orders: the expected length, raised while the question has been tried little.
 
-        A question wrongly taken for short must not be found out with its last samples (bench/schedule.py measures it).
+        A question wrongly taken for short must not be discovered with its last samples (bench/schedule.py measures
+        this).
         """
         return self._expected(row) * (1 + _CURIOSITY / (1 + self._questions[row].n_handed))
 
@@ -481,7 +487,7 @@ class Scheduler:
         return tokens / n if n >= 4 else min(UNKNOWN_LENGTH, self._max_tokens.get(benchmark, UNKNOWN_LENGTH))
 
     def _progress(self, running: _Running) -> float:
-        """Tokens that a running sample has by now, from its endpoint's speed; 0 while that is unknown."""
+        """Estimated tokens of a running sample so far, from its endpoint's speed; 0 while that is unknown."""
         pace = self._endpoints[running.endpoint].seconds_per_token
         return (self._clock() - running.started) / pace if pace else 0.0
 
@@ -514,7 +520,7 @@ class Scheduler:
         return self._expected(row) * _PRUDENCE * mine > drain + tail
 
     def _forget(self, task: Task) -> None:
-        """What `task` met on the way matters no more."""
+        """Forget the failures of `task`."""
         self._failed_by.pop(task, None)
         self.elsewhere_only.discard(task)
         del self._n_returned[task]

@@ -185,7 +185,7 @@ def snapshot(
     concurrency: int,
     paused: bool,
 ) -> Progress:
-    """What is going on at `now`, a monotonic second."""
+    """The state at `now`, a monotonic second."""
     flying = Counter(task.benchmark for task in in_flight)
     again = Counter(task.benchmark for task in retrying)
     oldest = arrivals.oldest

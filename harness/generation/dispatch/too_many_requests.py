@@ -39,32 +39,34 @@ from typing import Literal
 State = Literal["limited", "at random"]
 
 SETTLED_S = 1.0
-"""A request that was not refused within this many seconds (twice the time that a refusal took, if that is more) counts
-as accepted, long before its reply is complete."""
+"""Seconds without refusal after which a request counts as accepted, long before its reply is complete; twice the time
+that a refusal took, if that is more.
+"""
 
 LONGEST_S = 60.0
-"""Seconds: no request takes longer to count as accepted, and no rise or second opinion is put off for longer."""
+"""Most seconds until a request counts as accepted, and the longest delay of a rise or second opinion."""
 
 OPINIONS = 4.0
-"""Second opinions that decide; older ones fade."""
+"""Number of second opinions that decide; older ones fade."""
 
 ACCEPTED_AGAIN = 1 / 3
-"""Refusals come at random where more than this share of the second opinions is accepted. A limiter accepts few."""
+"""Refusals are random if more than this fraction of the second opinions is accepted. A limiter accepts few."""
 
 MAX_REFUSED = 0.75
-"""Refusals are no longer taken for chance where more than this share of the last requests is refused."""
+"""Refusals no longer count as random if more than this fraction of the last requests is refused."""
 
 LATELY = 100.0
-"""Requests that count as the last ones, about; older ones fade."""
+"""Approximate number of last requests that count; older ones fade."""
 
 _NEVER = float("-inf")
 
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """One request on its way. lane_number: its endpoint's; n_replies: of the endpoint when it was sent.
+    """One request in flight.
 
-    opinion: it is a second opinion. settled: it counts as accepted.
+    lane_number: its endpoint's number. n_replies: replies of the endpoint when it was sent. opinion: it is a second
+    opinion. settled: it counts as accepted.
     """
 
     lane_number: int
@@ -76,7 +78,7 @@ class Ticket:
 
 
 class _Ceiling:
-    """Requests that may be in flight: at least 1, at most `ceiling`."""
+    """A limit on requests in flight: at least 1, at most `ceiling`."""
 
     def __init__(self, ceiling: int) -> None:
         self.ceiling = ceiling
@@ -103,11 +105,11 @@ class _Ceiling:
         self._value = min(self._value, float(ceiling))
 
     def lift(self) -> None:
-        """Up to the ceiling."""
+        """Raise the limit to the ceiling."""
         self._value = float(self.ceiling)
 
     def rise(self, now: float, in_flight: int, settled_s: float) -> None:
-        """Let time pass: where the limit is used up, it rises."""
+        """Let time pass: if the limit is used up, it rises."""
         if not self.lowered or now < self._rise_at or in_flight < self.value:
             return
         if self._risen_at > self._lowered_at:  # the last rise was not refused
@@ -118,7 +120,7 @@ class _Ceiling:
         self._rise_at = now + self._rise_after
 
     def fall(self, now: float, in_flight: int, sent_at: float, settled_s: float) -> bool:
-        """A request sent at `sent_at` was refused. Whether that begins a new round of refusals."""
+        """A request sent at `sent_at` was refused. Returns whether that begins a new round of refusals."""
         self._value = min(self._value, max(1.0, in_flight))
         new_round = sent_at > self._lowered_at
         if new_round:
@@ -132,7 +134,7 @@ class _Ceiling:
 
 
 class _SecondOpinions:
-    """Whether refusals are a limiter's or chance: the table of the module."""
+    """Decides whether refusals come from a limiter or at random: the table of the module."""
 
     def __init__(self) -> None:
         self.state: State = "limited"
@@ -151,7 +153,7 @@ class _SecondOpinions:
 
     def sent(self, ticket: Ticket) -> None:
         if self._refused is not None:
-            # A reply in between has made room: then an acceptance would prove nothing.
+            # A reply in between has made room, so an acceptance would prove nothing.
             ticket.opinion = self._refused.n_replies == ticket.n_replies
             self._asking = ticket if ticket.opinion else None
             self._refused = None
@@ -163,19 +165,24 @@ class _SecondOpinions:
             self._asking = None
 
     def limiter_spoke(self) -> None:
-        """A refusal said when to come back: chance says no such thing."""
+        """A refusal named a time to come back; random refusals name none."""
         self.state = "limited"
 
     def want(self, refused: Ticket, now: float) -> None:
-        """Ask for one on this refusal, unless one is under way: refusals are known sooner than acceptances, and would
-        be counted first."""
+        """Ask for a second opinion on this refusal, unless one is in flight.
+
+        Refusals are known sooner than acceptances, and would be counted first.
+        """
         if self._asking is None and now >= self._next_at and self.state == "limited":
             self._refused = refused
 
     def judged(self, ticket: Ticket, now: float, *, refused: bool) -> bool:
-        """It is known whether the endpoint takes this request. Whether refusals have just turned out to be chance."""
+        """The endpoint's decision on this request is known.
+
+        Returns whether refusals have just turned out to be random.
+        """
         self._lately_refused += refused
-        # Of all requests sent, and not only of those judged: refusals are known sooner than acceptances.
+        # Counts all requests sent, not only decided ones: refusals are known sooner than acceptances.
         if self.state == "at random" and self._lately_refused > MAX_REFUSED * max(self._lately_sent, LATELY / 2):
             self.state = "limited"
             self._asked = self._accepted = 0.0
@@ -200,7 +207,7 @@ class Pace:
     def __init__(self, ceiling: int, clock: Callable[[], float]) -> None:
         self.in_flight = 0
         self.waits = 0
-        """Rounds of refusals, less the requests accepted since: the pause after a round doubles with each."""
+        """Rounds of refusals, less the requests accepted since. The pause after a round doubles with each."""
         self._clock = clock
         self._limit = _Ceiling(ceiling)
         self._opinions = _SecondOpinions()
@@ -215,16 +222,19 @@ class Pace:
 
     @property
     def state(self) -> State:
-        """What refusals are taken for."""
+        """The present state: limited, or at random."""
         return self._opinions.state
 
     @property
     def wants_opinion(self) -> bool:
-        """Whether one request is to be sent now, whatever the limit and the pause."""
+        """Whether one request should be sent now, whatever the limit and the pause."""
         return self._opinions.is_wanted
 
     def set_ceiling(self, ceiling: int, *, at_once: bool = False) -> None:
-        """at_once: the limit follows; otherwise it rises step by step, as after a refusal."""
+        """Set the most requests in flight.
+
+        at_once: the limit follows; otherwise it rises step by step, as after a refusal.
+        """
         self._limit.set_ceiling(ceiling, at_once=at_once)
 
     def advance(self) -> None:
@@ -248,21 +258,24 @@ class Pace:
         return ticket
 
     def ended(self, ticket: Ticket) -> None:
-        """It ended in a way that says nothing about the pace."""
+        """A request ended in a way that says nothing about the pace."""
         assert not ticket.ended
         ticket.ended = True
         self.in_flight -= 1
         self._opinions.ended(ticket)
 
     def answered(self, ticket: Ticket) -> None:
-        """It was replied to."""
+        """A request was answered."""
         self.ended(ticket)
         self._n_replies += 1
         if not ticket.settled:
             self._judged(ticket, refused=False)
 
     def refused(self, ticket: Ticket, *, told_when: bool) -> bool:
-        """It met a 429; told_when: the endpoint said when to come back. Whether to leave the endpoint alone a while."""
+        """A request got a 429.
+
+        told_when: it named a time to come back. Returns whether to leave the endpoint alone for a while.
+        """
         self.advance()
         self.ended(ticket)
         self._judged(ticket, refused=True)
@@ -279,7 +292,7 @@ class Pace:
         return True
 
     def _judged(self, ticket: Ticket, *, refused: bool) -> None:
-        """It is known whether the endpoint takes this request."""
+        """The endpoint's decision on this request is known."""
         if not refused:
             self.waits = max(0, self.waits - 1)
         if self._opinions.judged(ticket, self._clock(), refused=refused):

@@ -1,4 +1,4 @@
-"""The network thread: it carries out what the dispatcher says, and lets a run be steered while it goes.
+"""The network thread: carries out the dispatcher's orders, and lets a run be steered while it runs.
 
-`thread` is the door, for the runner; `control` and `endpoints_file` are for the command line, too.
+The runner enters by `thread`; the command line also uses `control` and `endpoints_file`.
 """

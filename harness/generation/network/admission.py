@@ -1,5 +1,5 @@
-"""Endpoints that join a run under way: looked at first, on threads of their own, and kept out where they are another
-model than the run's.
+"""Admits endpoints that join during a run: each is looked at on a thread of its own, and refused if it has another
+model.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ RETRY_S = 2.0
 """Seconds between two looks at an endpoint that does not answer yet."""
 
 Check = Callable[[Endpoint], str | None]
-"""Blocking: why an endpoint may not join, in a sentence; None where it may. Raises `ServerError` while it is down."""
+"""Blocking function: why an endpoint may not join, in a sentence; None if it may.
+
+Raises `ServerError` while it is down.
+"""
 
 
 class Admission:
-    """Called on the network's loop; never waits. listed: the endpoints of the run; present: those of them that are
-    in from the start, the others being down."""
+    """Decides which endpoints are in. Called on the network's loop; never waits.
+
+    listed: the endpoints of the run. present: those that are in from the start; the others were down.
+    """
 
     def __init__(
         self, check: Check, listed: Sequence[Endpoint], present: Sequence[Endpoint], on_event: Callable[..., None]
@@ -32,10 +37,10 @@ class Admission:
         self._stopped = Event()
 
     def of(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-        """Those that are in by now. The others are being looked at, or were refused; call again."""
+        """The endpoints that are in by now. The others are being looked at or were refused; call again."""
         listed = {endpoint.base_url for endpoint in endpoints}
         for url in self._verdicts.keys() - listed:
-            del self._verdicts[url]  # what comes back may be another server
+            del self._verdicts[url]  # An endpoint that returns may be another server.
         for endpoint in endpoints:
             if endpoint.base_url not in self._verdicts:
                 self._verdicts[endpoint.base_url] = None
@@ -43,7 +48,7 @@ class Admission:
         return [endpoint for endpoint in endpoints if self._verdicts.get(endpoint.base_url)]
 
     def stop(self) -> None:
-        """No more looks."""
+        """Start no more looks."""
         self._stopped.set()
 
     def _look(self, endpoint: Endpoint) -> None:
@@ -54,7 +59,7 @@ class Admission:
                 self._stopped.wait(RETRY_S)
                 continue
             except Exception as error:  # noqa: BLE001 - a look's bug keeps an endpoint out, and is told
-                refusal = f"it could not be looked at: {error}"
+                refusal = f"the endpoint could not be looked at: {error}"
             if endpoint.base_url in self._verdicts:
                 self._verdicts[endpoint.base_url] = refusal is None
             if refusal is not None:

@@ -36,16 +36,18 @@ from harness.runs.layout import RunFolder
 NAME = "control.sock"
 
 MAX_LINE_BYTES = 64 * 1024
-"""Longest command, in bytes; question ids are the longest thing in one."""
+"""Longest command in bytes; question ids are the longest part of one."""
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
-"""Longest reply, in bytes; a status has a line for every endpoint."""
+"""Longest reply in bytes; a status has a line for every endpoint."""
 
 TIMEOUT_S = 5.0
 """Seconds for one command, from the connection to the reply."""
 
 MAX_PATH_BYTES = 90
-"""Longest address of a socket that every system takes (104 on some, 108 on others, less what a temporary name adds)."""
+"""Longest address of a socket that every system accepts (104 bytes on some, 108 on others, minus the suffix of a
+temporary name).
+"""
 
 
 class ControlCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,16 +58,18 @@ class ControlCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """said: one sentence; refused: the command came to nothing; facts: what `status` reports; None
-    for the other verbs."""
+    """The reply to a command.
 
-    sentence: str = msgspec.field(name="said")  # "said" on the wire, in `--json` and above
+    words: one sentence. refused: the command had no effect. facts: the report of `status`; None for other verbs.
+    """
+
+    sentence: str = msgspec.field(name="said")  # Named "said" in the protocol and in `--json`.
     refused: bool = False
     facts: Progress | None = None
 
 
 class ControlSocket:
-    """Listens in `folder` and has `obey` answer each command. Used on one loop."""
+    """Listens in `folder`; `obey` answers each command. Used on one loop."""
 
     def __init__(
         self, folder: RunFolder, obey: Callable[[ControlCommand], Answer], on_event: Callable[..., None]
@@ -76,15 +80,16 @@ class ControlSocket:
         self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
-        """Begin to listen. What stands in the way is logged, never raised."""
+        """Start listening. An obstacle is logged, never raised."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             if stat.S_ISSOCK(self._path.lstat().st_mode):
                 self._path.unlink()
         except OSError:
-            pass  # nothing there
+            pass  # No file is in its place.
         try:
-            os.fchmod(listener.fileno(), 0o600)  # before it has a name: nobody else ever sees it open
+            # Set before the socket has its name, so that no other user ever sees it open.
+            os.fchmod(listener.fileno(), 0o600)
             with _address(self._path) as address:
                 listener.bind(address)
             self._path.chmod(0o600)
@@ -109,7 +114,7 @@ class ControlSocket:
                     writer.write(codec.encode(self._answer(line)) + b"\n")
                     await writer.drain()
         except (TimeoutError, ValueError, OSError):
-            pass  # silent, too long, or gone
+            pass  # The client was silent, sent too much, or has gone.
         finally:
             writer.close()
 
@@ -118,10 +123,10 @@ class ControlSocket:
             command = codec.decode(line, ControlCommand)
             answer = self._obey(command)
         except codec.DecodeError as error:
-            return Answer(sentence=f"this is no command: {error}", refused=True)
+            return Answer(sentence=f"this is not a command: {error}", refused=True)
         except HarnessError as error:
             answer = Answer(sentence=error.sentence.marked, refused=True)
-        if command.verb != "status":  # it changes nothing, and may be asked every second
+        if command.verb != "status":  # A status changes nothing and may come every second, so it is not logged.
             self._on_event(
                 "control", verb=command.verb, value=command.value, said=answer.sentence, refused=answer.refused
             )
@@ -129,7 +134,7 @@ class ControlSocket:
 
 
 def send(folder: RunFolder, command: ControlCommand) -> Answer:
-    """Give `command` to the run in `folder`. Raises `StoreError` when no run is going there, or it does not answer."""
+    """Send `command` to the run in `folder`. Raises `StoreError` if no run is going on there, or it does not answer."""
     path = folder.path / NAME
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection, _address(path) as address:
@@ -140,7 +145,7 @@ def send(folder: RunFolder, command: ControlCommand) -> Answer:
         return codec.decode(reply, Answer)
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
         raise StoreError(
-            f"no run is going on in {folder.path}, so there is nothing to steer. `harness run` starts it, or goes on."
+            f"no run is going on in {folder.path}, so there is nothing to steer. `harness run` starts or continues it."
         ) from None
     except PermissionError as error:
         raise StoreError(f"{path}: only the user who started the run may steer it ({error.strerror}).") from error
@@ -162,7 +167,7 @@ def _line(connection: socket.socket) -> bytes:
 
 @contextlib.contextmanager
 def _address(path: Path) -> Iterator[str]:
-    """`path` as short as a socket's address must be: where it is too long, through a link in the temporary folder."""
+    """A path for `path` that is short enough for a socket's address; if needed, a link in the temporary folder."""
     if len(os.fsencode(path)) <= MAX_PATH_BYTES:
         yield str(path)
         return

@@ -1,9 +1,9 @@
-"""A file of endpoints, one a line, that may change while a run goes on; or a folder in which servers register.
+"""A file of endpoints, one per line, that may change while a run goes on; or a folder in which servers register.
 
 http://node1:8000/v1
 http://node2:8000/v1 weight=2   # twice the share
 
-In a folder each file `*.url` counts, one of each server.
+In a folder, each file `*.url` counts, one per server.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MAX_BYTES = 1024 * 1024
 MAX_ENDPOINTS = 4096
 
 REGISTERED = "*.url"
-"""Files of a folder in which servers register."""
+"""Pattern of the files in a folder in which servers register."""
 
 _State = tuple[tuple[str, int, int, int], ...]
 """Name, time, size and inode of each file."""
 
 
 class EndpointsFile:
-    """The endpoints in `path`. complete: gives an address the key and headers of this run."""
+    """The endpoints in `path`. complete: adds the key and headers of this run to an address."""
 
     def __init__(self, path: Path, complete: Callable[[str], Endpoint] = Endpoint.parse) -> None:
         self.path = path.absolute()
@@ -37,13 +37,13 @@ class EndpointsFile:
         self._seen: _State | None = None
 
     def read(self) -> tuple[Endpoint, ...]:
-        """What the file says now. Raises `UsageError` naming file and line."""
+        """The endpoints in the file now. Raises `UsageError` naming file and line."""
         endpoints: dict[str, Endpoint] = {}
         for where, words in self._lines():
             position = f"{option('endpoints_file', self.path)}, {where}"
             endpoint = self._endpoint(words, position)
             if endpoint.base_url in endpoints:
-                raise UsageError(f"{position}: {endpoint.base_url} stands there twice.")
+                raise UsageError(f"{position}: {endpoint.base_url} is listed twice.")
             endpoints[endpoint.base_url] = endpoint
         if not endpoints and self.path.is_dir():
             raise self._refused(f"no server has registered there (no file {REGISTERED}).")
@@ -52,7 +52,7 @@ class EndpointsFile:
         return tuple(endpoints.values())
 
     def _lines(self) -> list[tuple[str, list[str]]]:
-        """(where it stands, words) of each line that says anything."""
+        """(position, words) of each line that is not empty or a comment."""
         try:
             self._seen = self._state()
             return [line for file in self._files() for line in self._lines_of(file)]
@@ -68,7 +68,7 @@ class EndpointsFile:
         except FileNotFoundError:
             if path == self.path:
                 raise
-            return  # a server that has just left
+            return  # A server that has just left removed its file.
         if len(data) > MAX_BYTES:
             raise self._refused(f"over {MAX_BYTES} bytes; expected one address a line.")
         whose = "" if path == self.path else f"{visible(path.name, 80)}, "
@@ -77,15 +77,15 @@ class EndpointsFile:
                 yield f"{whose}line {number}", words
 
     def addresses(self) -> list[str]:
-        """The addresses as they stand there. Raises `UsageError`."""
+        """The addresses as written in the file. Raises `UsageError`."""
         return [words[0] for _, words in self._lines()]
 
     def changed(self) -> tuple[Endpoint, ...] | None:
-        """What the file says, if it is another one than at the last look; else None. Raises `UsageError`, once."""
+        """The endpoints, if the file has changed since the last look; else None. Raises `UsageError`, once."""
         try:
             state = self._state()
         except OSError:
-            return None  # between two versions: an editor has moved the old one away
+            return None  # An editor has moved the old version away, and the new one is not there yet.
         return self.read() if state != self._seen else None
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""Which samples under way are written to `inflight.jsonl`, and when. Used on the network's loop."""
+"""Decides which samples in flight are written to `inflight.jsonl`, and when. Used on the network's loop."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from harness.runs.inflight import Inflight, Partial, SampleKey
 from harness.runs.layout import RunFolder
 
 KEEP_S = 5.0
-"""Seconds between two looks at one stream, at least."""
+"""Least seconds between two looks at one stream."""
 
 MIN_A_LOOK, SHARE_A_LOOK = 4, 8
-"""Streams that one look keeps at most: so many, and one in so many of those under way. Looks come ten times in
-`KEEP_S`, so all get their turn, and none holds up the loop for long."""
+"""Most streams that one look writes: the first number, and one in so many (the second) of those in flight.
+
+Looks come ten times in `KEEP_S`, so all streams get their turn, and no look blocks the loop for long.
+"""
 
 GOES_ON: frozenset[FailureKind] = frozenset({"connect", "timeout", "cut", "server", "rate_limited", "out_of_files"})
-"""Failures that say nothing against what had come."""
+"""Failures that do not speak against the part that had arrived."""
 
 
 @dataclass(slots=True)
 class _Watched:
-    """One request under way. view: what its reply so far makes of the sample."""
+    """One request in flight. view: makes a partial sample of its reply so far."""
 
     arriving: Arriving
     view: Callable[[SoFar], Partial]
@@ -37,7 +39,10 @@ class _Watched:
 
 
 class Keeper:
-    """See the module. partials: how far samples had come that are to be gone on with; the caller takes from them."""
+    """Stores partial samples; see the module.
+
+    partials: the parts of samples to be continued, which the caller takes out.
+    """
 
     def __init__(
         self,
@@ -46,7 +51,7 @@ class Keeper:
         on_event: Callable[..., None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Reads what a former session left of the samples that are owed."""
+        """Read the partial samples of earlier sessions whose samples are still missing."""
         stored = inflight.read(folder, lambda key: owed(Task(*key)))
         self.partials = stored.partials
         self.damaged = stored.damaged
@@ -70,7 +75,7 @@ class Keeper:
         self._watched[task] = _Watched(arriving, view, self._clock() + KEEP_S)
 
     def look(self) -> None:
-        """Keep what is due."""
+        """Write the streams that are due."""
         if self._file.busy:
             return
         now = self._clock()
@@ -81,18 +86,18 @@ class Keeper:
             self._file.rewrite({**self.partials, **dict(self._all())})
 
     def keep_all(self) -> None:
-        """Keep everything as it stands now: the process may be killed soon."""
+        """Write all streams now, because the process may be killed soon."""
         for task, partial in self._all():
             self._file.keep(SampleKey(*task), partial)
         self._file.sync()
 
     def keep(self, task: Task) -> None:
-        """Keep how far `task` has come; its request is about to be ended."""
+        """Write the part of `task` that has arrived; its request is about to be ended."""
         if task in self._watched:
             self._keep(task, self._watched[task])
 
     def failed(self, task: Task, kind: FailureKind) -> None:
-        """The request came to nothing: the next one goes on from here, unless the failure speaks against that."""
+        """The request failed: the next one continues from here, unless the failure speaks against that."""
         watched = self._watched.pop(task, None)
         if kind not in GOES_ON:
             self.forget(task)
@@ -101,16 +106,16 @@ class Keeper:
             self._file.keep(SampleKey(*task), partial)
 
     def ended(self, task: Task) -> None:
-        """The request is over; whether its sample gets to the disk is still to be told."""
+        """The request is over; whether its sample reaches the disk is reported later."""
         self._watched.pop(task, None)
 
     def forget(self, task: Task) -> None:
-        """The sample is stored, or what was written of it is of no use."""
+        """The sample is stored, or its written part is of no use."""
         self.partials.pop(SampleKey(*task), None)
         self._file.forget(SampleKey(*task))
 
     def close(self) -> None:
-        """What is kept by now is for the next session."""
+        """Stop; the written parts are for the next session."""
         self._file.close()
 
     def _all(self) -> list[tuple[Any, Partial]]:

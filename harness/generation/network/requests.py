@@ -50,7 +50,7 @@ class Request:
 class Requests:
     """Writes the requests of a session and reads their replies as samples. Used on the network's loop.
 
-    max_tokens: per benchmark, where it was fitted to the server's context; else the sampling's own.
+    max_tokens: by benchmark, if it was fitted to the server's context; else the sampling's own.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class Requests:
         return Request(task, question, template, seed, body, self._clock() - self._planned_at)
 
     def max_tokens(self, request: Request) -> int | None:
-        """Most tokens that the reply to `request` may have; None where the request does not say."""
+        """Most tokens of the reply to `request`; None if the request does not limit them."""
         return self._max_tokens.get(request.task.benchmark) or request.template.max_tokens
 
     def record(self, request: Request, ask: Ask, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
-        """The sample that `reply` makes. seams: where the reply goes on from what had been written before."""
+        """The sample that `reply` makes. seams: where the reply continues what was written before."""
         lag = current_lag()
         return Sample(
             benchmark=ask.task.benchmark,
@@ -106,7 +106,7 @@ class Requests:
 
 
 def _odd_logprobs(reply: Reply) -> Literal["none", "not numbers"] | None:
-    """What is wrong with the log-probabilities of a reply to a request for them."""
+    """What is wrong with the log-probabilities in the reply; None if nothing is, or none were requested."""
     if reply.n_odd_logprobs:
         return "not numbers"
     return "none" if not reply.n_logprobs and (reply.text or reply.reasoning) else None

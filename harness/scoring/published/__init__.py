@@ -1,6 +1,7 @@
-"""Scores that papers, repositories and other tools report, with their source; `results/published/` holds those shipped.
+"""Scores that papers, repositories and other tools report, with their source; `results/published/` holds the shipped
+ones.
 
-Enter by `load_published` and `matching`. Whoever compares or shows published scores may enter.
+Enter by `load_published` and `matching`. All code that compares or shows published scores may enter.
 """
 
 from __future__ import annotations

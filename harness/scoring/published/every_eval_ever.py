@@ -24,10 +24,10 @@ from harness.scoring.published.benchmark_name import NamedBenchmark, find_card, 
 from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
-"""A larger record is refused; its longest lists are the ids of its questions."""
+"""Largest record that is read, in bytes; the longest lists in it are the ids of its questions."""
 
 MAX_RESULTS = 10_000
-"""A record with more results is refused."""
+"""Most results in a record; a record with more is refused."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _T = TypeVar("_T")
@@ -57,7 +57,7 @@ class _ModelInfo(msgspec.Struct, frozen=True):
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The record; its results are decoded one by one, so that an error names the one it is about."""
+    """The record. Its results are decoded one by one, so that an error can name the result."""
 
     schema_version: str
     evaluation_id: str
@@ -103,7 +103,7 @@ class _Details(msgspec.Struct, frozen=True):
 
 
 class _Arguments(msgspec.Struct, frozen=True):
-    """The arguments that our runs have under the same names."""
+    """The arguments that have the same names in our runs."""
 
     temperature: int | float | None = None
     top_p: int | float | None = None
@@ -211,13 +211,12 @@ _SCALES = {
 
 
 def _scale(config: _Metric, where: str) -> int | None:
-    """The score that means "all correct", 1 or 100, from the unit and the largest score; None where neither states
-    it."""
+    """The score that means "all correct", 1 or 100, from the unit and the largest score; None if neither is stated."""
     stated = [_SCALES.get(str(value).casefold()) for value in (config.metric_unit, config.max_score)]
     scales = {scale for scale in stated if scale is not None}
     if len(scales) > 1:
         raise UsageError(
-            f"{where}.metric_config: metric_unit {quoted(repr(config.metric_unit))} does not go with max_score "
+            f"{where}.metric_config: metric_unit {quoted(repr(config.metric_unit))} does not fit max_score "
             f"{quoted(repr(config.max_score))}; expected `proportion` with 1, or `percent` with 100"
         )
     return scales.pop() if scales else None
@@ -262,8 +261,11 @@ def _is_whole(result: _Result) -> bool:
 
 
 def _questions(data: _Data, card: Card | None, n_samples: int | None) -> int | None:
-    """The number of questions: from the field that data of the hub have, or the digits that other data have in their
-    details; else the card's, if it divides the number of samples. None where unknown."""
+    """The number of questions; None if unknown.
+
+    It comes from the field of data on the hub, else from digits in the details of other data, else from the card if
+    that number divides the number of samples.
+    """
     digits = data.additional_details.get("samples_number", "")
     stated = data.samples_number or (int(digits) if re.fullmatch("[1-9][0-9]{0,8}", digits) else None)
     of_card = card.questions if card else None

@@ -1,4 +1,4 @@
-"""Published scores from a file of either form, or from a folder of such files."""
+"""Loads published scores from a file of either form, or from a folder of such files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.core.inert import visible
 from harness.scoring.published.value import PublishedScore
 
 MAX_FILES = 10_000
-"""A folder with more files, those of its subfolders included, is refused: it is no folder of published scores."""
+"""Most files in a folder of published scores, subfolders included; a folder with more is refused as another folder."""
 
 
 def published_folder() -> Path:
@@ -39,7 +39,7 @@ def matching(scores: Iterable[PublishedScore], model: str, benchmark: str) -> li
 
 
 def short_name(model: str) -> str:
-    """The part of a model's name that is compared: behind the last slash, in lower case."""
+    """The part of a model's name that is compared: after the last slash, in lower case."""
     return model.rstrip("/").rsplit("/", 1)[-1].casefold()
 
 
@@ -59,7 +59,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
-    # Imported when needed: one form needs pydantic, the other msgspec, and most callers read one.
+    # Imported late: one form needs pydantic, the other msgspec, and most callers read only one of them.
     if path.suffix == ".json":
         from harness.scoring.published import every_eval_ever
 

@@ -1,4 +1,4 @@
-"""Files of published scores of our own form: `results/published/*.yaml`, one file a source."""
+"""Files of published scores in our own form: `results/published/*.yaml`, one file per source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.core.validation import first_problem
 from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
 
 MAX_FILE_BYTES = 1024 * 1024
-"""A larger file is refused: published scores are a short table."""
+"""Largest file that is read, in bytes; published scores are a short table."""
 
 
 class _SourceFields(Part):

@@ -11,8 +11,11 @@ Settings = dict[str, str | int | float | bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The source of published scores. url: empty where the source has none. by: "authors" of the model, or "others" who
-    measured it; engine: what served it."""
+    """The source of published scores.
+
+    url: empty where the source has none. by: "authors" of the model, or "others" who measured it. engine: the engine
+    that served the model.
+    """
 
     title: str
     url: str
@@ -22,7 +25,7 @@ class Source:
 
     @property
     def named(self) -> str:
-        """Title and address."""
+        """Title and address in one text."""
         return f"{self.title}, {self.url}" if self.url else self.title
 
 
@@ -56,7 +59,7 @@ class PublishedScore:
 
     @property
     def kind(self) -> str:
-        """ "pass" or "maj"."""
+        """The kind of the metric: "pass" or "maj"."""
         return self.metric.partition("@")[0]
 
     @property
