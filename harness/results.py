@@ -57,7 +57,7 @@ class Run:
     warnings: tuple[str, ...] = ()
 
     def __fspath__(self) -> str:
-        """The folder's path: it may stand wherever a path may."""
+        """The folder's path, so that a run folder is accepted wherever a path is."""
         return str(self.path)
 
     @property

@@ -149,7 +149,10 @@ MAX_FILE_BYTES = 1024 * 1024
 
 
 def taken(context: click.Context) -> list[str]:
-    """Each option that the environment set, with its variable. Raises `UsageError` for a variable that sets none."""
+    """Each option that the environment set, with its variable.
+
+    Raises `UsageError` for a variable that matches no option.
+    """
     variables = {
         f"{PREFIX}_{parameter.name}".upper(): parameter for parameter in context.command.params if parameter.name
     }
@@ -185,8 +188,8 @@ def _read(_context: click.Context, _parameter: click.Parameter, path: Path | Non
         except ValueError:
             match = None
         if match is None or len(words) > 1:
-            # The line may hold a key: it is not shown.
-            raise UsageError(f"{path}:{number}: expected NAME=VALUE; a value with spaces stands in quotes")
+            # The message leaves out the line, which may hold a key.
+            raise UsageError(f"{path}:{number}: expected NAME=VALUE; put a value with spaces in quotes")
         os.environ.setdefault(match[1], "".join(words))
 
 
@@ -207,7 +210,7 @@ def _read(_context: click.Context, _parameter: click.Parameter, path: Path | Non
 
 
 SERVER_SCOPE = "server_"
-"""Begins the parameters of flags that describe a server to start."""
+"""Prefix of the parameters of flags that describe a server to start."""
 
 
 def with_server(given: Mapping[str, Any], engine: str | None) -> dict[str, Any]:
@@ -217,7 +220,7 @@ def with_server(given: Mapping[str, Any], engine: str | None) -> dict[str, Any]:
     if engine is None:
         if described:
             first = option(f"server.{next(iter(described))}")
-            raise UsageError(f"{first} describes a server to start: it goes with {option('serve', 'ENGINE')}")
+            raise UsageError(f"{first} describes a server to start: it needs {option('serve', 'ENGINE')}")
         return rest
     return rest | {"serve": {"engine": engine, **described}}
 
@@ -239,7 +242,7 @@ def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise UsageError("expected NAME=VALUE", field="server.environment")  # what was typed may be a key
+        raise UsageError("expected NAME=VALUE", field="server.environment")  # The typed value may be a key.
     return name, value
 
 
@@ -276,7 +279,7 @@ FIRST = (
 
 
 def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:
-    """Give a command the flags of a run, with the help that its own class of options declares, and of its server."""
+    """A decorator that gives a command the flags of a run, with its own help for them, and those of its server."""
     from server_launchers.command_line import server_options  # most commands start no server
 
     decorators = (*flags_of(declared), *_STARTED, *_SHOWN, server_options(shown=()))
@@ -284,14 +287,14 @@ def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:
 
 
 def typed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that were typed: what a sweep's file says goes before defaults of the environment."""
+    """The parameters that the user typed. A sweep's file overrides defaults from the environment, but not these."""
     context = click.get_current_context()
     unsaid = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT)
     return {name: value for name, value in given.items() if context.get_parameter_source(name) not in unsaid}
 
 
 def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run among a command's parameters, with those that describe a server gathered into `serve`."""
+    """The options of a run among a command's parameters; flags that describe a server are gathered into `serve`."""
     names = set(options_of(RunOptions)) - {"serve"}
     of_run = {name: value for name, value in given.items() if name in names or name.startswith(SERVER_SCOPE)}
     return with_server(of_run, given.get("serve"))

@@ -210,18 +210,18 @@ ELSEWHERE: dict[str, str] = dict(
         }
     )
 )
-"""Words of other tools, without their dashes, and what they mean here: a parameter (`a/b`: either) or a sentence."""
+"""Option names of other tools, without dashes, and their meaning here: a parameter (`a/b`: either) or a sentence."""
 
 
 # ---- options as flags
 
 
 _SCOPES = ("judge", "server")
-"""Prefixes of parameters that belong to another server than the run's: `--judge-base-url` is `judge_base_url`."""
+"""Prefixes of parameters for another server than the run's: `--judge-base-url` is `judge_base_url`."""
 
 
 class SpelledCommand(Helping):
-    """A command whose refusals name its own flags."""
+    """A command whose errors name its own flags."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """See `click.Command.invoke`."""
@@ -233,7 +233,7 @@ class SpelledCommand(Helping):
 
 
 class SpelledGroup(click.Group):
-    """A group whose commands are of this kind."""
+    """A group of commands whose errors name their own flags."""
 
     command_class = SpelledCommand
 
@@ -256,7 +256,7 @@ class SeedType(click.types.StringParamType):
 
 
 class LineEnds(click.types.StringParamType):
-    """A text in which `\\n` stands for the end of a line, so that it can be typed in any shell."""
+    r"""A text in which `\n` stands for a line end, so that it can be typed in any shell."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The text that is meant."""
@@ -264,7 +264,7 @@ class LineEnds(click.types.StringParamType):
 
 
 def spelt(sentence: str, command: click.Command | None = None) -> str:
-    """`sentence` with its options written as flags of `command`; None: of the command that runs."""
+    """`sentence` with its options written as flags of `command`; None: of the running command."""
     if command is None:
         context = click.get_current_context(silent=True)
         command = context.command if context is not None else None
@@ -273,8 +273,11 @@ def spelt(sentence: str, command: click.Command | None = None) -> str:
 
 
 def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
-    """`name` with its value as it is typed. Where none of the parameters sets it: the flag of `harness run`, if it is
-    only named; else as Python has it. `score.tool` is a flag of `harness score`, whatever runs."""
+    """`name` with its value as a user types it.
+
+    If no parameter sets it: the flag of `harness run` if it is only named, else Python's spelling. `score.tool` is
+    always a flag of `harness score`.
+    """
     if name.startswith("score."):
         parameters = _parameters_of("score")
     if (own := _set_by(parameters, name)) is not None:
@@ -285,7 +288,7 @@ def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
 
 
 def _parameters_of(name: str) -> list[click.Parameter]:
-    """Parameters of another command, found by its name: that command imports this module."""
+    """Parameters of another command, found by its name because that command imports this module."""
     context = click.get_current_context(silent=True)
     root = context.find_root().command if context is not None else None
     command = root.get_command(context, name) if isinstance(root, click.Group) and context is not None else None
@@ -293,7 +296,7 @@ def _parameters_of(name: str) -> list[click.Parameter]:
 
 
 def _set_by(parameters: list[click.Parameter], name: str) -> click.Parameter | None:
-    """The parameter that sets the option."""
+    """The parameter that sets the option; None without one."""
     by_name = {parameter.name: parameter for parameter in parameters}
     scoped = name.replace(".", "_")
     candidates = (scoped, *(f"{scope}_{scoped}" for scope in _SCOPES), name.rpartition(".")[2])

@@ -22,17 +22,17 @@ from harness.generation.plan import Owed
 
 
 SPARE = 64
-"""Descriptors for everything that is no request: journals, logs, the loop, name look-ups."""
+"""Descriptors for everything but requests: journals, logs, the loop, name look-ups."""
 
 
 LEAST = 24
-"""Descriptors without which no run is begun."""
+"""Least descriptors with which a run begins."""
 
 
 def affordable(concurrency: int) -> int:
-    """At most `concurrency` requests in flight, as the limit of open files allows; raises the soft limit if it may.
+    """At most `concurrency` requests in flight, as the limit of open files allows; raises the soft limit if possible.
 
-    Raises `UsageError` where it does not even allow one.
+    Raises `UsageError` if the limit does not allow even one.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = concurrency + SPARE
@@ -45,12 +45,12 @@ def affordable(concurrency: int) -> int:
     if soft == resource.RLIM_INFINITY:
         return concurrency
     if soft < LEAST:
-        raise UsageError(f"the limit of open files (ulimit -n) is {soft}; a run needs {LEAST}, and one a request more")
+        raise UsageError(f"the limit of open files (ulimit -n) is {soft}; a run needs {LEAST}, plus one per request")
     return max(1, min(concurrency, soft - SPARE))
 
 
 class Reserve:
-    """Descriptors held back, to be let go when sockets have taken all others: files must still be opened then."""
+    """Descriptors held in reserve, and released when sockets have taken all others: files must still be opened then."""
 
     SIZE = 8
 
@@ -63,7 +63,7 @@ class Reserve:
             pass  # as many as there are
 
     def release(self) -> None:
-        """Let all go; a second call does nothing."""
+        """Release all; a second call does nothing."""
         while self._held:
             os.close(self._held.pop())
 

@@ -15,7 +15,7 @@ from harness.core.inert import visible
 from harness.runs.layout import RunFolder
 
 MAX_LINE_BYTES = 64 * 1024
-"""Longer lines of a log are skipped; the harness writes none."""
+"""Longest line of a log that is read, in bytes; the harness writes none that long."""
 
 MAX_CAUSES = 200
 """Most causes of failure that a report lists."""

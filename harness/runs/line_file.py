@@ -54,9 +54,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if path.is_symlink():
-            raise StoreError(
-                f"{path} is a symbolic link; a run writes to no place outside its folder. Remove the link."
-            )
+            raise StoreError(f"{path} is a symbolic link; a run never writes outside its folder. Remove the link.")
     except OSError as error:
         raise disk_error(path, error) from error
 
@@ -67,7 +65,7 @@ def open_for_writing(path: Path, flags: int) -> int:
     Raises `StoreError` naming the path, for a link, a device, a pipe, a read-only or vanished folder.
     """
     try:
-        # Non-blocking means nothing for a regular file, and saves us from a planted pipe.
+        # Non-blocking has no effect on a regular file, and protects from a planted pipe.
         descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     except OSError as error:
         if path.is_symlink():
@@ -91,13 +89,13 @@ def refuse_link(path: Path) -> None:
 BOM = b"\xef\xbb\xbf"
 
 MAX_LINE_BYTES = MAX_RECORD_BYTES + len(BOM) + len(b"\r")
-"""Longest line that is held: a record, and what an editor adds."""
+"""Longest line that is read, in bytes: a record plus what an editor adds."""
 
 
 class Line(NamedTuple):
-    """A stretch of the file up to and including its newline. data: without the newline; None when over the bound.
+    """A part of the file up to its newline. data: without the newline; None when over the bound.
 
-    number: from 1; offset, length: in bytes. complete: it ends in a newline.
+    number: from 1. offset, length: in bytes. complete: it ends in a newline.
     """
 
     number: int
@@ -108,7 +106,7 @@ class Line(NamedTuple):
 
 
 def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
-    """The lines from `offset`, of which the first has this number; the last may be incomplete."""
+    """The lines from `offset` on, the first with this number; the last line may be incomplete."""
     file.seek(offset)
     while data := file.readline(MAX_LINE_BYTES):
         length, complete = len(data), data.endswith(b"\n")
@@ -123,12 +121,14 @@ def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
 
 
 def appended_lines(file: BinaryIO) -> Iterator[Line]:
-    """The lines of a file of `LineFile`: without a torn tail, with a last object that only lacks its newline."""
+    """The lines of a file written by `LineFile`: without a torn tail, but with a last object that lacks only its
+    newline.
+    """
     return (line for line in lines(file) if line.complete or (line.data is not None and is_object(line.data)))
 
 
 def is_object(tail: bytes) -> bool:
-    """Whether bytes without a newline are a whole JSON object: no beginning of an object is an object itself."""
+    """Whether bytes without a newline are a whole JSON object; a truncated object is never one."""
     try:
         codec.decode(tail, dict)
     except codec.DecodeError:
@@ -292,14 +292,14 @@ T = TypeVar("T")
 
 
 def write_lines(path: Path, records: Iterable[object]) -> None:
-    """Replace `path` by one line a record. Raises `StoreError` when the disk refuses or a link stands in its place."""
+    """Replace `path` by one line per record. Raises `StoreError` when the disk refuses or `path` is a link."""
     make_folder(path.parent)
     refuse_link(path)
     write_atomically(path, map(line, records))
 
 
 def line(record: object) -> bytes:
-    """A record as it stands in such a file."""
+    """A record as a line of the file."""
     return codec.inert(codec.encode(record)) + b"\n"
 
 
@@ -309,18 +309,18 @@ def read_lines(path: Path, type: type[T], remedy: str) -> list[T]:
 
 
 def iterate_lines(path: Path, type: type[T], remedy: str) -> Iterator[T]:
-    """The lines of `path`, each as a `type`. Blank lines, CRLF and a byte order mark are passed over.
+    """The lines of `path`, each as a `type`; blank lines, CRLF and a byte order mark are skipped.
 
-    Raises `StoreError` naming the line and the `remedy` for a missing, damaged or newer file.
+    Raises `StoreError` that names the line and the `remedy`, for a missing, damaged or newer file.
     """
     for number, plain in _lines(path, remedy, lines):
         yield _decoded(plain, type, path, number, remedy)
 
 
 def read_appended(path: Path, type: type[T], remedy: str) -> list[T]:
-    """Every line of a file that `LineFile` appends to, without a torn tail; none where there is no file.
+    """Every line of a file that `LineFile` appends to, without a torn tail; empty for a missing file.
 
-    Raises as `iterate_lines` does for all else.
+    For all other faults, raises as `iterate_lines` does.
     """
     if not path.is_symlink() and not path.exists():
         return []
@@ -328,10 +328,10 @@ def read_appended(path: Path, type: type[T], remedy: str) -> list[T]:
 
 
 class Filed(Blocks[T]):
-    """The lines of a file as `write_lines` wrote them, each read and decoded when it is looked at.
+    """The lines of a file written by `write_lines`; each is read and decoded when it is accessed.
 
-    sha256: of the file. The file stays open as long as this object; one that is changed in its place raises
-    `StoreError`, as a damaged line does. Raises `OSError` for a file that cannot be read.
+    sha256: of the file. The file stays open as long as this object. A file changed meanwhile raises `StoreError`, as a
+    damaged line does. Raises `OSError` for an unreadable file.
     """
 
     def __init__(self, path: Path, type: type[T], remedy: str) -> None:
@@ -339,7 +339,7 @@ class Filed(Blocks[T]):
         self._path, self._remedy = path, remedy
         self._file = open_untrusted(path)
         weakref.finalize(self, self._file.close)
-        self._checksums = array("I")  # of each block
+        self._checksums = array("I")  # Of each block.
         self._n = 0
         hashed = sha256()
         each = iter(partial(self._file.readline, MAX_LINE_BYTES), b"")

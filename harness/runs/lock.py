@@ -283,7 +283,7 @@ def _process_start(pid: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HeldRun:
-    """A run folder that this process alone writes to. manifest: None before the run's first session.
+    """A run folder that only this process writes to. manifest: None before the run's first session.
 
     warning: about a file system without working locks, else empty.
     """
@@ -296,10 +296,10 @@ class HeldRun:
 
 @contextmanager
 def held(folder: RunFolder, *, break_lock: bool = False) -> Iterator[HeldRun]:
-    """Take `folder` for the length of the block, making it if need be. break_lock: see `RunLock`.
+    """Take `folder` for the length of the block, and create it if needed. break_lock: see `RunLock`.
 
-    Raises `StoreError` for a folder that holds other things, or samples without a manifest, that another process
-    writes to, or that the disk refuses.
+    Raises `StoreError` for a folder with other things, or with samples but no manifest, for one that another process
+    writes to, and when the disk refuses.
     """
     folder.refuse_foreign()
     with RunLock(folder, break_lock=break_lock) as lock, RunLog(folder) as log:

@@ -34,16 +34,16 @@ from harness.runs.line_file import refuse_link
 
 
 DIGEST_CHARS = 12
-"""A server is named within a run by this many characters of its digest."""
+"""Characters of its digest by which a server is named within a run."""
 
 MAX_SESSIONS = 200
-"""Sessions that are kept: the first one and the latest. The servers of all are kept."""
+"""Most sessions that are stored: the first and the latest ones. The servers of all sessions are stored."""
 
 WEIGHTS = ("files.weights_sha256", "files.weights_sample")
-"""Facts by which weights are known wherever they lie; the first that both servers tell decides."""
+"""Facts that identify weights wherever they lie; the first that both servers state decides."""
 
 PLACES = frozenset({"source", "root", "model_path", "tokenizer", "files.weights"})
-"""Facts that say where the weights lie and how files are called: what they are known by where there is no checksum."""
+"""Facts on where weights lie and what files are called; they identify weights without a checksum."""
 
 MAX_SHOWN_VALUE = 200
 """Most characters of a field's value that a refusal shows."""
@@ -52,9 +52,12 @@ MAX_SHOWN_CHANGES = 12
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """started: UTC, ISO 8601. endpoints: base URL → digest of its server's facts. accepted: changes that the user
-    accepted, as sentences. same: base URL → how many beginnings of the fingerprint are the run's. builds: base URL →
-    values of `system_fingerprint` in its replies."""
+    """One session.
+
+    started: UTC, ISO 8601. endpoints: base URL → digest of its server's facts. accepted: changes that the user
+    accepted, as sentences. same: base URL → how many beginnings equal the run's fingerprint. builds: base URL → values
+    of `system_fingerprint` in its replies.
+    """
 
     started: str
     endpoints: dict[str, str]
@@ -83,7 +86,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: Fingerprint | None = None
 
     def after(self, started: str, endpoints: Mapping[str, ServerFacts], accepted: Sequence[str]) -> Provenance:
-        """With one more session. endpoints: by base URL."""
+        """The provenance with one more session. endpoints: by base URL."""
         named = {url: _name(facts) for url, facts in endpoints.items()}
         session = Session(started=started, endpoints=named, accepted=list(accepted))
         sessions = [*self.sessions, session]
@@ -93,7 +96,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, servers=servers, sessions=sessions)
 
     def joined(self, url: str, facts: ServerFacts) -> Provenance:
-        """With one more endpoint of the last session."""
+        """The provenance with one more endpoint in the last session."""
         name = _name(facts)
         last = self.sessions[-1]
         last = msgspec.structs.replace(last, endpoints={**last.endpoints, url: name})
@@ -103,22 +106,24 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def builds(self) -> set[str]:
-        """Every `system_fingerprint` of the run's replies."""
+        """Every `system_fingerprint` in the run's replies."""
         return {value for session in self.sessions for values in session.builds.values() for value in values}
 
     def built(self, seen: Mapping[str, Sequence[str]]) -> Provenance:
-        """With the values of `system_fingerprint` of the last session, by base URL."""
+        """The provenance with the values of `system_fingerprint` in the last session, by base URL."""
         last = msgspec.structs.replace(self.sessions[-1], builds={url: list(values) for url, values in seen.items()})
         return msgspec.structs.replace(self, sessions=[*self.sessions[:-1], last])
 
     def agreeing(self, fingerprint: Fingerprint, same: Mapping[str, int]) -> Provenance:
-        """With the run's fingerprint, and how many of its beginnings the endpoints of the last session gave."""
+        """The provenance with the run's fingerprint, and how many of its beginnings each endpoint of the last session
+        gave.
+        """
         last = msgspec.structs.replace(self.sessions[-1], same={**self.sessions[-1].same, **same})
         return msgspec.structs.replace(self, fingerprint=fingerprint, sessions=[*self.sessions[:-1], last])
 
 
 class Change(NamedTuple):
-    """One fact in which a server differs from the run's. where: its base URL; before, now: values as JSON."""
+    """One fact in which a server differs from the run's servers. where: its base URL; before, now: values as JSON."""
 
     where: str
     field: str
@@ -126,13 +131,13 @@ class Change(NamedTuple):
     now: Any
 
     def __str__(self) -> str:
-        """`http://h:8000/v1: root was "a", now "b"`."""
+        """The change in words: `http://h:8000/v1: root was "a", now "b"`."""
         before, now = (visible(codec.encode(value).decode(), MAX_SHOWN_VALUE) for value in (self.before, self.now))
         return f"{visible(self.where, MAX_SHOWN_VALUE)}: {visible(self.field, MAX_SHOWN_VALUE)} was {before}, now {now}"
 
 
 class Changes(NamedTuple):
-    """model: of what changes the distribution of replies; host: of the rest."""
+    """Changed facts. model: those that change the distribution of replies; host: the others."""
 
     model: list[Change]
     host: list[Change]
@@ -157,7 +162,7 @@ def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes
 
 
 def servers_refusal(changed: Sequence[Change]) -> StoreError:
-    """The refusal to mix samples of two models, one line a fact."""
+    """The error that refuses to mix samples of two models, one line per fact."""
     shown = [f"  {change}" for change in changed[:MAX_SHOWN_CHANGES]]
     if len(changed) > MAX_SHOWN_CHANGES:
         shown.append(f"  and {len(changed) - MAX_SHOWN_CHANGES} more")

@@ -17,10 +17,10 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line, line, make_folder, read_appended
 
 MAX_WHY_CHARS = 2_000
-"""A reason for an override has at most this many characters."""
+"""Most characters in the reason of an override."""
 
 MAX_WHO_CHARS = 100
-"""A person's name has at most this many characters."""
+"""Most characters in a person's name."""
 
 _REMEDY = "Correct the line, or remove it."
 

@@ -177,11 +177,11 @@ def _refuse_newer(line: bytes) -> None:
 
 
 _BITS = 4096
-"""Indices below it are bits of a number; those above, which no plan reaches by far, are kept one by one."""
+"""Indices below this number are stored as bits; larger ones, which no plan reaches, are stored one by one."""
 
 
 class KeySet(Set[Key]):
-    """Keys of one benchmark. Like a set in all but that it hashes not."""
+    """The keys of one benchmark. Like a set, but without hashing."""
 
     __slots__ = ("_bits", "_far", "_n")
 
@@ -192,7 +192,7 @@ class KeySet(Set[Key]):
         self.update(keys)
 
     def add(self, key: tuple[str, int]) -> bool:
-        """Add `key`; False if it was there."""
+        """Add `key`; return False if it was there already."""
         question_id, index = key
         if not 0 <= index < _BITS:
             if key in self._far:
@@ -213,26 +213,26 @@ class KeySet(Set[Key]):
             self.add(key)
 
     def copy(self) -> KeySet:
-        """The same keys, in a set of their own."""
+        """A copy of the set."""
         twin = KeySet()
         twin._bits, twin._far, twin._n = dict(self._bits), set(self._far), self._n
         return twin
 
     def beyond(self, samples: int) -> Iterator[Key]:
-        """Those of an index of at least `samples`."""
+        """The keys with an index of at least `samples`."""
         some = (question_id for question_id, bits in self._bits.items() if bits >> samples)
         near = (Key(name, i) for name in some for i in range(samples, _BITS) if self._bits[name] >> i & 1)
         return chain(near, (key for key in self._far if key[1] >= samples))
 
     def count_within(self, question_ids: Iterable[str], samples: int) -> int:
-        """How many keys are of these questions, each of which is given once, and of the indices 0 … samples-1."""
+        """The number of keys of these distinct questions with indices 0 … samples-1."""
         mask = (1 << min(samples, _BITS)) - 1
         ids = set(question_ids)
         far = (0 <= key[1] < samples and key[0] in ids for key in self._far)
         return sum((self._bits.get(name, 0) & mask).bit_count() for name in ids) + sum(far)
 
     def lacks(self, question_id: str, samples: int) -> tuple[int, ...]:
-        """Those of the indices 0 … samples-1 of a question that are not here."""
+        """The indices 0 … samples-1 of a question that are not in the set."""
         bits = self._bits.get(question_id, 0)
         if samples <= _BITS and bits == (1 << samples) - 1:
             return ()

@@ -65,7 +65,7 @@ def entry(offset: int, line: bytes, crc: int, benchmark: str) -> bytes:
 
 
 def unproved(offset: int, length: int) -> bytes:
-    """The entry of a line that is to be read whole at every resume."""
+    """The entry of a line that every resume must read whole."""
     return _ENTRY.pack(offset, length, 0, 0)
 
 
@@ -84,7 +84,7 @@ def read_entries(folder: BenchmarkFolder) -> Iterator[tuple[int, int, int, int]]
 
 
 def count_entries(folder: BenchmarkFolder) -> int:
-    """How many entries the index holds, by its size."""
+    """The number of entries in the index, from its size."""
     try:
         return max(0, folder.index.stat().st_size - len(_HEADER)) // _ENTRY.size
     except OSError:
@@ -92,7 +92,7 @@ def count_entries(folder: BenchmarkFolder) -> int:
 
 
 def restart(descriptor: int, n_listed: int, entries: bytes | bytearray) -> None:
-    """Leave the first `n_listed` entries of the index open at `descriptor`, then write `entries`. Raises `OSError`."""
+    """Keep the first `n_listed` entries of the index open at `descriptor`, then write `entries`. Raises `OSError`."""
     if n_listed == 0:
         os.ftruncate(descriptor, 0)
         write_whole(descriptor, _HEADER)
@@ -107,7 +107,9 @@ def extend(descriptor: int, entries: bytes | bytearray) -> None:
 
 
 def forget(folder: BenchmarkFolder, offset: int, number: int) -> None:
-    """Remove the index if it calls line `number` (from 1) at `offset` intact; the next resume then reads everything."""
+    """Remove the index if it lists line `number` (from 1) at `offset` as intact; the next resume then reads
+    everything.
+    """
     with contextlib.suppress(OSError), open_untrusted(folder.index) as file:
         file.seek(len(_HEADER) + (number - 1) * _ENTRY.size)
         data = file.read(_ENTRY.size)

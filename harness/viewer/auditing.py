@@ -36,7 +36,7 @@ class AuditItem(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Key:
-        """The sample that it is about."""
+        """The key of its sample."""
         return Key(self.question_id, self.sample_index)
 
 

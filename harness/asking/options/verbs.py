@@ -46,9 +46,9 @@ class RunOptions(
     Resuming,
     Metrics,
 ):
-    """What a run is to ask, how, and when it is to end; every option may be left out but the benchmark.
+    """All options of a run; only the benchmark is required.
 
-    Each is described where it is declared, and by `harness run` in its help.
+    Each option is described where it is declared, and in the help of `harness run`.
     """
 
     def _check(self) -> None:
@@ -56,14 +56,16 @@ class RunOptions(
         super()._check()
         if self.endpoints_file is not None and (self.base_url or self.server or self.serve):
             raise UsageError(
-                f"it names the servers: leave out {option('base_url')}, {option('server')} and {option('serve')}",
+                f"this file names the servers: leave out {option('base_url')}, {option('server')} and "
+                f"{option('serve')}",
                 field="endpoints_file",
             )
         if (keys := [key for key in OF_DATA if getattr(self, key)]) and not self.data:
-            raise UsageError(f"it goes with {option('data')}, a file of questions", field=keys[0])
+            raise UsageError(f"it needs {option('data')}, a file of questions", field=keys[0])
         if (self.price_in is None) != (self.price_out is None):
             raise UsageError(
-                f"{option('price_in')} and {option('price_out')} go together: prompts and replies are both billed"
+                f"{option('price_in')} and {option('price_out')} must be given together: prompts and replies are both "
+                f"billed"
             )
         if self.shard is not None and self.target_error is not None:
             raise UsageError(
@@ -75,19 +77,21 @@ class RunOptions(
         if self.batch or self.batch_file is not None:
             self._check_batch("batch" if self.batch else "batch_file")
         if self.price_in is not None and self.prices is not None:
-            raise UsageError(f"{option('prices')} and {option('price_in')} both say what tokens cost: give one of them")
+            raise UsageError(f"{option('prices')} and {option('price_in')} both set the prices: give one of them")
 
     def _check_batch(self, way: str) -> None:
-        """Raise `UsageError` for what means nothing where all is asked at once, and answered hours later."""
+        """Raise `UsageError` for options that mean nothing when all samples are asked at once and answered hours
+        later.
+        """
         if self.batch and self.batch_file is not None:
-            raise UsageError(f"{option('batch')} and {option('batch_file')} are two ways: give one of them")
+            raise UsageError(f"{option('batch')} and {option('batch_file')} exclude each other: give one of them")
         others = ("target_error", "budget_tokens", "budget_usd", "rpm", "tpm", "endpoints_file", "serve", "probe")
         if given := [name for name in others if getattr(self, name) not in (None, False)]:
-            raise UsageError(f"it does not go with {option(way)}: all samples are asked at once", field=given[0])
+            raise UsageError(f"it does not work with {option(way)}, which asks for all samples at once", field=given[0])
         if len(self.base_url) > 1:
-            raise UsageError(f"one address goes with {option(way)}", field="base_url")
+            raise UsageError(f"{option(way)} takes only one address", field="base_url")
         if self.batch_file is not None and not self.model:
-            raise UsageError(f"it needs {option('model')}: no server is asked for it", field="batch_file")
+            raise UsageError(f"it needs {option('model')}, because no server is asked for the name", field="batch_file")
 
 
 # ---- which verb takes which

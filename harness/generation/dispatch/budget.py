@@ -43,20 +43,26 @@ from harness.generation.settings import RunSettings
 
 
 Phase = Literal["asking", "draining", "stopping"]
-"""asking: requests go out. draining: none goes out, those in flight end. stopping: those in flight are cancelled."""
+"""asking: requests are sent.
+
+draining: none is sent, those in flight finish. stopping: those in flight are cancelled.
+"""
 
 
 class Ending:
-    """The phase of a session, and why it is not "asking". The phase only moves forwards; the first reason stays."""
+    """The phase of a session, and why it is no longer "asking".
+
+    The phase only moves forwards; the first reason stays.
+    """
 
     def __init__(self) -> None:
         self.phase: Phase = "asking"
         self.why = ""
-        """Why nothing more was asked, in a sentence; empty if everything owed was."""
+        """Why no more was asked, in a sentence; empty if everything was."""
         self.rule = ""
         """The user's rule that ended the run early; empty if none did."""
         self.error: BaseException | None = None
-        """Why the session was ended before its time; to be raised by the owner."""
+        """The error that ended the session early, which its owner raises."""
         self.grace_ends: float | None = None
         """Monotonic second at which "draining" becomes "stopping"; None: never."""
 
@@ -74,7 +80,7 @@ class Ending:
         self.why = self.why or why
 
     def fail(self, error: BaseException) -> bool:
-        """End what is in flight; `error` is the reason. False if there is an error already."""
+        """Cancel the requests in flight because of `error`. Returns False if there is an error already."""
         self.phase = "stopping"
         if self.error is not None:
             return False
@@ -83,13 +89,13 @@ class Ending:
         return True
 
     def by_rule(self, why: str) -> None:
-        """Ask nothing more, by a rule of the user's."""
+        """Send no more requests, because of a rule of the user's."""
         self.drain(why)
         self.rule = self.why
 
     @property
     def asking(self) -> bool:
-        """Whether requests may still go out."""
+        """Whether requests may still be sent."""
         return self.phase == "asking"
 
 
@@ -99,11 +105,11 @@ class Ending:
 MINUTE_S = 60.0
 
 SHORTEST_WAIT_S = 1e-6
-"""Seconds; a shorter wait is none, since sums of floats stop that short of the whole."""
+"""Shortest wait in seconds; sums of floats may be off by less."""
 
 
 class _Bucket:
-    """Holds up to one second's worth, one at least. Filled so that no minute takes out more than `per_minute`."""
+    """A bucket for one second's worth, at least one. It fills so that no minute takes out more than `per_minute`."""
 
     def __init__(self, per_minute: float, now: float) -> None:
         self.capacity = max(1.0, per_minute / MINUTE_S)
@@ -155,7 +161,7 @@ class RateLimit:
         self.settle(0.0, expected_tokens)
 
     def settle(self, expected_tokens: float, tokens: float) -> None:
-        """A request that was expected to cost `expected_tokens` cost `tokens`: 0 when it was refused."""
+        """A request that was expected to cost `expected_tokens` cost `tokens`; 0 if it was refused."""
         if self._tokens is not None:
             self._tokens.fill(self._clock())
             self._tokens.level = min(self._tokens.capacity, self._tokens.level + expected_tokens - tokens)

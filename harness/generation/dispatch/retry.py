@@ -190,7 +190,7 @@ class Retries:
         return RetryDecision(self._jitter(0.0, self.policy.ceiling(attempts.failures)))
 
     def forget(self, task: Task) -> None:
-        """`task` has arrived, or is given up."""
+        """`task` has finished or is given up."""
         self._attempts.pop(task, None)
 
     # ---- those that wait
@@ -230,30 +230,31 @@ class Retries:
 
 
 TRIES = 2
-"""A sample is asked anew by an endpoint after this many continuations there, in a row, that brought no token."""
+"""Failed continuations in a row at one endpoint after which it is asked for the whole sample."""
 
 DOUBTS = 3
-"""An endpoint gets no more continuations when this many whole requests were answered after failed continuations, and
-no continuation in between. A restart of the server accounts for one."""
+"""Whole requests answered after failed continuations, without a successful continuation in between, after which an
+endpoint gets no more continuations. A restart of the server explains one.
+"""
 
 
 class Continuations:
-    """See the module. lane_number: an endpoint's, as in `Lanes`."""
+    """The state of continuations; see the module. lane_number: an endpoint's number, as in `Lanes`."""
 
     def __init__(self) -> None:
-        self._failures: defaultdict[int, Counter[Task]] = defaultdict(Counter)  # by lane_number
+        self._failures: defaultdict[int, Counter[Task]] = defaultdict(Counter)  # By lane number.
         self._in_doubt: set[int] = set()
-        self._refused: set[int] = set()  # those in doubt that answered 429
+        self._refused: set[int] = set()  # Lanes in doubt that answered 429.
         self._doubts: dict[int, int] = {}
         self._off: set[int] = set()
 
     def allowed(self, task: Task, lane_number: int, *, set_aside: bool) -> bool:
-        """Whether the next request for `task` at this endpoint may go on with what had been written."""
+        """Whether the next request for `task` at this endpoint may continue the written part."""
         probe = lane_number in self._refused or (set_aside and lane_number in self._in_doubt)
         return lane_number not in self._off and not probe and self._failures[lane_number][task] < TRIES
 
     def failed(self, task: Task, lane_number: int, *, refused: bool = False) -> int:
-        """A continuation brought no token; returns how many of this sample have failed there. refused: by 429."""
+        """A continuation brought no token; returns how many of this sample failed there. refused: with status 429."""
         self._failures[lane_number][task] += 1
         self._in_doubt.add(lane_number)
         if refused:
@@ -261,13 +262,13 @@ class Continuations:
         return self._failures[lane_number][task]
 
     def answered(self, task: Task, lane_number: int) -> None:
-        """A continuation came to a sample."""
+        """A continuation became a sample."""
         self.forget(task)
         self._trust(lane_number)
         self._doubts.pop(lane_number, None)
 
     def whole_answered(self, task: Task, lane_number: int) -> bool:
-        """A whole request came to a sample; returns whether the endpoint gets no continuation from now on."""
+        """A whole request became a sample; returns whether the endpoint gets no more continuations."""
         self.forget(task)
         if lane_number not in self._in_doubt:
             return False
@@ -279,13 +280,13 @@ class Continuations:
         return True
 
     def whole_failed(self, lane_number: int, *, by_chance: bool) -> None:
-        """A whole request failed, by the server's fault, its pace or by chance."""
+        """A whole request failed: by the server's fault, a refusal (429), or by chance."""
         self._trust(lane_number)
         if not by_chance:
             self._failures[lane_number].clear()
 
     def forget(self, task: Task) -> None:
-        """`task` has arrived, or is given up."""
+        """`task` has finished or is given up."""
         for failures in self._failures.values():
             del failures[task]
 

@@ -46,7 +46,7 @@ class Cause:
 
 
 class Causes:
-    """Every sample that met trouble and is not on disk, with its last failure. Memory: one entry per such sample."""
+    """Every sample that failed and is not on disk, with its last failure. Memory: one entry per such sample."""
 
     def __init__(self) -> None:
         self._failures: dict[Task, tuple[str, int | None, str]] = {}
@@ -62,7 +62,7 @@ class Causes:
         return sum(task.benchmark == benchmark for task in self._given_up)
 
     def given_up(self) -> dict[Task, str]:
-        """Those samples, with the kind of their last failure."""
+        """The samples that are not asked again, with the kind of their last failure."""
         return {task: self._failures[task][0] for task in self._given_up}
 
     def met(self, task: Task, failure: RequestFailed) -> None:
@@ -79,7 +79,7 @@ class Causes:
         return self._failures[task]
 
     def arrived(self, task: Task) -> None:
-        """`task` came through after all."""
+        """`task` succeeded after failures."""
         self._failures.pop(task, None)
 
     def too_long(self) -> dict[str, dict[str, str]]:
@@ -92,7 +92,7 @@ class Causes:
         return messages
 
     def listed(self, n_owed: int, not_asked_because: str) -> list[Cause]:
-        """All causes, the commonest first; those of `n_owed` that met no failure were not asked at all."""
+        """All causes, the most frequent first; missing samples without a failure count as not asked."""
         groups: dict[tuple[str, int | None], list[str]] = {}
         for kind, status, message in self._failures.values():
             groups.setdefault((kind, status), []).append(message)
@@ -106,13 +106,13 @@ class Causes:
 
 
 class Counts:
-    """done: samples on disk by benchmark, former sessions included; total: samples expected.
+    """Counts of a session.
 
-    finished, truncated, loops: replies of this session, those cut at their budget, those that end in a loop.
-    tokens: completion tokens of the finished ones, without what had been written of them before their last request.
-    continued: samples that went on from such a beginning; kept_tokens: how long those were.
-    failures, retries: requests that failed, and that were made again.
-    notes: how often replies had which oddity.
+    done: samples on disk by benchmark, earlier sessions included. total: samples expected. finished, truncated, loops:
+    replies of this session, those cut at their budget, those that end in a loop. tokens: completion tokens of the
+    finished ones, without parts written before their last request. continued: samples that continued such a part;
+    kept_tokens: the length of these parts. failures, retries: failed and repeated requests. notes: how often replies
+    had which oddity.
     """
 
     def __init__(self, done: Mapping[str, int], total: Mapping[str, int]) -> None:
@@ -127,7 +127,7 @@ class Counts:
         self.spent = Spent()
         self.failures = 0
         self.failed: dict[str, tuple[int, str, float]] = {}
-        """By kind: failed requests, the latest one's cause, and when that was."""
+        """By kind: number of failed requests, the latest cause, and its time."""
         self.retries = 0
         self.notes: dict[str, int] = {}
 
@@ -156,7 +156,7 @@ class Counts:
 
 
 def _billed(usage: Usage, n_before: int) -> Usage:
-    """What the last request took: what had been written before was part of its prompt."""
+    """Tokens billed for the last request: the part written before was in its prompt."""
     if not n_before:
         return usage
     prompt, completion = usage.prompt_tokens, usage.completion_tokens

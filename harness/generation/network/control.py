@@ -188,7 +188,8 @@ VERBS = {
     "pause": "Ask nothing more; what is in flight ends, and the run waits.",
     "resume": "Go on after a pause.",
     "drain": "Ask nothing more, and end the session when what is in flight has ended.",
-    "cancel": "Give up one sample (QUESTION_ID:INDEX) or a question (QUESTION_ID) for this session; they stay owed.",
+    "cancel": "Give up one sample (QUESTION_ID:INDEX) or a question (QUESTION_ID) for this session; the samples stay "
+    "missing.",
     "reload": "Read the file of endpoints again.",
 }
 _WITH_VALUE = ("concurrency", "cancel")
@@ -290,7 +291,8 @@ class Steering:
         if not n:
             raise UsageError(f"no sample of {quoted(key)} is still to come in this session.")
         return Answer(
-            sentence=f"{n} {'sample' if n == 1 else 'samples'} cancelled; owed, and asked in the next session"
+            sentence=f"{n} {'sample' if n == 1 else 'samples'} cancelled; they stay missing, and the next session "
+            f"asks for them"
         )
 
     def _reload(self) -> Answer:

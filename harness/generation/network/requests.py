@@ -134,9 +134,9 @@ def one_by_one(
 
 
 class OneByOne:
-    """A `Sampler` that sends one request a sample. Used on the network's loop only.
+    """A `Sampler` that sends one request per sample. Used on the network's loop only.
 
-    keeper: what had been written of samples, and told of what comes; None = nothing is kept.
+    keeper: stores the written part of samples in flight; None = nothing is stored.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class OneByOne:
         self._keeper = keeper
         self._on_event = on_event
         self._arriving: dict[Task, Arriving] = {}
-        self._unlike: dict[Task, str] = {}  # what became of a beginning that another model seems to have written
+        self._unlike: dict[Task, str] = {}  # The note on a beginning that another model seems to have written.
 
     async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
         """See `Sampler.sample`."""
@@ -196,7 +196,7 @@ class OneByOne:
     async def _continued(
         self, ask: Ask, request: Request, checksum: str, arriving: Arriving
     ) -> tuple[Reply, tuple[Seam, ...]] | None:
-        """The reply that goes on with what had been written of a sample; None where it is asked from the start.
+        """The reply that continues the written part of a sample; None if the sample is asked from the start.
 
         checksum: of the request's body.
         """
@@ -204,13 +204,13 @@ class OneByOne:
         begun = self._keeper.partials.get(SampleKey(*task)) if self._keeper is not None else None
         if self._keeper is None or begun is None:
             return None
-        if not ask.go_on:  # what had been written stays, in case that this request fails, too
+        if not ask.go_on:  # The written part stays, in case this request fails too.
             self._on_event("written_anew", task=list(task), tokens=begun.tokens, reason="continuations fail")
             return None
         salvage = self._settings.salvage
         try:
             if begun.request != checksum:
-                raise WrittenAnew("its request was another one")
+                raise WrittenAnew("its first request was a different one")
             bound = self._requests.max_tokens(request)
             tokens = Tokenizer(endpoint, salvage.engine, self._settings.model, self._settings.ca_file)
             going_on = await asyncio.to_thread(
@@ -235,7 +235,7 @@ class OneByOne:
         return None
 
     async def _compared(self, going_on: Continuation, endpoint: Endpoint, template: RequestTemplate) -> Continuation:
-        """`going_on` with what the server says of the tokens before its seam, where it says that."""
+        """`going_on` with the server's log-probabilities before its seam, if the server states them."""
         salvage = self._settings.salvage
         tokens = tokens_before_seam(going_on, salvage)
         differences = []
@@ -245,13 +245,13 @@ class OneByOne:
             except RequestFailed as failure:
                 if failure.kind in GOES_ON:
                     raise
-                break  # it does not list so many, or knows no such request
+                break  # The server lists fewer tokens, or does not know this request.
             if (nats := difference(token, reply.likeliest)) is not None:
                 differences.append(nats)
         return compared(going_on, differences, salvage.mode)
 
     def _anew(self, task: Task, begun: Partial, why: str) -> None:
-        """What had been written of `task` is of no use."""
+        """Drop the written part of `task`, which is of no use."""
         assert self._keeper is not None
         self._keeper.ended(task)
         self._keeper.forget(task)

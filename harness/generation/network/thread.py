@@ -105,7 +105,7 @@ class Network:
         return not self._thread.is_alive()
 
     def drain(self, grace: float | None, why: str) -> None:
-        """Ask nothing more; what is in flight may end, within `grace` seconds if that is given."""
+        """Send no more requests; those in flight may end, within `grace` seconds if given."""
 
         def drain() -> None:
             self._dispatcher.drain(why, grace)
