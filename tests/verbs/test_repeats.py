@@ -185,7 +185,7 @@ def test_without_the_extra_there_are_data_and_a_sentence(
     monkeypatch.setattr(draw, "installed", lambda: False)
     done = CliRunner().invoke(cli, ["experiment", "repeats", str(run.path), "--out", str(tmp_path / "figures")])
     assert done.exit_code == 0, done.output
-    assert re.search(r"no pictures were drawn; \S+ -m pip install '?vl-convert-python", done.output)
+    assert re.search(r"no pictures were drawn; to draw them: \S+ -m pip install '?vl-convert-python", done.output)
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["demo-repeats.csv"]
 
 
