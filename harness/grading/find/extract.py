@@ -203,7 +203,9 @@ def extract_from(
         whole = with_exact_value(text, box, boxes) if parts is None else joined(text, box, boxes, parts)
         return Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
     lo = max(lo, hi - TAIL_CHARS)
-    tail = _HEADING.sub(lambda marks: " " * len(marks.group()), _without_html(text[lo:hi]))
+    tail = _without_html(text[lo:hi])
+    if "#" in tail:
+        tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
     if not truncated and (broken := open_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
     if kind == "choice" and (letter := _choice_in_prose(tail, last)) is not None:
