@@ -14,7 +14,10 @@ import pytest
 
 from harness.client.protocol.completion import LATE_TEXT, UNREAD_TEXT
 from harness.client.protocol.reply import without_keys
+from harness.client.protocol.sse import MAX_EVENT_BYTES, ReplyParser
 from harness.client.protocol.written import Written
+from harness.core.records import Usage
+from harness.core.reply_notes import LATE_BODY
 from harness.core.secret import Secret
 from tests.client.test_events import DONE, STREAM, delta, event, facts, failure, reply
 
@@ -100,3 +103,83 @@ def test_an_id_that_no_token_has_makes_all_ids_unknown() -> None:
     unstated.events(["a"], None)
     unstated.events(["b"], [[7]])
     assert unstated.ids is None
+
+
+def usage(**stated: Any) -> Usage:
+    return reply(event(delta(content="4", finish="stop")) + event({"choices": [], "usage": stated}) + DONE).usage
+
+
+@pytest.mark.parametrize(
+    ("stated", "reasoning"),
+    [
+        ({"completion_tokens_details": {"reasoning_tokens": 5}}, 5),
+        ({"completion_tokens_details": {"reasoning_tokens": 8}}, 8),
+        ({"completion_tokens_details": {"reasoning_tokens": 9}}, None),
+        ({"completion_tokens_details": {"reasoning_tokens": -1}}, None),
+        ({"completion_tokens_details": {"reasoning_tokens": "5"}, "reasoning_tokens": 4}, None),
+        ({"completion_tokens_details": {}, "reasoning_tokens": 4}, 4),
+        ({"completion_tokens_details": None, "reasoning_tokens": 4}, 4),
+        ({"reasoning_tokens": 4}, 4),
+        ({}, None),
+    ],
+)
+def test_reasoning_tokens_are_those_of_the_details_and_never_more_than_all(stated: Any, reasoning: int | None) -> None:
+    counts = usage(prompt_tokens=9, completion_tokens=8, **stated)
+    assert counts == Usage(prompt_tokens=9, completion_tokens=8, reasoning_tokens=reasoning)
+    assert usage(prompt_tokens=9, **stated).reasoning_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("stated", "cached"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 6}}, 6),
+        ({"prompt_tokens_details": {"cached_tokens": 6}, "prompt_cache_hit_tokens": 3}, 6),
+        ({"prompt_tokens_details": {}, "prompt_cache_hit_tokens": 3}, 3),
+        ({"prompt_cache_hit_tokens": 3}, 3),
+        ({}, None),
+    ],
+)
+def test_cached_tokens_are_those_of_the_details_or_of_the_other_name(stated: Any, cached: int | None) -> None:
+    assert usage(prompt_tokens=9, completion_tokens=8, **stated).cached_tokens == cached
+
+
+def test_gaps_are_the_median_and_nearly_the_largest() -> None:
+    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=1 << 20)
+    arrived = 0.0
+    for gap in range(102):
+        arrived += gap
+        parser.feed(event(delta(content="x")), arrived)
+    parser.feed(event(delta(finish="stop")) + DONE, arrived)
+    timing = parser.finish().timing
+    assert (timing.gap_p50, timing.gap_p99, timing.events) == (51.0, 100.0, 102)
+    assert (timing.first_token, timing.last_token) == (0.0, arrived)
+
+
+def test_a_reply_may_be_as_long_as_the_bound_and_no_longer() -> None:
+    begun = event(delta(content="4"))
+    assert failure(begun, max_bytes=len(begun)).kind == "cut"
+    assert failure(begun, max_bytes=len(begun) - 1).kind == "runaway"
+    endless = failure(b"data: " + b"x" * (MAX_EVENT_BYTES + 1), max_bytes=2 * MAX_EVENT_BYTES)
+    assert (endless.kind, "a line of the reply exceeds" in endless.message) == ("malformed", True)
+
+
+def test_what_comes_after_the_end_is_noted() -> None:
+    assert reply(STREAM, b"more").notes == (LATE_BODY,)
+    assert reply(STREAM + b"more").notes == (LATE_BODY,)
+    assert reply(STREAM, b"\r\n").notes == ()
+
+
+def test_json_that_is_no_completion_is_refused() -> None:
+    assert "the reply is no completion" in failure(b'{"answer": 42}').message
+
+
+def test_an_event_may_be_named_without_a_blank() -> None:
+    error = b'data: {"message": "slot unavailable"}\n\n'
+    assert facts(failure(b"event:error\n" + error)) == facts(failure(b"event: error\n" + error))
+
+
+def test_log_probabilities_are_counted_and_odd_ones_too() -> None:
+    value = delta(content="42", finish="stop")
+    value["choices"][0]["logprobs"] = {"content": [{"token": "4", "logprob": -0.1}, {"token": "2", "logprob": None}, 7]}
+    got = reply(event(value) + DONE)
+    assert (got.n_logprobs, got.n_odd_logprobs) == (3, 2)

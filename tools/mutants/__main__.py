@@ -23,15 +23,18 @@ from tools.mutants.results import KILLED, LATE, SURVIVED, Remembered, Result, ha
 from tools.mutants.session import Measured
 from tools.tests_of import CHECKOUT, modules
 
-MAX_TEST_SECONDS = 20.0
+MAX_TEST_SECONDS = 60.0
 """A test that takes longer judges no mutant: it would cost minutes for each survivor."""
 
-_GRACE_SECONDS = 10.0
-_SLOWNESS = 8.0
-"""A test is late after this many times its seconds, and the grace."""
+_GRACE_SECONDS = 5.0
+_SLOWNESS = 5.0
+"""A test is late after this many times its seconds of the processor, and the grace."""
 
-_COLLECTION_SECONDS = 120.0
-_MEASURING_SECONDS = 400.0
+_WAITING = 12.0
+"""A test is late, too, after this many times as long on the clock: it waits for what never comes."""
+
+_COLLECTION_SECONDS = 300.0
+_MEASURING_SECONDS = 900.0
 
 
 @dataclass
@@ -68,14 +71,18 @@ class Trial:
     def seconds_of(self, message: Message) -> float:
         """How long a child may take for the test that it has just begun."""
         test = self.measured.get(message.get("test", ""))
-        return _COLLECTION_SECONDS if test is None else _GRACE_SECONDS + _SLOWNESS * test.seconds
+        return _COLLECTION_SECONDS if test is None else _WAITING * self.busy_seconds(message["test"])
+
+    def busy_seconds(self, test: str) -> float:
+        """How long the test may keep the processor busy."""
+        return _GRACE_SECONDS + _SLOWNESS * self.measured[test].seconds
 
     def judge(self, case: Case, end: Ended) -> Result:
         """What became of the mutant, which is remembered."""
         last: Message = {}
         for message in end.messages:
             last |= message
-        status = LATE if end.late else SURVIVED if "survived" in last else KILLED
+        status = LATE if end.late and "failed" not in last else SURVIVED if "survived" in last else KILLED
         test = str(last.get("test", "")) if status != SURVIVED else ""
         tests_hash = hash_of([test.partition("::")[0]]) if "::" in test else hash_of(self.tests)
         result = Result(status, test, end.seconds, len(self.tests_for(case)), hash_of([case.file]), tests_hash)
@@ -218,7 +225,7 @@ def _try_anew(trial: Trial, case: Case, say: Say) -> None:
         planting.plant(case.module, case.source())
         _carry(case)
 
-    session.anew(trial.tests_for(case), prepare, say)
+    session.anew(trial.tests_for(case), trial.busy_seconds, prepare, say)
 
 
 def _carry(case: Case) -> None:
@@ -324,7 +331,7 @@ def _in_place(
         tests = trial.tests_for(case)
         if any(trial.measured[name].starts for name in tests):
             _carry(case)
-        session.run([items[name] for name in tests if name in items], say)
+        session.run([items[name] for name in tests if name in items], trial.busy_seconds, say)
 
     return act
 

@@ -131,6 +131,7 @@ def _finish(child: _Child, descriptor: int, selector: selectors.BaseSelector, *,
     os.close(descriptor)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
-    os.waitpid(child.pid, 0)
+    _, status = os.waitpid(child.pid, 0)
+    late = late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU)
     shutil.rmtree(child.folder, ignore_errors=True)
     return Ended(child.job.key, child.messages, late, time.monotonic() - child.started)

@@ -11,7 +11,9 @@ fixture that holds one of them has the mutant, and nothing is imported again. `a
 from __future__ import annotations
 
 import gc
+import math
 import os
+import resource
 import sys
 import threading
 import time
@@ -41,7 +43,8 @@ _STARTS = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec"}
 
 @dataclass
 class Measured:
-    """What a test does where nothing is wrong. lines: file → lines of it. starts: it starts processes, whose lines
+    """What a test does where nothing is wrong. seconds: of the processor, or on the clock if it starts processes.
+    lines: file → lines of it. starts: it starts processes, whose lines
     are not seen. passed: False for a test that cannot judge a mutant,
     and why."""
 
@@ -91,13 +94,18 @@ class _Watch:
             self.why = report.longreprtext[-600:]
 
 
-def run(items: Sequence[pytest.Item], say: Say) -> None:
-    """Run the tests in this order up to the first failure, and tell of each start and of the failure."""
+def run(items: Sequence[pytest.Item], seconds: Callable[[str], float], say: Say) -> None:
+    """Run the tests in this order up to the first failure, and tell of each start and of the failure.
+
+    seconds: of processor time that a test of this name may take; the process ends by SIGXCPU where it takes more.
+    """
     watch = _Watch()
     if items:
         items[0].config.pluginmanager.register(watch)
     for item, after in zip(items, [*items[1:], None], strict=True):
         say({"test": item.nodeid})
+        limit = math.ceil(time.process_time() + seconds(item.nodeid))
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         if watch.failed:
             say({"failed": item.nodeid})
@@ -179,19 +187,21 @@ def measure(items: Mapping[str, pytest.Item], files: Sequence[str], say: Say) ->
     tests = list(items.values())
     for item, after in zip(tests, [*tests[1:], None], strict=True):
         say({"test": item.nodeid})
-        n_before, started, watch.failed = n_started, time.perf_counter(), False
+        n_before, started, busy, watch.failed = n_started, time.perf_counter(), time.process_time(), False
         tracer.start()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         lines = tracer.stop()
+        starts = n_started > n_before
+        seconds = time.perf_counter() - started if starts else time.process_time() - busy
         for name in getattr(item, "fixturenames", ()):
             for file, more in fixtures.lines.get(name, {}).items():
                 lines[file] |= more
         say(
             {
                 "measured": item.nodeid,
-                "seconds": time.perf_counter() - started,
+                "seconds": seconds,
                 "lines": {file: sorted(numbers) for file, numbers in lines.items()},
-                "starts": n_started > n_before,
+                "starts": starts,
                 "passed": not watch.failed,
                 "why": watch.why if watch.failed else "",
             }
@@ -237,7 +247,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def anew(tests: Sequence[str], prepare: Callable[[], None], say: Say) -> None:
+def anew(tests: Sequence[str], seconds: Callable[[str], float], prepare: Callable[[], None], say: Say) -> None:
     """Import everything with a mutant in it, then run the tests in this order."""
     prepare()
     collected = False
@@ -245,7 +255,7 @@ def anew(tests: Sequence[str], prepare: Callable[[], None], say: Say) -> None:
     def work(items: dict[str, pytest.Item]) -> None:
         nonlocal collected
         collected = True
-        run([items[test] for test in tests if test in items], say)
+        run([items[test] for test in tests if test in items], seconds, say)
 
     say({"test": "collection"})
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
