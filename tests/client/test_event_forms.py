@@ -79,6 +79,7 @@ def test_a_stream_that_ends_inside_an_event_says_how() -> None:
     begun = event(delta(content="4")) + b'data: {"cho'
     assert "(reset)" in failure(begun, cut="reset").message
     assert "(cleanly)" in failure(begun).message
+    assert not failure(begun).going_on
 
 
 def test_only_what_repeats_a_key_is_hidden_in_a_reply() -> None:
@@ -94,7 +95,9 @@ def test_only_what_repeats_a_key_is_hidden_in_a_reply() -> None:
 
 def test_an_id_that_no_token_has_makes_all_ids_unknown() -> None:
     written = Written()
+    assert written.held_bytes == 0
     written.events(["a"], [[7]])
+    assert written.held_bytes > 0
     written.events(["b", "c"], [[8], [2**40]])
     assert written.ids is None
     written.events(["d"], [[9]])

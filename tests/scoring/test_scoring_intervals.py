@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from harness.scoring.differences import (
     smallest_difference,
     smoothed_variance,
 )
-from harness.scoring.distributions import Z_95, normal_two_sided, t_factor, t_two_sided
+from harness.scoring.distributions import Z_95, normal_two_sided, power_factor, t_factor, t_two_sided
 from harness.scoring.estimators import (
     VoteGroup,
     maj_at_k,
@@ -364,3 +365,33 @@ def test_holm_lies_between_the_plain_p_and_bonferroni_and_keeps_the_order(values
 
 def test_an_interval_knows_its_half_width() -> None:
     assert Interval(0.25, 0.75).half_width == 0.25
+
+
+def test_sets_that_are_stacked_have_the_interval_of_each_by_itself() -> None:
+    rng = np.random.default_rng(8)
+    counts = rng.integers(1, 9, (3, 6)).astype(float)
+    correct = np.floor(rng.random((3, 6)) * (counts + 1))
+    pairs = np.array([0, 0, 1, 1, 2, 3])
+    rows = list(zip(correct, counts, strict=True))
+    for stacked, single in (
+        (sampling_limits(correct, counts), [sampling_limits(*row) for row in rows]),
+        (question_limits(correct / counts), [question_limits(c / n) for c, n in rows]),
+        (cluster_limits(correct / counts, pairs), [cluster_limits(c / n, pairs) for c, n in rows]),
+    ):
+        assert np.allclose(np.asarray(stacked), np.asarray(single).T)
+    variances = [cluster_variance(c / n, pairs) for c, n in rows]
+    assert np.allclose(cluster_variance(correct / counts, pairs), variances)
+
+
+def test_the_interval_of_a_mean_stays_between_none_and_all() -> None:
+    for value in (0.0, 1.0, 0.02, 0.98):
+        values = np.array([value, value])
+        limits = mean_limits(values, IntervalEnds(np.maximum(values - 0.4, 0.0), np.minimum(values + 0.4, 1.0)))
+        assert 0.0 <= limits.low <= value <= limits.high <= 1.0
+
+
+def test_the_factor_of_several_tests_is_that_of_bonferroni() -> None:
+    for n in (1, 2, 10):
+        expected = NormalDist().inv_cdf(1 - 0.025 / n) + NormalDist().inv_cdf(0.8)
+        assert power_factor(n) == pytest.approx(expected)
+    assert power_factor() == power_factor(1)

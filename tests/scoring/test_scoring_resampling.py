@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -135,3 +136,12 @@ def test_sizes_of_real_runs_are_predicted_from_all_of_them() -> None:
     total = sum(correct[0] for correct, _ in cells)
     assert found.single == pytest.approx(rerun_deviation(np.asarray(total), np.full(40, 84), 1))
     assert [one.deviation for one in found.sizes] == [None, None, None]
+
+
+def test_the_deviation_of_repeats_is_that_of_a_sample_and_each_repeat_has_a_name() -> None:
+    correct, counts = np.array([[4, 2, 0], [3, 3, 1], [2, 1, 0], [4, 4, 0]]), np.full((4, 3), 4)
+    found = real_repeats("b", tuple("abcd"), correct, counts)
+    accuracies = (correct / counts).mean(axis=1).tolist()
+    assert found.accuracies == pytest.approx(accuracies)
+    assert found.deviation == pytest.approx(statistics.stdev(accuracies))
+    assert resampled_repeats("b", np.array([4, 6, 8]), np.full(3, 8), 2, 4, 0).names == ("1", "2", "3", "4")
