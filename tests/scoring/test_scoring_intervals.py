@@ -390,6 +390,11 @@ def test_the_interval_of_a_mean_stays_between_none_and_all() -> None:
         assert 0.0 <= limits.low <= value <= limits.high <= 1.0
 
 
+def test_an_estimate_that_says_nothing_has_the_widest_interval() -> None:
+    limits = mean_limits(np.array([0.5]), IntervalEnds(np.array([0.0]), np.array([1.0])))
+    assert (limits.low, limits.high) == pytest.approx((0.0, 1.0), abs=2e-4)
+
+
 def test_the_factor_of_several_tests_is_that_of_bonferroni() -> None:
     for n in (1, 2, 10):
         expected = NormalDist().inv_cdf(1 - 0.025 / n) + NormalDist().inv_cdf(0.8)

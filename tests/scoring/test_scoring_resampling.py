@@ -144,4 +144,6 @@ def test_the_deviation_of_repeats_is_that_of_a_sample_and_each_repeat_has_a_name
     accuracies = (correct / counts).mean(axis=1).tolist()
     assert found.accuracies == pytest.approx(accuracies)
     assert found.deviation == pytest.approx(statistics.stdev(accuracies))
+    assert None not in found.errors
+    assert real_repeats("b", ("a", "b"), correct[:2] > 1, np.ones((2, 3), dtype=int)).errors == (None, None)
     assert resampled_repeats("b", np.array([4, 6, 8]), np.full(3, 8), 2, 4, 0).names == ("1", "2", "3", "4")
