@@ -8,7 +8,8 @@ from tools import tests_of
 
 
 class Room(NamedTuple):
-    """modules: dotted names below `harness`; the last name alone is enough where a module has moved. tests: files below
+    """modules: dotted names below `harness`; the last name is enough where a module has moved within
+    its package. tests: files below
     `tests`, or `FILE::TEST`."""
 
     modules: str
@@ -19,13 +20,12 @@ _SIMULATED = "simulation/test_whole_runs.py::test_every_promise_is_kept_whatever
 
 ROOMS = {
     "journal": Room(
-        "runs.journal runs.line_file runs.jsonl",
+        "runs.journal runs.line_file",
         "runs/test_runs_journal.py runs/test_runs_journal_faults.py runs/test_runs_line_file.py"
         " runs/test_runs_copied.py runs/test_runs_state.py runs/test_runs_strangers.py",
     ),
-    "index": Room("runs.index", "runs/test_runs_journal.py runs/test_runs_state.py runs/test_runs_copied.py"),
     "survey": Room(
-        "runs.survey runs.keys",
+        "runs.survey",
         "runs/test_runs_journal.py runs/test_runs_keys.py runs/test_runs_merging.py runs/test_runs_state.py"
         " runs/test_runs_strangers.py",
     ),
@@ -46,9 +46,7 @@ ROOMS = {
     "http1": Room("client.protocol.http1", "client/test_http1.py client/test_believed.py client/test_leftovers.py"),
     "dispatcher": Room(
         "generation.dispatch.dispatcher generation.dispatch.schedule generation.dispatch.lanes"
-        " generation.dispatch.arrivals generation.dispatch.budget generation.dispatch.canary"
-        " generation.dispatch.continuations generation.dispatch.counts generation.dispatch.quota"
-        " generation.dispatch.ending generation.dispatch.causes",
+        " generation.dispatch.arrivals generation.dispatch.budget generation.dispatch.canary",
         f"{_SIMULATED} generation/test_dispatcher.py generation/test_schedule.py generation/test_budget.py"
         " generation/test_pace.py generation/test_rate.py generation/test_retry.py generation/test_elsewhere.py",
     ),
@@ -116,12 +114,12 @@ def _module(room: str, short: str) -> str:
     modules = tests_of.modules()
     if f"harness.{short}" in modules:
         return f"harness.{short}"
-    last = short.rpartition(".")[2]
-    same = [module for module in modules if module.rpartition(".")[2] == last]
+    package, last = f"harness.{short.partition('.')[0]}.", short.rpartition(".")[2]
+    same = [module for module in modules if module.startswith(package) and module.rpartition(".")[2] == last]
     if len(same) == 1:
         return same[0]
     raise MissingPart(
-        f"room {room}: no module harness.{short}, and {len(same)} modules are called {last}. "
+        f"room {room}: no module harness.{short}, and {len(same)} modules of {package[:-1]} are called {last}. "
         "Mend ROOMS in tools/mutants/rooms.py"
     )
 
