@@ -14,7 +14,7 @@ _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def mutants(code: str, function: str) -> Iterator[str]:
-    """Programs that differ from `code` in one place inside the last definition of `function`."""
+    """Programs that differ from `code` in one place inside the last definition of `function`, or in its whole body."""
     tree = ast.parse(code)
     index = max(i for i, node in enumerate(tree.body) if isinstance(node, ast.FunctionDef) and node.name == function)
     for number in range(sum(1 for _ in ast.walk(tree.body[index]))):
@@ -22,6 +22,13 @@ def mutants(code: str, function: str) -> Iterator[str]:
         node = [*ast.walk(changed.body[index])][number]
         if _change(node):
             yield ast.unparse(ast.fix_missing_locations(changed))
+
+    for body in ("return None", "return 0", "raise ValueError"):
+        changed = copy.deepcopy(tree)
+        definition = changed.body[index]
+        assert isinstance(definition, ast.FunctionDef)
+        definition.body = ast.parse(f"def f():\n    {body}").body[0].body  # type: ignore[attr-defined]
+        yield ast.unparse(ast.fix_missing_locations(changed))
 
 
 def _change(node: ast.AST) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import queue
 import threading
 from concurrent.futures import Future
@@ -20,6 +21,9 @@ from harness.grading.verdict import Verdict
 
 VERSION = "1"
 """Version of the rules. It goes up whenever any program may get another verdict."""
+
+_VOTE_DIGITS = 16
+"""Digits of the checksum by which a program votes: only equal programs vote together, so maj@k is of the commonest."""
 
 _Task = tuple["Future[Verdict]", Question, Sample, bool]
 
@@ -87,7 +91,7 @@ def _verdict(sandbox: Sandbox, question: Question, sample: Sample, grader: str, 
         rule=decision.rule,
         extracted=bounded(sample.text[program.start : program.end], MAX_ANSWER_CHARS),
         span=(program.start, program.end),
-        vote=None,
+        vote=hashlib.sha256(program.code.encode("utf-8", "surrogatepass")).hexdigest()[:_VOTE_DIGITS],
         unextracted=False,
         steps=_steps(program, decision, tests) if with_steps else (),
         grader=grader,

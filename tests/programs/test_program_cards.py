@@ -1,0 +1,123 @@
+"""The cards of programs, over rows of the true form."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle  # noqa: TID251 - as LiveCodeBench packs its private tests
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.benchmarks import catalogue, questions
+from harness.core.errors import UsageError
+from harness.core.records import Question
+from harness.extensions.answers.program import tests_of as references
+
+
+def packed(tests: object) -> str:
+    """Tests as LiveCodeBench packs its private ones."""
+    return base64.b64encode(zlib.compress(pickle.dumps(json.dumps(tests)))).decode()
+
+
+def problem(number: int, date: str, **more: Any) -> dict[str, Any]:
+    """A row of LiveCodeBench's form."""
+    case = {"input": "1\n", "output": "2\n", "testtype": "stdin"}
+    return {
+        "question_title": "t", "question_content": f"Question {number}.", "platform": "atcoder",
+        "question_id": f"q{number}",
+        "contest_id": "c", "contest_date": f"{date}T00:00:00", "starter_code": "", "difficulty": "easy",
+        "public_test_cases": json.dumps([case]), "private_test_cases": packed([case, case]), "metadata": "{}", **more,
+    }  # fmt: skip
+
+
+def asked(tmp_path: Path, name: str, *rows: dict[str, Any]) -> list[Question]:
+    """The questions of a card whose data are these rows."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return list(questions.build(catalogue.load(name).with_data(str(path))).questions)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache folder of the test's own."""
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+
+
+def test_livecodebench_asks_as_its_own_code_does_and_keeps_all_tests(tmp_path: Path) -> None:
+    called = problem(2, "2024-09-01", starter_code="class Solution:", metadata='{"func_name": "f"}')
+    whole, function = asked(tmp_path, "livecodebench", problem(1, "2024-08-01"), called)
+    assert whole.messages[-1].content.startswith("### Question:\nQuestion 1.\n\n### Format: Read the inputs from stdin")
+    assert "```python\nclass Solution:\n```" in function.messages[-1].content
+    kinds = [(t.style, t.n, t.function) for t in (references.tests_of(q.references[0]) for q in (whole, function))]
+    assert kinds == [("stdin", 3, ""), ("calls", 3, "f")]
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("livecodebench", "q1 q2 q3"),
+        ("livecodebench@2024-08..2024-09", "q1 q2"),
+        ("livecodebench@2024-08-02..", "q2 q3"),
+        ("livecodebench@..2024", "q1 q2"),
+        ("lcb@v5@2025..2025", "q3"),
+    ],
+)
+def test_a_span_of_dates_has_both_its_ends(tmp_path: Path, name: str, ids: str) -> None:
+    rows = [problem(1, "2024-08-01"), problem(2, "2024-09-30"), problem(3, "2025-01-01")]
+    assert [question.question_id for question in asked(tmp_path, name, *rows)] == ids.split()
+
+
+def test_a_release_is_the_first_files_of_the_source() -> None:
+    files = catalogue.load("livecodebench@v2").source
+    assert getattr(files, "files", ()) == ("test.jsonl", "test2.jsonl")
+    assert catalogue.load("livecodebench@v2").name == "livecodebench@v2"
+
+
+@pytest.mark.parametrize("name", ["livecodebench@v9", "livecodebench@2024-8..2025", "gsm8k@v1", "livecodebench@"])
+def test_any_other_argument_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="is no release and no span of dates"):
+        catalogue.load(name)
+
+
+def test_long_tests_are_kept_once_in_the_cache_and_missed_in_a_sentence(tmp_path: Path) -> None:
+    cases = [{"input": "x" * 50_000, "output": "y"}]
+    (question,) = asked(tmp_path, "livecodebench", problem(1, "2024-08-01", private_test_cases=packed(cases)))
+    assert len(question.references[0]) < 5_000
+    assert len(references.tests_of(question.references[0]).cases[1].input) == 50_000
+    (stored,) = (tmp_path / "cache" / "tests").iterdir()
+    stored.write_bytes(stored.read_bytes()[:-9])
+    with pytest.raises(UsageError, match="reads the benchmark's data again"):
+        references.tests_of(question.references[0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"private_test_cases": base64.b64encode(zlib.compress(pickle.dumps([1]))).decode()}, "more than a text"),
+        ({"private_test_cases": "no tests"}, "neither JSON nor base64"),
+        ({"public_test_cases": "[]", "private_test_cases": "[]"}, "has 0 tests"),
+        ({"public_test_cases": '[{"input": 1}]'}, "cannot be read"),
+        ({"public_test_cases": None}, "must have a text in `public_test_cases`"),
+    ],
+)
+def test_a_row_that_is_none_is_refused_by_its_place(tmp_path: Path, changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint) as refusal:
+        asked(tmp_path, "livecodebench", problem(1, "2024-08-01", **changes))
+    assert "rows.jsonl:1" in str(refusal.value)
+
+
+def test_mbpp_shows_its_assertions_and_mbpp_plus_runs_the_long_ones(tmp_path: Path) -> None:
+    row = {"task_id": 11, "text": "Add.", "prompt": "Add.", "code": "def add(a, b):\n    return a + b",
+           "test_list": ["assert set(add([1], [2])) == {1, 2}", "assert add(1, 2) == 3"], "test_setup_code": "",
+           "test_imports": ["import math"], "challenge_test_list": []}  # fmt: skip
+    (plain,) = asked(tmp_path, "mbpp", row)
+    tests = references.tests_of(plain.references[0])
+    assert (tests.function, tests.checks) == ("add", tuple(row["test_list"]))
+    assert "assert add(1, 2) == 3" in plain.messages[-1].content
+    (plus,) = asked(tmp_path, "mbpp_plus", row | {"test": "for x in range(9):\n    assert add(x, 1) == x + 1"})
+    assert references.tests_of(plus.references[0]).checks == ("for x in range(9):\n    assert add(x, 1) == x + 1",)
+    with pytest.raises(UsageError, match="calls no function"):
+        asked(tmp_path, "mbpp", row | {"test_list": ["assert True"]})
