@@ -13,12 +13,10 @@ import errno
 import os
 import select
 import socket
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
-from pathlib import Path
-from typing import cast
+from typing import Unpack, cast
 
 import aiohttp
 import msgspec
@@ -28,10 +26,10 @@ from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 
-from harness.client.address.endpoint import Endpoint, host_and_port, secrets_of, shown_safely
-from harness.client.address.routes import proxy_for, trusting
+from harness.client.address.endpoint import Endpoint, host_and_port, shown_safely
+from harness.client.address.routes import proxy_for
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, request_headers
-from harness.client.libraries.watch import Watch
+from harness.client.libraries.watch import LibraryOptions, LibraryTransport
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.http1 import (
     MAX_INTERIM_HEADS,
@@ -43,30 +41,15 @@ from harness.client.protocol.http1 import (
 )
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import Memory
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
 
 
-class AiohttpTransport:
-    """See `harness.client.interface.Transport`. Made on any thread, used on one loop.
+class AiohttpTransport(LibraryTransport):
+    """See `harness.client.interface.Transport`. Made on any thread, used on one loop."""
 
-    ca_file: PEM file of the certificate authorities to trust instead of the system's. insecure: certificates are
-    not checked; the caller says so loudly and records it. secrets: values in the bodies of requests that no message may
-    show.
-    """
-
-    def __init__(
-        self,
-        *,
-        ca_file: Path | None = None,
-        insecure: bool = False,
-        secrets: Sequence[Secret] = (),
-        memory: Memory | None = None,
-    ) -> None:
-        self._secrets = tuple(secrets)
-        self._ssl = not insecure if ca_file is None else trusting(ca_file)
-        self._memory = memory or Memory()
+    def __init__(self, **given: Unpack[LibraryOptions]) -> None:
+        super().__init__(**given)
         self._sessions: dict[str | None, aiohttp.ClientSession] = {}  # by unix socket; None: TCP
         self._leftovers: dict[str, Leftovers] = {}  # by base URL
 
@@ -103,19 +86,7 @@ class AiohttpTransport:
         session = self._session(endpoint.socket_path)
         proxy = proxy_for(endpoint)
         clock = asyncio.get_running_loop().time
-        secrets = secrets_of(endpoint, self._secrets)
-        parser = ReplyParser(
-            started=clock(),
-            started_utc=time.time(),
-            max_body_bytes=max_body_bytes,
-            memory=self._memory,
-            secrets=secrets,
-            written=arriving.written if arriving is not None else None,
-        )
-        watch = Watch(parser, deadlines)
-        if arriving is not None:
-            arriving.count = lambda: parser.n_tokens
-            arriving.so_far = parser.so_far
+        parser, watch, secrets = self._begun(endpoint, deadlines, max_body_bytes, arriving)
         try:
             async with (
                 watch,
@@ -157,7 +128,7 @@ class AiohttpTransport:
         if session is None:
             connector: aiohttp.BaseConnector
             if socket_path is None:
-                connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, ssl=self._ssl)
+                connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, ssl=self._tls)
             else:
                 connector = aiohttp.UnixConnector(socket_path, limit=0)
             connector._factory = cast("partial[ResponseHandler]", partial(_Protocol, asyncio.get_running_loop()))

@@ -12,24 +12,20 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import openai
 
-from harness.client.address.endpoint import Endpoint, host_and_port, secrets_of
-from harness.client.address.routes import proxy_for, trusting
+from harness.client.address.endpoint import Endpoint, host_and_port
+from harness.client.address.routes import proxy_for
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
-from harness.client.libraries.watch import Watch
+from harness.client.libraries.watch import LibraryOptions, LibraryTransport
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import Memory
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
-from harness.core.secret import Secret
 
 _BENEATH = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
 """Packages whose exceptions are the network's doing; SDK 2.x lets those of its HTTP library through."""
@@ -41,20 +37,11 @@ _NO_KEY = "EMPTY"
 """The SDK insists on a key; servers without one ignore it."""
 
 
-class SdkTransport:
-    """See `harness.client.interface.Transport`. ca_file, insecure, secrets: as in `AiohttpTransport`."""
+class SdkTransport(LibraryTransport):
+    """See `harness.client.interface.Transport`."""
 
-    def __init__(
-        self,
-        *,
-        ca_file: Path | None = None,
-        insecure: bool = False,
-        secrets: Sequence[Secret] = (),
-        memory: Memory | None = None,
-    ) -> None:
-        self._secrets = tuple(secrets)
-        self._verify = not insecure if ca_file is None else trusting(ca_file)
-        self._memory = memory or Memory()
+    def __init__(self, **given: Unpack[LibraryOptions]) -> None:
+        super().__init__(**given)
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
     async def complete(
@@ -70,19 +57,7 @@ class SdkTransport:
         client = self._clients.get(endpoint) or self._client(endpoint, deadlines)
         create, arguments = _call(client, path, body)
         clock = asyncio.get_running_loop().time
-        secrets = secrets_of(endpoint, self._secrets)
-        parser = ReplyParser(
-            started=clock(),
-            started_utc=time.time(),
-            max_body_bytes=max_body_bytes,
-            memory=self._memory,
-            secrets=secrets,
-            written=arriving.written if arriving is not None else None,
-        )
-        watch = Watch(parser, deadlines)
-        if arriving is not None:
-            arriving.count = lambda: parser.n_tokens
-            arriving.so_far = parser.so_far
+        parser, watch, secrets = self._begun(endpoint, deadlines, max_body_bytes, arriving)
         address = host_and_port(endpoint.base_url)
         try:
             async with watch, create(**arguments) as response:
@@ -147,7 +122,7 @@ class SdkTransport:
                 follow_redirects=False,
                 trust_env=False,
                 proxy=proxy_for(endpoint),
-                verify=self._verify,
+                verify=self._tls,
                 event_hooks={"response": [_bound_refusal]},
             ),
         )

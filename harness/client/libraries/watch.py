@@ -1,13 +1,20 @@
-"""The deadlines of one reply that is read in a task of its own."""
+"""What the transports on a library share: whom they trust, and the deadlines of a reply in a task of its own."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
+from typing import TypedDict, Unpack
 
-from harness.client.interface import Deadlines
+from harness.client.address.endpoint import Endpoint, secrets_of
+from harness.client.address.routes import trusting
+from harness.client.interface import Arriving, Deadlines
 from harness.client.protocol.sse import ReplyParser
+from harness.client.protocol.written import Memory
+from harness.core.secret import Secret
 
 LOOK_S = 0.5
 """Seconds between two looks at a reply's deadlines and connection."""
@@ -56,3 +63,46 @@ class Watch:
             self._timer = self._loop.call_at(min(due, now + LOOK_S), self._look)
         elif not self._timeout.expired():
             self._timeout.reschedule(now)
+
+
+class LibraryOptions(TypedDict, total=False):
+    """What a transport on a library is made with.
+
+    ca_file: PEM file of the certificate authorities to trust instead of the system's. insecure: certificates are not
+    checked; the caller says so loudly and records it. secrets: values in the bodies of requests that no message may
+    show. memory: the bound of all replies, where transports share one.
+    """
+
+    ca_file: Path | None
+    insecure: bool
+    secrets: Sequence[Secret]
+    memory: Memory | None
+
+
+class LibraryTransport:
+    """A transport whose library sends the request, and whose reply our own parser reads."""
+
+    def __init__(self, **given: Unpack[LibraryOptions]) -> None:
+        """Raises `UsageError` for a file of authorities that cannot be used."""
+        ca_file = given.get("ca_file")
+        self._tls = not given.get("insecure", False) if ca_file is None else trusting(ca_file)
+        self._secrets = tuple(given.get("secrets", ()))
+        self._memory = given.get("memory") or Memory()
+
+    def _begun(
+        self, endpoint: Endpoint, deadlines: Deadlines, max_body_bytes: int, arriving: Arriving | None
+    ) -> tuple[ReplyParser, Watch, tuple[Secret, ...]]:
+        """(reader of the reply to a request that begins now, watch over its deadlines, what no message may show)."""
+        secrets = secrets_of(endpoint, self._secrets)
+        parser = ReplyParser(
+            started=asyncio.get_running_loop().time(),
+            started_utc=time.time(),
+            max_body_bytes=max_body_bytes,
+            memory=self._memory,
+            secrets=secrets,
+            written=arriving.written if arriving is not None else None,
+        )
+        if arriving is not None:
+            arriving.count = lambda: parser.n_tokens
+            arriving.so_far = parser.so_far
+        return parser, Watch(parser, deadlines), secrets
