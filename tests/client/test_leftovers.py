@@ -16,7 +16,7 @@ from harness.client.interface import Deadlines, Transport
 from harness.client.libraries.aio import AiohttpTransport
 from harness.client.libraries.sdk import SdkTransport
 from harness.client.protocol.reply import RequestFailed
-from tests.faults.server import CLOSE, FaultServer, Pause, Request, Step, http
+from tests.faults.server import CLOSE, STALL, FaultServer, Pause, Request, Step, http
 
 Answer = Callable[[Request], Iterable[Step]]
 
@@ -97,6 +97,24 @@ def test_a_reply_that_came_while_the_loop_was_busy_is_none_to_the_next_request(m
 
     with FaultServer(answer) as server:
         assert asyncio.run(main(server.base_url)) == OWN[:4]
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_a_connection_that_brought_a_reply_that_cannot_be_believed_carries_no_other(
+    make: Callable[[], Transport],
+) -> None:
+    """Its server may say nothing on it any more, which would cost the next request its patience."""
+    spoilt = http(200, {"id": "x", "choices": [{"index": 0, "message": {"content": 5}, "finish_reason": "stop"}]})
+
+    def answer(request: Request) -> Iterable[Step]:
+        if word_of(request) == "w0":
+            yield spoilt
+            yield STALL
+        yield reply(word_of(request))
+
+    begun = time.monotonic()
+    assert texts(make, answer, n=4) == [None, "w1", "w2", "w3"]
+    assert time.monotonic() - begun < Deadlines().idle, "nobody waited"
 
 
 @pytest.mark.parametrize("make", ALL)

@@ -341,14 +341,14 @@ class Connection:
                 self._pieces, self._stamps, self._size = [rest], raw_stamps[-1:], len(rest)
             self._lazy = self._read.http.chunked and self._read.error_body is None
             return self._after_parse()
-        except RequestFailed as failure:
-            return self._over(failure)
+        except RequestFailed as failure:  # whoever sends such a reply may as well leave the connection silent after it
+            return self._over(failure, keep=False)
         except BadResponse as error:
             if self._read.http.status:
                 return self._finish(str(error))
             return self._over(self._parser.failed("malformed", f"no reply in HTTP: {error}"))
         except Exception as error:  # noqa: BLE001 - a bug must end its request, never the loop whose selector runs this
-            return self._over(error)
+            return self._over(error, keep=False)
 
     def _came_before(self, stamps: Sequence[float]) -> bool:
         """The reply begins with bytes that the kernel had before the request was sent."""

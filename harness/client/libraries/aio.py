@@ -70,6 +70,8 @@ class AiohttpTransport(LibraryTransport):
             try:
                 return await self._ask(endpoint, path, body, deadlines, max_body_bytes, arriving, carrier)
             except RequestFailed as failure:
+                if failure.status in (None, 0, 200):  # else a whole answer, after which the connection is sound
+                    carrier.drop()
                 if not (carrier.reused and failure.unanswered):
                     raise
 
@@ -154,6 +156,11 @@ class _Carrier:
         self.protocol = protocol
         self.reused = protocol.used
         protocol.begin(self)
+
+    def drop(self) -> None:
+        """Close the connection, unless another request has it: after what cannot be believed it may be silent."""
+        if self.protocol is not None and self.protocol.carrier is self:
+            self.protocol.close()
 
     def checked(self, reply: Reply, prompt: int) -> Reply:
         """`reply`, with what is to be noted of it; its connection is closed where it may hold more than the reply.
