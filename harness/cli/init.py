@@ -46,7 +46,7 @@ def command(folder: Path, kind: str) -> None:
     """
     path = folder / NAME
     if os.path.lexists(path):
-        raise StoreError(f"{path} is there already and is left as it is: name another folder")
+        raise StoreError(f"{path} exists already and stays unchanged: give another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
