@@ -215,7 +215,7 @@ def test_a_provider_without_batches_stops_the_run(asked: dict[str, Any], status:
 
     with (
         FaultServer(BatchProvider(instead=instead).answer) as server,
-        pytest.raises(harness.ServerError, match=f"the batches cannot be had: HTTP {status}: {said}"),
+        pytest.raises(harness.ServerError, match=f"no batch can be made: HTTP {status}: {said}"),
     ):
         harness.run(base_url=server.base_url, **asked)
     with FaultServer(BatchProvider().answer) as server:
@@ -253,7 +253,7 @@ def test_a_batch_that_the_provider_has_forgotten_is_named_with_the_way_out(asked
         harness.run(base_url=server.base_url, **asked)
         (asked["out"] / "sums" / "samples.jsonl").unlink()
         provider.batches.clear()
-        with pytest.raises(harness.ServerError, match=r"knows no batch batch_0 any more.*remove .*batches\.jsonl"):
+        with pytest.raises(harness.ServerError, match=r"no longer knows the batch batch_0.*remove .*batches\.jsonl"):
             harness.run(base_url=server.base_url, **asked)
         (asked["out"] / "batches.jsonl").unlink()
         assert harness.run(base_url=server.base_url, **asked).complete
