@@ -23,9 +23,11 @@ WORDS = {
     "plan": ["run", "--detect", "2"],
     "compare": ["run"],
     "verify": ["run"],
+    "published update": [],
     "merge": ["run", "--out", "joined"],
     "report": ["run"],
     "export": ["run", "--to", "trl"],
+    "audit": ["run"],
     "grade": ["1", "1"],
 }
 """Verb → the least that its command must be given."""

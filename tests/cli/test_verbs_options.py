@@ -29,9 +29,11 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "plan": partial(harness.plan, "run", 2),
     "compare": partial(harness.compare, ["run", "other"]),
     "verify": partial(harness.verify, "run"),
+    "published update": harness.update_published,
     "merge": partial(harness.merge, ["run"], out="joined"),
     "report": partial(harness.report, "run"),
     "export": partial(harness.export, "run", "trl"),
+    "audit": partial(harness.audit, "run"),
     "grade": partial(harness.grade, "1", "1"),
 }
 FLAGS = {name: flag_of(one) for verb in VERBS.values() for name, one in options_of(verb.options).items()}
