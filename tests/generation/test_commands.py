@@ -119,7 +119,7 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
         assert whole.err.index("120/120 samples (100%)") < whole.err.index("complete: 120 of 120")
         late = harness(*words, "--pilot")
         assert late.code == 2
-        assert "a plan of 12 samples a question of sums: a pilot is for a run that has not begun" in late.err
+        assert "already plans 12 samples of each question" in late.err
         assert "Leave out --pilot" in late.err
     assert keys_on_disk(tmp_path) == expected_keys(10, 12)
 
