@@ -269,7 +269,7 @@ def killed(play: Play, line: Line, seconds: float) -> None:
 def killed_at_a_call(play: Play, line: Line, seconds: float) -> None:
     """Any process of the command is killed at its n-th call of a kind."""
     strace = shutil.which("strace")
-    if strace is None:
+    if strace is None or "--detach" in line:  # strace ends with the last process that it follows, a server too
         killed(play, line, seconds)
         return
     ended(play, start(play, line, _traced(play.chance, strace)), (-9, 137, *ENDS))
