@@ -143,6 +143,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "diff": Campaign(_only("diff", "one", "two")),
     "plan": Campaign(_only("plan", "one", "--detect", "5", "--json")),
     "verify": Campaign(_only("verify", "one", "--model", "org/storm", "--published", "published.yaml", "--json")),
+    "audit": Campaign(_only("audit", "one", "--samples", "4", "--out", "to_judge.jsonl"), varies=True, told=True),
     "show": Campaign(lambda _url: [["show", "one", *more] for more in ([], ["q0:1", "--reasoning"], ["--wrong"])]),
     "status": Campaign(_only("status", "one", "--json"), varies=True),
     "doctor": Campaign(_only("doctor", "one", "two")),
@@ -182,7 +183,10 @@ CAMPAIGNS: dict[str, Campaign] = {
 OFTEN = ("run", "shards", "race", "repeats", "sweep", "judge", "merge", "score", "score file", "serve")
 """Campaigns that are drawn three times as often, since they write what cannot be made again for nothing."""
 
-WITHOUT = {"demo": "it starts the embedded server, then `run`, `score` and `report`, which are played by themselves"}
+WITHOUT = {
+    "demo": "it starts the embedded server, then `run`, `score` and `report`, which are played by themselves",
+    "published": "newer than the campaigns; no storm has played it",
+}
 """Commands that no campaign plays, and why."""
 
 
