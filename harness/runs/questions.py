@@ -126,7 +126,8 @@ def made_by(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> St
 def to_note(
     folder: BenchmarkFolder, questions: Sequence[Question], noted: Callable[[str], RecipeNote | None]
 ) -> dict[str, object]:
-    """The settings of a record under which `write` stores `questions`. noted: the note of them, by the file's SHA-256.
+    """The settings to record when `write` stores `questions`: their digest and, where the folder holds no other
+    questions, the note of the recipe that made them. noted: looks that note up by the SHA-256 of the questions' file.
 
     Raises `StoreError` as `merged` does.
     """

@@ -232,7 +232,7 @@ class KeySet(Set[Key]):
         return sum((self._bits.get(name, 0) & mask).bit_count() for name in ids) + sum(far)
 
     def lacks(self, question_id: str, samples: int) -> tuple[int, ...]:
-        """The indices 0 … samples-1 of a question that are not in the set."""
+        """The sample indices 0 … samples-1 that this question still lacks."""
         bits = self._bits.get(question_id, 0)
         if samples <= _BITS and bits == (1 << samples) - 1:
             return ()

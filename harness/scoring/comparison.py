@@ -263,8 +263,9 @@ def compare_published(
 ) -> PublishedComparison:
     """Compare a run's score with a published one on the same questions.
 
-    Both are samples of the same questions, so only sampling errors count: ours; theirs, by their number of samples and
-    our spread; and the rounding of the printed value. An unknown number of samples lies within `UNKNOWN_SAMPLES`.
+    Both ask the same questions, so their choice adds no error. Three errors count: our sampling error; theirs,
+    estimated from their number of samples and our spread; and the rounding of the printed value. Where their number of
+    samples is not stated, the test is made for each number in `UNKNOWN_SAMPLES`.
     questions: `tally(…).questions` of the run. settings: of the run, by the names that the published file uses.
     """
     differing = {

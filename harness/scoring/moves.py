@@ -59,8 +59,8 @@ def moves(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> li
 
 
 def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
-    """Two-sided p of Fisher's exact test (1935): the chance of a split at most as likely as this one, if the run of
-    each right sample were a draw without replacement."""
+    """Two-sided p of Fisher's exact test (1935): with the totals fixed, the chance of a split of the right samples
+    between the two runs that is at most as likely as the one seen."""
     total, right = n + other_n, correct + other_correct
     least, most = max(0, right - other_n), min(n, right)
     ways = [math.comb(right, hits) * math.comb(total - right, n - hits) for hits in range(least, most + 1)]

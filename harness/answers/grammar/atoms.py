@@ -151,7 +151,7 @@ class Atoms(Commands):
         return None
 
     def bracketed(self, sign: str) -> Node:
-        """What begins with the bracket or sign `sign`, which has been passed."""
+        """Parse the expression that opens with the bracket or sign `sign`, which the cursor has already passed."""
         if sign in ("(", "["):
             return self.round_or_square(sign)
         if sign == "{":

@@ -91,7 +91,8 @@ class BatchReader:
         return raw[whole:]
 
     def _take_frames(self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, whole: int) -> int:
-        """Read chunks from `position` on while each holds one event; returns where the first other one begins."""
+        """Read chunks from `position` on, as long as each holds exactly one event; returns the position of the first
+        chunk that does not."""
         parser = self.parser
         if not (self.http.at_chunk_border and parser.at_event_border):
             return position

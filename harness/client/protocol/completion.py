@@ -43,7 +43,8 @@ _JOIN_AT = 256
 """Token texts that are joined into one block: a list of 8,000 short strings takes 15 times the memory."""
 
 _JOIN_CHARS = 16 * 1024
-"""Characters that wait to be joined at most, so that a few long texts are no large part of a reply's memory."""
+"""At most this many characters are kept as separate texts before they are joined: it bounds the memory that they take
+on top of the reply."""
 
 _PIECE_BYTES = 96
 """Bytes of a short string and of its place in a list, beside its characters."""

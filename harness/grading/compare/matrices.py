@@ -15,7 +15,8 @@ class NotAMatrix(ValueError):
 
 
 def computed(node: Node) -> Node:
-    """`k·A + B`, `A·B`, `-A`, `A/k` as one matrix, and the same of tuples of coordinates; any other node unchanged."""
+    """Evaluate arithmetic of matrices (`k·A + B`, `A·B`, `-A`, `A/k`) to one matrix, and of coordinates to one tuple.
+    Any other node is returned unchanged."""
     if node.op not in ("add", "mul", "neg", "div") or is_scalar(node):
         return node
     try:

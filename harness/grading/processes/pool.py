@@ -480,10 +480,10 @@ class Pool:
         self.selector.close()
 
     def ask(self, job: _Job) -> None:
-        """Queue `job`, unless its decision is there or due."""
+        """Queue `job`, unless it is decided or queued already; send the queue once it makes a full batch."""
         if job.key in self.decisions:
             return
-        self.decisions[job.key] = None
+        self.decisions[job.key] = None  # queued
         self.queue.append(job)
         if len(self.queue) >= BATCH_ITEMS:
             self.dispatch()

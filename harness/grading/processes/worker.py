@@ -37,7 +37,8 @@ READY = "ready"
 
 
 class GradingTask(msgspec.Struct, array_like=True):
-    """One answer to decide. item: an id for the reply. question: None if it is the one of the task before."""
+    """One answer to grade. item: the id that the reply will carry. question: None: the same question as in the task
+    before."""
 
     item: str
     question: Question | None

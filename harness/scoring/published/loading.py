@@ -1,4 +1,4 @@
-"""Loads published scores from a file of either form, or from a folder of such files."""
+"""Loads published scores from a file (our YAML, or JSON of Every Eval Ever), or from a folder of such files."""
 
 from __future__ import annotations
 

@@ -146,9 +146,9 @@ def match(ours: NameParts, theirs: NameParts) -> NameMatch | None:
 
 
 def _joined(words: list[str]) -> str:
-    """Words without separators. Numbers that stand side by side keep a dot between them: `3-7` is `3.7`."""
+    """The words joined with nothing between them, but a dot between two numbers: `3`, `7` become `3.7`."""
     text = ""
     for word in words:
-        beside = text and _NUMBER.match(word) and _NUMBER.fullmatch(re.split(r"[^\d.]", text)[-1] or "x")
-        text += f".{word}" if beside else word
+        ends_in_number = text != "" and text[-1].isdigit()
+        text += f".{word}" if ends_in_number and word[0].isdigit() else word
     return text

@@ -28,9 +28,10 @@ PARTS_PER_CPU = 4
 
 
 def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
-    """Has every sample of the run graded, and their grades written. Returns what is left to be asked of a scoring here.
+    """Grade every sample of the run on the cluster `on` and write the grades. Returns the options for the scoring on
+    this machine that follows, by which nothing is graded twice.
 
-    Grades that hold still are kept, unless `grading` is fresh. Raises `StoreError`, and what a task raises.
+    Grades that are still valid are kept, unless `grading` is fresh. Raises `StoreError`, and what a task raises.
     """
     with Cluster(on) as cluster:
         for name in Manifest.load(folder).benchmarks:

@@ -224,7 +224,8 @@ def _named(ray: Any) -> list[str]:
 
 
 def _end(ray: Any, names: Sequence[str]) -> None:
-    """End these actors with their servers and groups; one that was never placed at once."""
+    """End these actors, their servers and their placement groups. Placed actors are told to stop first; the others are
+    killed without that."""
     groups = importlib.import_module("ray.util.placement_group")
     named = {f"{NAMESPACE}/{name}": name for name in names}
     placed, ours = set(), []
