@@ -33,7 +33,8 @@ from harness.scoring.deciding import Decision, RunPair, decide, standing
 from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published import matching
 from harness.scoring.published.all_sources import PublicAgreement, beside_all
-from harness.scoring.published.index import look_up
+from harness.scoring.published.benchmark_name import find_card
+from harness.scoring.published.index import find_scores
 from harness.scoring.spending import SpentPoint, spent_points
 from harness.scoring.uncertainty import unequal_clusters
 from harness.verbs.outputs import open_scored
@@ -159,11 +160,12 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
     for benchmark in run.benchmarks.values():
         questions = scored(run, benchmark)
         assert benchmark.score is not None
-        references, n_near = matching(scores, name, benchmark.name), 0
         if options.against == "any":
-            rows = look_up(name, benchmark.name)
-            references += [row.score for row in rows if row.match.same]
-            n_near = sum(not row.match.same for row in rows)
+            rows = find_scores(name, benchmark.name)
+            references = [row.score for row in rows if row.match.same]
+            n_near = len(rows) - len(references)
+        else:
+            references, n_near = matching(scores, name, benchmark.name), 0
         comparisons = [
             compare_published(
                 benchmark.score, questions, reference, settings_beside(run, benchmark.name, reference.settings)
@@ -195,16 +197,22 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
 def _standing_beside_all(comparisons: Sequence[PublishedComparison], public: PublicAgreement) -> PublishedVerdict:
     """As the scores with stated settings decide; where they cannot, as `DECIDING_SOURCES` sources decide together. A
     score without settings decides nothing alone."""
-    decided = standing([entry for entry in comparisons if entry.published.settings])
+    stated = [entry for entry in comparisons if entry.published.settings and entry.published.stated]
+    decided = standing(stated)
     if decided != "cannot say" or public.sources < DECIDING_SOURCES:
         return decided
     return "compatible" if public.verdict == "as others report" else "not compatible"
 
 
 def _beside_all(score: Score, references: Sequence[PublishedScore]) -> PublicAgreement | None:
-    """The run's accuracy beside all sources that do not state another number of questions."""
-    same = [reference for reference in references if reference.n_questions in {None, score.n_questions}]
-    return None if score.accuracy is None else beside_all(score.accuracy, score.sampling_error, same)
+    """The run's accuracy beside all sources that asked the same questions; None for an unfinished run, and without such
+    sources. A source that does not state its number of questions asked all: it counts beside a run of all."""
+    if score.accuracy is None or score.n_missing:
+        return None
+    card = find_card((score.benchmark,)).card
+    sizes = {score.n_questions, None} if card and card.questions == score.n_questions else {score.n_questions}
+    error = score.sampling_error_bound if score.sampling_error is None else score.sampling_error
+    return beside_all(score.accuracy, error, [entry for entry in references if entry.n_questions in sizes])
 
 
 def scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +16,8 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.files import open_named, open_untrusted
 from harness.core.inert import visible
-from harness.scoring import load_published
 from harness.scoring.published import PublishedScore, every_eval_ever, hub_results, index
 from harness.scoring.published.index import FoundScore, Updated
-from harness.scoring.published.model_name import NameParts, match
 
 DATASTORE = "evaleval/EEE_datastore"
 """Data set of the hub that holds the records of Every Eval Ever."""
@@ -31,6 +30,8 @@ MAX_MANIFEST_LINE_BYTES = 64 * 1024
 
 HUB = "hub"
 """The source of an update that is no folder: the datastore and the leaderboards of the Hugging Face hub."""
+
+_UUID_FILE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.json")
 
 Progress = Callable[[str, int, int], None]
 """Called with the origin, the number of files seen and the number of scores read so far."""
@@ -46,8 +47,8 @@ class PublishedUpdate:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicScores:
-    """What is published of a model, the shipped scores first. scores: of this model. near: of names that may be another
-    model: another precision, release, organisation or thinking mode, or one that a name leaves out."""
+    """What is published of a model, by benchmark, metric and value. scores: of this model. near: of names that may be
+    another model: another precision, release, organisation or thinking mode, or one that a name leaves out."""
 
     model: str
     scores: tuple[FoundScore, ...]
@@ -61,7 +62,7 @@ def published(model: str, benchmark: str | None = None) -> PublicScores:
     known.
     """
     meant = _benchmark_name(benchmark)
-    rows = [*_shipped(model, meant), *index.look_up(model, meant)]
+    rows = index.find_scores(model, meant)
     rows.sort(key=lambda row: (row.score.benchmark, row.score.metric, -row.score.value))
     if not rows:
         on = f" on {visible(benchmark, 100)}" if benchmark else ""
@@ -111,13 +112,19 @@ def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
     folder, _ = hub.snapshot(store, ("data/*.json", f"*{MANIFEST}"), ("*_samples.json*",))
     yield _update_from_folder(folder, f"hf://datasets/{DATASTORE}", progress, follow_links=True)
     for name in sorted({card.source.id for card in shipped_cards() if isinstance(card.source, HubSource)}):
-        board = _leaderboard(name)
-        if board is None:
-            continue
         origin = f"hf://datasets/{name}/leaderboard"
-        listed = index.Unread("", len(board), int.from_bytes(hashlib.sha256(board).digest()[:7]))
-        updated = index.update(origin, [listed], _BoardReader(board, name, origin).read, partial(progress, origin))
-        yield PublishedUpdate(origin=origin, updated=updated)
+        try:
+            board = _leaderboard(name)
+        except UsageError as error:  # what was read of it before stays
+            refused = Updated(read=0, unchanged=0, gone=0, scores=0, passed_over={str(error): 1})
+            yield PublishedUpdate(origin=origin, updated=refused)
+            continue
+        data = board or b""
+        listed = index.Unread("", len(data), int.from_bytes(hashlib.sha256(data).digest()[:7]))
+        reader = _BoardReader(data, name, origin)
+        updated = index.update(origin, [listed] if board is not None else [], reader.read, partial(progress, origin))
+        if board is not None or updated.gone:
+            yield PublishedUpdate(origin=origin, updated=updated)
 
 
 def _leaderboard(dataset: str) -> bytes | None:
@@ -201,31 +208,27 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 def _checksums(folder: Path, follow_links: bool) -> dict[str, str]:
-    """SHA-256 by file name, from the manifests in the folder; empty without one. Raises `UsageError` for a damaged
-    one."""
+    """SHA-256 by file name, of the records that the folder's manifests list under a UUID; empty without a manifest. A
+    file of that name that begins with something else is no manifest. Raises `UsageError` for a damaged one."""
     checksums = {}
     for path in sorted(folder.rglob(MANIFEST)):
         if path.is_symlink() and not follow_links:
             continue
         try:
             with open_named(path) as file:
-                while line := file.readline(MAX_MANIFEST_LINE_BYTES):
-                    listed = codec.decode(line, _Listed)
-                    checksums[listed.object_path.rpartition("/")[2]] = listed.sha256
+                for number, line in enumerate(iter(lambda: file.readline(MAX_MANIFEST_LINE_BYTES), b"")):
+                    try:
+                        listed = codec.decode(line, _Listed) if line.strip() else None
+                    except codec.DecodeError:
+                        if number:
+                            raise
+                        break
+                    name = listed.object_path.rpartition("/")[2] if listed else ""
+                    if listed and _UUID_FILE.fullmatch(name):
+                        checksums[name] = listed.sha256
         except (OSError, codec.DecodeError) as error:
             raise UsageError(f"{path} is no list of records with their SHA-256: {error}") from error
     return checksums
-
-
-def _shipped(model: str, benchmark: str | None) -> list[FoundScore]:
-    """Shipped scores of this model and of near names."""
-    ours = NameParts.read(model)
-    rows = []
-    for score in load_published():
-        relation = match(ours, NameParts.read(score.model)) if benchmark in {None, score.benchmark} else None
-        if relation is not None:
-            rows.append(FoundScore(score=score, match=relation, file=""))
-    return rows
 
 
 def _benchmark_name(benchmark: str | None) -> str | None:

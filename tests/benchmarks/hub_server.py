@@ -37,6 +37,7 @@ class Hub:
     approved: bool = True
     broken: int | None = None
     leaderboards: dict[str, bytes] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
     log: list[tuple[str, str, str | None]] = field(default_factory=list)
 
 
@@ -84,7 +85,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._cdn(path, body)
         parts = path.strip("/").split("/")
         if parts[:2] == ["api", "datasets"] and parts[4:] == ["leaderboard"]:
-            board = self.state.leaderboards.get("/".join(parts[2:4]))
+            name = "/".join(parts[2:4])
+            if name in self.state.refused:
+                return self._error(self.state.refused[name], "", body)
+            board = self.state.leaderboards.get(name)
             if board is None:
                 return self._error(404, "", body)
             return self._send(200, board, {"Content-Type": "application/json"}, body)

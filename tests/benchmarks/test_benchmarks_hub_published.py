@@ -54,6 +54,20 @@ def test_records_and_leaderboards_become_scores_and_are_fetched_once(hub: Hub) -
     hub.datasets[DATASTORE].commits["b" * 40] = first | {f"{NAME}.json": json.dumps(changed).encode()}
     update(FROM_HUB)
     assert [row.score.value for row in index.look_up("org/model-7b", "aime24")] == [0.125]
+    del hub.leaderboards["HuggingFaceH4/MATH-500"]
+    (gone,) = [entry for entry in update(FROM_HUB) if entry.origin.endswith("leaderboard")]
+    assert (gone.updated.gone, gone.updated.scores) == (1, 0)
+    assert [row.score.benchmark for row in index.look_up("org/model-7b")] == ["aime24"]
+
+
+def test_a_board_that_refuses_costs_no_other(hub: Hub) -> None:
+    hub.datasets[DATASTORE] = Dataset({"a" * 40: {}})
+    entry = {"rank": 1, "modelId": "org/Model-7B", "value": 63.3, "filename": "x", "author": {"name": "o"}}
+    hub.leaderboards["HuggingFaceH4/MATH-500"] = json.dumps([entry]).encode()
+    hub.refused = {"Idavidrein/gpqa": 401}
+    reasons = {entry.origin: entry.updated.passed_over for entry in update(FROM_HUB)}
+    assert "401" in next(iter(reasons["hf://datasets/Idavidrein/gpqa/leaderboard"]))
+    assert index.look_up("org/model-7b", "math500")
 
 
 @pytest.mark.parametrize(("status", "word"), [(500, "500"), (404, "404"), (403, "gated")])

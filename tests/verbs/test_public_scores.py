@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
 import random
 import sqlite3
 import uuid
@@ -212,16 +213,25 @@ def test_results_of_the_hub_are_read_where_their_unit_is_certain(tmp_path: Path)
   source: {url: "https://example.org/card", name: Model Card}
 - dataset: {id: Idavidrein/gpqa, task_id: gpqa_diamond}
   value: 0.412
-- dataset: {id: someone/else, task_id: their_task}
+- dataset: {id: Idavidrein/gpqa, task_id: gpqa_extended}
+  value: 58.0
+- dataset: {id: someone/mmlu-pro-de, task_id: mmlu_pro}
+  value: 61.0
+- dataset: {id: TIGER-Lab/MMLU-Pro, task_id: default}
   value: 20.90
   notes: no-tools
+- dataset: {id: TIGER-Lab/MMLU-Pro, task_id: elo}
+  value: 1250
 """,
         encoding="utf-8",
     )
     done = updated(tmp_path / "models")
-    assert sorted(found(MODEL)) == [(MODEL, "gpqa_diamond", 63.3), (MODEL, "their_task", 20.9)]
-    assert list(done.passed_over) == [
-        "a value of at most 1 of Idavidrein/gpqa, which may be a fraction or a percentage"
+    assert sorted(found(MODEL)) == [(MODEL, "gpqa_diamond", 63.3), (MODEL, "mmlu_pro", 20.9)]
+    assert sorted(done.passed_over) == [
+        "Idavidrein/gpqa is the data set of no card, or of several of which none is named",
+        "a value above 100 of TIGER-Lab/MMLU-Pro",
+        "a value of at most 1 of Idavidrein/gpqa, which may be a fraction or a percentage",
+        "someone/mmlu-pro-de is the data set of no card, or of several of which none is named",
     ]
     (row,) = index.look_up(MODEL, "GPQA-Diamond".replace("-", "_"))
     assert (row.score.source.title, row.score.source.url) == ("Model Card", "https://example.org/card")
@@ -244,6 +254,69 @@ def test_the_parts_of_a_benchmark_are_not_taken_for_the_whole(tmp_path: Path) ->
     done = updated(tmp_path / "s")
     assert found(MODEL) == [(MODEL, "mmlu_pro", 52.0)]
     assert done.passed_over == {"a part of mmlu_pro": 2}
+
+
+@pytest.mark.parametrize(("repository", "names"), [("TIGER-Lab/MMLU-Pro", ("MMLU-Pro (overall)", "MMLU-Pro (law)"))])
+def test_a_repository_names_no_part(tmp_path: Path, repository: str, names: tuple[str, ...]) -> None:
+    made = record(MODEL, names[0], 52.0, "board")
+    made["evaluation_results"][0]["source_data"] |= {"dataset_name": repository, "hf_repo": repository}
+    for name in names[1:]:
+        part = copy.deepcopy(made["evaluation_results"][0])
+        part["evaluation_name"], part["score_details"]["score"] = name, 90.0
+        made["evaluation_results"].append(part)
+    write(tmp_path / "s", made, random.Random(8))
+    updated(tmp_path / "s")
+    assert found(MODEL) == [(MODEL, "mmlu_pro", 52.0)]
+
+
+def test_an_unrelated_metric_in_an_odd_unit_costs_no_other_result(tmp_path: Path) -> None:
+    made = record(MODEL, "demo", 52.0, "board")
+    odd = copy.deepcopy(made["evaluation_results"][0])
+    odd["metric_config"] |= {"metric_id": "f1", "metric_unit": "percent", "max_score": 1.0}
+    made["evaluation_results"].append(odd)
+    write(tmp_path / "s", made, random.Random(9))
+    updated(tmp_path / "s")
+    assert found(MODEL) == [(MODEL, "demo", 52.0)]
+
+
+def test_text_that_is_no_unicode_ends_no_update(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    write(store, record(MODEL, "demo", 52.0, "board"), random.Random(10))
+    (store / "half.json").write_text(json.dumps(record("o/\ud800", "demo", 1.0, "b")), encoding="utf-8")
+    (store / os.fsdecode(b"\xff.json")).write_bytes(b"{}")
+    (store / "aggregate.jsonl").write_text("\n", encoding="utf-8")
+    (store / "data" / "aggregate.jsonl").write_text("{}\n", encoding="utf-8")
+    done = updated(store)
+    assert (done.scores, len(done.passed_over)) == (1, 1)
+    assert updated(store).unchanged == 2
+
+
+def test_a_run_of_one_sample_a_question_is_judged_with_the_error_that_it_may_have(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "once", model=MODEL, benchmarks=[("demo", 30, 1)], strength=0.5)
+    (entry,) = _verified_beside(tmp_path, folder.path, [62.0, 63.0, 64.0])
+    assert entry.public is not None
+    assert entry.public.low < 0.5 < entry.public.high
+
+
+def test_a_source_that_does_not_say_how_many_questions_it_asked_counts_beside_a_run_of_all_only(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "few", model=MODEL, benchmarks=[("aime24", 20, 16)], strength=0.5)
+    chance = random.Random(11)
+    for number in range(3):
+        made = record(MODEL, "aime24", 90.0, f"board {number}")
+        del made["evaluation_results"][0]["source_data"]["samples_number"]
+        write(tmp_path / "store", made, chance)
+    updated(tmp_path / "store")
+    (entry,) = verify(folder.path, VerifyOptions(against="any"))
+    assert (entry.public, entry.standing) == (None, "cannot say")
+    whole = write_run(tmp_path / "all", model=MODEL, benchmarks=[("aime24", 30, 16)], strength=0.5)
+    (entry,) = verify(whole.path, VerifyOptions(against="any"))
+    assert entry.public is not None
+    assert entry.standing == "not compatible"
+
+
+def _verified_beside(tmp_path: Path, run: Path, percentages: list[float]) -> Any:
+    sources(tmp_path / "store", percentages)
+    return verify(run, VerifyOptions(against="any"))
 
 
 def sources(folder: Path, percentages: list[float], settings: dict[str, Any] | None = None, model: str = MODEL) -> None:

@@ -1,8 +1,8 @@
 """The card that a source means by its benchmark, from the names and the data sets that the source states.
 
 A card is meant where one of the names is the card's name or alias, whatever its case, blanks and hyphens; else where
-one of the data sets of the hub is the source of exactly one card. GPQA's repository holds three sets, each with a card
-of its own: the repository alone then names none.
+one of the data sets goes by such a name, or is the source of exactly one card. A card that is known by its data set
+only may be meant as a whole or by a part of it (`by_name` is false), which the caller has to tell apart.
 """
 
 from __future__ import annotations
@@ -26,20 +26,29 @@ class NamedBenchmark(NamedTuple):
     by_name: bool
 
 
+def card_of_task(dataset: str, task: str) -> Card | None:
+    """The card of a data set of the hub; where several cards have it as their source, the one that `task` names."""
+    cards = _cards()[1].get(dataset.casefold(), [])
+    named = [card for card in cards if catalogue.folded(task) in map(catalogue.folded, (card.name, *card.aliases))]
+    return named[0] if named else cards[0] if len(cards) == 1 else None
+
+
 def is_overall(name: str) -> bool:
     """Whether the name marks a result as that of the whole benchmark: `MMLU-Pro (overall)`, `mmlu_pro/overall`."""
     return _OVERALL.search(name) is not None
 
 
 def find_card(names: Iterable[str], datasets: Iterable[str] = ()) -> NamedBenchmark:
-    """The shipped card that is meant. names: of the benchmark, the most exact first. datasets: `OWNER/NAME` of the
-    hub."""
+    """The shipped card that is meant. names: of the benchmark, the most exact first. datasets: names of its data, or
+    `OWNER/NAME` of the hub."""
     by_name, by_dataset = _cards()
     for name in names:
-        if card := by_name.get(catalogue.folded(_OVERALL.sub("", name))):
+        if "/" not in name and (card := by_name.get(catalogue.folded(_OVERALL.sub("", name)))):
             return NamedBenchmark(card, by_name=True)
     for dataset in datasets:
         cards = by_dataset.get(dataset.casefold(), [])
+        if not cards and (card := by_name.get(catalogue.folded(dataset))):
+            cards = [card]
         if len(cards) == 1:
             return NamedBenchmark(cards[0], by_name=False)
     return NamedBenchmark(None, by_name=False)

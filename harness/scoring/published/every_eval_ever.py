@@ -153,7 +153,8 @@ def scores_of(data: bytes, where: str) -> tuple[list[PublishedScore], list[str]]
     for number, raw in enumerate(record.evaluation_results):
         path_in_file = f"{where}: evaluation_results[{number}]"
         result = _decoded(bytes(raw), _Result, path_in_file)
-        metric, scale = _metric(result.metric_config), _scale(result.metric_config, path_in_file)
+        metric = _metric(result.metric_config)
+        scale = _scale(result.metric_config, path_in_file) if metric else None
         if metric is None or scale is None:
             name = result.metric_config.metric_name or result.metric_config.metric_id or "a metric without a name"
             passed_over.append(f"{visible(name, 40)}{' in no known unit' if metric else ''}")
@@ -248,12 +249,11 @@ def _score(record: _Record, result: _Result, card: Card | None, metric: str, sca
 
 
 def _benchmark(result: _Result) -> NamedBenchmark:
-    """The card that is meant. The task and the data set are tried, because lm-eval appends the name of a filter to its
-    task. A part of a benchmark may match the card of the whole; its number of questions then keeps the two from being
-    compared."""
+    """The card that is meant: the one that the result names itself, else that of its data set. lm-eval appends the name
+    of a filter to its task, so that the data set alone may tell."""
     data = result.source_data
-    repositories = (data.hf_repo, data.additional_details.get("benchmark_hf_repo", ""))
-    return find_card((result.evaluation_name, data.dataset_name, data.hf_repo), filter(None, repositories))
+    datasets = (data.dataset_name, data.hf_repo, data.additional_details.get("benchmark_hf_repo", ""))
+    return find_card((result.evaluation_name,), filter(None, datasets))
 
 
 def _is_whole(result: _Result) -> bool:

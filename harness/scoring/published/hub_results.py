@@ -2,7 +2,8 @@
 
 Neither form says whether a value is a fraction or a percentage, and both occur. A value above 1 can only be a
 percentage. A value of at most 1 may be either (0.9 is 90 % on one board and 0.9 % on another), so it is not read.
-Neither form has a field for settings: these scores decide nothing alone.
+Neither form names its metric, so only data sets of shipped cards are read, whose boards hold accuracies. Neither form
+has a field for settings: these scores decide nothing alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 from harness.core import codec, yaml_file
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
-from harness.scoring.published.benchmark_name import find_card
+from harness.scoring.published.benchmark_name import card_of_task
 from harness.scoring.published.value import PublishedScore, Source, last_digit
 
 FOLDER = ".eval_results"
@@ -81,7 +82,7 @@ def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
         source = entry.source
         score = _score(
             model=model,
-            names=(entry.dataset.task_id,),
+            task=entry.dataset.task_id,
             dataset=entry.dataset.id,
             value=entry.value,
             source=Source(
@@ -110,7 +111,7 @@ def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedSc
         source = entry.source
         score = _score(
             model=entry.model_id,
-            names=(),
+            task="",
             dataset=dataset,
             value=entry.value,
             source=Source(
@@ -127,17 +128,21 @@ def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedSc
     return scores, passed_over
 
 
-def _score(*, model: str, names: tuple[str, ...], dataset: str, value: float, source: Source) -> PublishedScore | str:
+def _score(*, model: str, task: str, dataset: str, value: float, source: Source) -> PublishedScore | str:
     """The score, or why the entry is none."""
-    card, _ = find_card(names, (dataset,))
-    if not 1 < value <= 100:
+    card = card_of_task(dataset, task)
+    if card is None:
+        return f"{visible(dataset, 60)} is the data set of no card, or of several of which none is named"
+    if value > 100:
+        return f"a value above 100 of {visible(dataset, 60)}"
+    if not value > 1:
         return f"a value of at most 1 of {visible(dataset, 60)}, which may be a fraction or a percentage"
     return PublishedScore(
         model=model,
-        benchmark=card.name if card else (names or (dataset,))[0],
+        benchmark=card.name,
         metric="pass@1",
         value=value / 100,
-        n_questions=card.questions if card else None,
+        n_questions=card.questions,
         samples=None,
         unit=last_digit(value) / 100,
         run_deviation=None,

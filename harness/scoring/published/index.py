@@ -29,6 +29,7 @@ from harness.benchmarks.catalogue import folded
 from harness.core import about
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
+from harness.scoring.published.loading import load_published
 from harness.scoring.published.model_name import NameMatch, NameParts, match
 from harness.scoring.published.value import PublishedScore
 
@@ -122,6 +123,18 @@ def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
     return sorted(matches, key=lambda row: (not row.match.same, row.score.benchmark, row.score.metric, row.score.value))
 
 
+def find_scores(model: str, benchmark: str | None = None) -> list[FoundScore]:
+    """All public scores that are known here, of one benchmark or of all: the shipped ones first, then the index's.
+
+    Raises `UsageError` for a damaged index or a damaged shipped file.
+    """
+    ours = NameParts.read(model)
+    shipped = [score for score in load_published() if benchmark in {None, score.benchmark}]
+    relations = [(score, match(ours, NameParts.read(score.model))) for score in shipped]
+    rows = [FoundScore(score=score, match=relation, file="") for score, relation in relations if relation is not None]
+    return [*rows, *look_up(model, benchmark)]
+
+
 def update(
     origin: str, files: Iterable[Unread], read: Reader, progress: Callable[[int, int], None] = lambda *_: None
 ) -> Updated:
@@ -163,8 +176,11 @@ def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reade
     """Store the file with its scores; returns their number."""
     try:
         scores, reasons = read(file.path)
+        encoded = [(score, _encoded(score)) for score in scores]
     except UsageError as error:
-        scores, reasons = [], [str(error).replace(file.path, "a file")]
+        encoded, reasons = [], [str(error).replace(file.path, "a file")]
+    except UnicodeEncodeError:  # half of a pair of UTF-16, which JSON can spell and SQLite cannot hold
+        encoded, reasons = [], ["a file holds text that is no Unicode"]
     reasons_text = "\n".join(visible(_NUMBER.sub("[…]", reason), MAX_REASON_CHARS) for reason in reasons)
     number = database.execute(
         "INSERT INTO files (origin, path, size, changed, passed_over) VALUES (?, ?, ?, ?, ?)",
@@ -172,12 +188,16 @@ def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reade
     ).lastrowid
     database.executemany(
         "INSERT INTO scores VALUES (?, ?, ?, ?)",
-        [
-            (number, NameParts.read(score.model).key, folded(score.benchmark), msgspec.json.encode(score))
-            for score in scores
-        ],
+        [(number, NameParts.read(score.model).key, folded(score.benchmark), data) for score, data in encoded],
     )
-    return len(scores)
+    return len(encoded)
+
+
+def _encoded(score: PublishedScore) -> bytes:
+    """The score as JSON. Raises `UnicodeEncodeError` for text that is no Unicode."""
+    data = msgspec.json.encode(score)
+    data.decode("utf-8").encode("utf-8")
+    return data
 
 
 def _passed_over(database: sqlite3.Connection, origin: str) -> dict[str, int]:
@@ -209,6 +229,11 @@ def _opened(path: Path, *, for_writing: bool = False) -> Iterator[sqlite3.Connec
                 _make(database)
             database.execute("PRAGMA foreign_keys = ON")
             yield database
+    except sqlite3.OperationalError as error:
+        raise UsageError(
+            f"the index of public scores {path} cannot be used now ({quoted(str(error))}): another update may be at "
+            "work on it; try again when it has ended"
+        ) from error
     except (sqlite3.Error, msgspec.DecodeError) as error:
         raise UsageError(
             f"the index of public scores {path} cannot be used ({quoted(str(error))}): remove it and run "
@@ -249,5 +274,5 @@ def files_of(folder: Path, *, follow_links: bool = False) -> Iterator[Unread]:
                 status = path.stat(follow_symlinks=follow_links)
             except OSError:  # gone since it was listed, or a link to nowhere
                 continue
-            if stat.S_ISREG(status.st_mode):
+            if stat.S_ISREG(status.st_mode) and name.isprintable():  # a name of other bytes has no text to be kept by
                 yield Unread((inside / name).as_posix(), status.st_size, status.st_mtime_ns)

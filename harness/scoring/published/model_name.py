@@ -36,13 +36,16 @@ THINKING_WORDS = frozenset(["thinking", "think", "reasoning", "nonthinking", "no
 EFFORTS = frozenset(["minimal", "low", "medium", "high", "xhigh", "max"])
 """Words for how long the model thinks, at the end of a name; elsewhere they are part of it (`mistral-medium-3`)."""
 
+_OF_A_PATH = ("/", ".", "~")
+"""Beginnings of a path on this machine, whose folder is no organisation."""
+
 _GGUF = re.compile(r"(?<![a-z0-9])i?q\d_(?:k(?:_[slm])?|[01]|xs|xxs|nl|s|m)(?![a-z0-9])")
 _NEGATED = re.compile(r"(?<![a-z0-9])(?:non|no|without)[\s_-]+(thinking|think|reasoning)(?![a-z0-9])")
 _DATE = re.compile(r"(?<![a-z0-9])(20\d\d)-?(0[1-9]|1[0-2])-?([0-3]\d)(?![a-z0-9])")
 _RELEASE = re.compile(r"\d{4}")
 _SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?[bm]|[ae]\d+(?:\.\d+)?b")
 _BUDGET = re.compile(r"\d+k")
-_SEPARATORS = re.compile(r"[\s_\-/()\[\]{},;:+]+")
+_SEPARATORS = re.compile(r"[\s_\-/()\[\]{},;:]+")
 _NUMBER = re.compile(r"\d+(?:\.\d+)*")
 
 
@@ -65,7 +68,7 @@ class NameParts:
     @classmethod
     def read(cls, name: str) -> NameParts:
         """The parts of `name`, of which at most `MAX_NAME_CHARS` are read."""
-        text = name[:MAX_NAME_CHARS].casefold().rstrip("/")
+        text = name[:MAX_NAME_CHARS].casefold().rstrip("/").replace("+", "-plus-")  # Command-R+ is not Command-R
         owner, _, text = text.rpartition("/")
         parts: dict[str, list[str]] = {"size": [], "release": [], "precision": [], "thinking": []}
 
@@ -95,7 +98,7 @@ class NameParts:
             else:
                 base.append(word)
         return cls(
-            organisation=owner.rsplit("/", 1)[-1],
+            organisation="" if name.startswith(_OF_A_PATH) else owner.rsplit("/", 1)[-1],
             base=_joined(base),
             size="-".join(parts["size"]),
             release="-".join(parts["release"]),
