@@ -68,6 +68,8 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
     opened = open_run(source)
     if options.benchmark is not None:
         opened.benchmark(options.benchmark)
+    if options.out is not None:
+        _check_replaceable(options.out, options.verdicts)
     if options.verdicts is not None:
         for benchmark, key, verdict in [*_verdicts(options.verdicts, opened)]:
             judge(benchmark, key, verdict, options.who)
@@ -118,16 +120,38 @@ def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
     )
 
 
-def _verdicts(path: Path, opened: OpenRun) -> Iterator[tuple[OpenBenchmark, Key, Verdict]]:
-    """The verdicts of a file. Raises `UsageError` that names the line."""
+def _check_replaceable(out: Path, verdicts: Path | None) -> None:
+    """Raise `UsageError` unless `out` is new, holds unfilled lines only, or is the file whose verdicts get stored."""
+    if not out.is_file() or (verdicts is not None and verdicts.is_file() and out.samefile(verdicts)):
+        return
+    try:
+        rows = [codec.decode(line, _VerdictLine) for line in _file_lines(out, "out") if line.strip()]
+        unfilled = all(row.verdict is None for row in rows)
+    except codec.DecodeError:
+        unfilled = False
+    if not unfilled:
+        raise UsageError(
+            f"{out} exists and holds verdicts or other text, which would be lost; store its verdicts by --verdicts, or "
+            "name another file for --out",
+            field="out",
+        )
+
+
+def _file_lines(path: Path, field: str) -> list[bytes]:
+    """The lines of a file of verdicts. Raises `UsageError`, of the option `field`."""
     try:
         data = read_named(path, MAX_FILE_BYTES)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}", field="verdicts") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", field=field) from error
     if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: it is no file of verdicts", field="verdicts")
+        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: it is no file of verdicts", field=field)
+    return data.splitlines()
+
+
+def _verdicts(path: Path, opened: OpenRun) -> Iterator[tuple[OpenBenchmark, Key, Verdict]]:
+    """The verdicts of a file. Raises `UsageError` that names the line."""
     benchmarks: dict[str, OpenBenchmark] = {}
-    for number, line in enumerate(data.splitlines(), 1):
+    for number, line in enumerate(_file_lines(path, "verdicts"), 1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"

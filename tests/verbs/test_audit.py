@@ -144,6 +144,27 @@ def test_a_wrong_line_stores_nothing(tmp_path: Path, judged: RunFolder, line: st
     assert overrides.read(judged.benchmark("prose")) == []
 
 
+@pytest.mark.parametrize("word", ['"correct"', "correct"])  # the second is no JSON, but a person's work too
+def test_a_file_that_is_half_filled_in_is_not_replaced(tmp_path: Path, judged: RunFolder, word: str) -> None:
+    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    todo = tmp_path / "todo.jsonl"
+    todo.write_text(todo.read_text("utf-8").replace("null", word, 1), "utf-8")
+    before = todo.read_bytes()
+    refused = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    assert refused.code == 2
+    assert "todo.jsonl exists and holds verdicts" in refused.err
+    assert "--verdicts" in refused.err
+    assert todo.read_bytes() == before
+
+
+def test_a_file_that_nobody_filled_in_or_that_is_stored_is_replaced(tmp_path: Path, judged: RunFolder) -> None:
+    for _ in range(2):
+        assert harness(tmp_path, "audit", "run", "--out", "todo.jsonl").code == 0
+    rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if row["sample_index"] == 0 else None)
+    assert harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--out", "todo.jsonl").code == 0
+    assert len((tmp_path / "todo.jsonl").read_text("utf-8").splitlines()) == len(rows) - 1
+
+
 def test_without_a_terminal_the_files_are_named(tmp_path: Path, judged: RunFolder) -> None:
     refused = harness(tmp_path, "audit", "run")
     assert refused.code == 2
