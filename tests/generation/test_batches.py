@@ -319,16 +319,16 @@ def test_batches_of_another_address_are_not_asked_for_elsewhere(asked: dict[str,
 
 def test_what_means_nothing_by_the_batch_is_refused(asked: dict[str, Any], tmp_path: Path) -> None:
     for more, said in (
-        ({"target_error": 10}, "target_error.*does not go with batch"),
+        ({"target_error": 10}, "target_error.*does not work with batch"),
         ({"budget_tokens": 5}, "budget_tokens"),
-        ({"base_url": ["http://a", "http://b"]}, "one address goes with batch"),
+        ({"base_url": ["http://a", "http://b"]}, "batch takes only one address"),
         ({"batch_file": tmp_path / "a.jsonl"}, "exclude each other"),
     ):
         with pytest.raises((harness.UsageError, harness.ServerError), match=said):
             harness.run(**{"base_url": "http://127.0.0.1:1", **asked, **more})
     with (
         FaultServer(BatchProvider().answer) as server,
-        pytest.raises(harness.UsageError, match="nothing is known of batches of deepseek"),
+        pytest.raises(harness.UsageError, match="batches of deepseek are not supported"),
     ):
         harness.run(base_url=server.base_url, provider="deepseek", **asked)
 

@@ -298,7 +298,7 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand
         assert [(r.code, r.out) for r in seen] == [
             (0, "running: 0 of 12 samples, 4 of 4 in flight"),
             (0, "concurrency is 6"),
-            (0, "1 sample cancelled; owed, and asked in the next session"),
+            (0, "1 sample cancelled; the next session asks again"),
             (1, "no sample of q77 is still to come in this session."),
         ]
         ended = harness("ctl", "run", "pause")

@@ -115,6 +115,8 @@ class ControlSocket:
                     await writer.drain()
         except (TimeoutError, ValueError, OSError):
             pass  # The client was silent, sent too much, or has gone.
+        except asyncio.CancelledError:
+            pass  # The session has ended. asyncio of Python 3.11 logs a traceback for a handler that ends cancelled.
         finally:
             writer.close()
 
@@ -290,10 +292,7 @@ class Steering:
             n = self._dispatcher.cancel(question_id, int(index[:9]), "cancelled by `harness ctl`")
         if not n:
             raise UsageError(f"no sample of {quoted(key)} is still to come in this session.")
-        return Answer(
-            sentence=f"{n} {'sample' if n == 1 else 'samples'} cancelled; they stay missing, and the next session "
-            f"asks for them"
-        )
+        return Answer(sentence=f"{n} {'sample' if n == 1 else 'samples'} cancelled; the next session asks again")
 
     def _reload(self) -> Answer:
         if self._endpoints_file is None:
