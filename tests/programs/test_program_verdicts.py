@@ -120,6 +120,54 @@ def test_an_exception_keeps_its_class_where_the_language_has_it(cell: SandboxCel
     assert checked(cell, "def f(): return 1", check).outcome == "wrong"
 
 
+def test_a_standard_module_that_the_tests_do_not_import_is_never_the_programs(cell: SandboxCell) -> None:
+    near = "assert math.isclose(f(10), 4188.79, rel_tol=0.001)"
+    right = "def f(r): return 4 / 3 * 3.14159265 * r ** 3"
+    fake = "class math:\n    isclose = staticmethod(lambda *a, **k: True)\n"
+    assert checked(cell, right, near).outcome == "correct"
+    assert checked(cell, "import math\n" + right, near).outcome == "correct"
+    assert checked(cell, fake + right, near).outcome == "correct"
+    assert checked(cell, fake + "def f(r): return 0", near).outcome == "wrong"
+
+
+def test_the_tests_get_functions_and_classes_of_the_program_and_no_other_names(cell: SandboxCell) -> None:
+    code = "class Pair:\n    def __init__(self, a): self.a = a\ndef f(p): return p.a\npair = Pair(3)"
+    assert checked(cell, code, "assert f(Pair(3)) == 3").outcome == "correct"
+    assert checked(cell, code, "assert f(pair) == 3").outcome == "wrong"
+
+
+def test_an_exception_of_the_program_never_ends_a_loop_of_the_tests(cell: SandboxCell) -> None:
+    check = "assert all(map(lambda x: f(x) == x, [1, 2]))"
+    assert checked(cell, "def f(x): return x", check).outcome == "correct"
+    assert checked(cell, "def f(x): raise StopIteration", check).outcome == "wrong"
+
+
+def test_setup_may_use_what_the_program_defines(cell: SandboxCell) -> None:
+    node = "class Node:\n    def __init__(self, value): self.value = value\n"
+    setup, check = "root = Node(1)\nroot.left = Node(2)", "assert f(root) == 2"
+    assert checked(cell, node + "def f(root): return root.left.value", check, setup=setup).outcome == "correct"
+    assert checked(cell, node + "def f(root): return root.value", check, setup=setup).outcome == "wrong"
+    assert checked(cell, "def f(root): return 2", check, setup=setup).outcome == "wrong", "it has no Node"
+    assert checked(cell, node + "def f(root): return 2", check, setup="1 / 0").rule == "broken tests"
+
+
+def test_a_dataclass_may_have_annotations_that_are_text(cell: SandboxCell) -> None:
+    code = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n\n"
+        "@dataclass\nclass P:\n    x: int\n\ndef f(x): return P(x).x\n"
+    )
+    assert checked(cell, code, "assert f(1) == 1").outcome == "correct"
+    assert checked(cell, code, "assert f(1) == 2").outcome == "wrong"
+    assert script(cell, code + "print(f(2 * int(input())))", DOUBLE).outcome == "correct"
+    assert script(cell, code + "print(f(int(input())))", DOUBLE).outcome == "wrong"
+
+
+def test_an_integer_too_long_to_be_shown_is_judged_all_the_same(cell: SandboxCell) -> None:
+    code = "def f(n): return 10 ** n"
+    assert checked(cell, code, "assert f(60_000) == 10 ** 60_000").outcome == "correct"
+    assert checked(cell, code, "assert f(60_000) == 10 ** 60_000 + 1").rule == "wrong output"
+
+
 def test_broken_tests_say_nothing_of_the_program(cell: SandboxCell) -> None:
     decision = checked(cell, "def f(): return 1", "assert f( == 1")
     assert (decision.outcome, decision.rule) == ("undecided", "broken tests")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import types
 from typing import Any
 
 from harness.extensions.answers.program.inside import frames
@@ -52,7 +53,10 @@ def _compiled(code: str) -> Any:
 
 
 def _globals(name: str, header: str) -> dict[str, Any]:
-    names: dict[str, Any] = {"__name__": name, "__builtins__": __builtins__}
+    module = types.ModuleType(name)
+    sys.modules[name] = module  # where a dataclass looks up its annotations
+    names = module.__dict__
+    names["__builtins__"] = __builtins__
     if header:
         exec(compile(header, "<header>", "exec", dont_inherit=True), names)
     return names
@@ -96,7 +100,7 @@ class ServedProgram:
         self._code = code
         self._names = _globals("program", header)
         exec(_compiled(code), self._names)
-        return [name for name in self._names if isinstance(name, str)]
+        return [name for name, value in self._names.items() if isinstance(name, str) and callable(value)]
 
     def _hold(self, value: Any) -> int:
         self._objects.append(value)

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib
 import json
 import linecache
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +27,10 @@ Ask = Callable[[dict[str, Any]], Any]
 
 MAX_SHOWN_CHARS = 400
 """Longest text of a value in a report, in characters."""
+
+
+_STANDARD_MODULES = frozenset(getattr(sys, "stdlib_module_names", ()) or sys.modules)
+"""Names that are never the program's, but the standard module that a test expects under its name."""
 
 
 class ProgramEndedError(BaseException):
@@ -61,9 +67,11 @@ class _Line:
 
 
 def _exception(name: str, message: str) -> Exception:
-    """The exception of the language that has this name; `RuntimeError` for any other."""
+    """The exception of the language that has this name; `RuntimeError` for any other, and for one that ends a loop."""
     kind = getattr(builtins, name, None)
     try:
+        if kind in (StopIteration, StopAsyncIteration):  # `all(map(f, …))` would take it for the end of the arguments
+            return RuntimeError(f"{name}: {message}")
         return kind(message) if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError(message)
     except TypeError:  # one that takes more than a message
         return RuntimeError(message)
@@ -114,8 +122,11 @@ class Remote:
 
 
 def shown(value: Any) -> str:
-    """A value in a few words."""
-    text = repr(value)
+    """A value in a few words; never raises."""
+    try:
+        text = repr(value)
+    except Exception as error:  # an integer with too many digits, or a value nested too deeply
+        text = f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
     return (
         text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS // 2] + " … " + text[-MAX_SHOWN_CHARS // 2 :]
     )
@@ -125,21 +136,29 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
     """The report on the tests: passed, or the number of the first one that failed and why.
 
     setup: code of the benchmark that the tests need. own: names that are the program's, whatever setup says. offered:
-    names that the program has; the tests get those that neither they nor setup define.
+    functions and classes of the program; the tests and setup get those that they read and do not define. A standard
+    module that they read without importing it is imported here, never taken from the program.
     """
     line = _Line(ask)
     names: dict[str, Any] = {"__name__": "tests"}
     try:
+        loaded = {name for test in [setup, *tests] for name in _loaded(test)} - set(own)
+        free = {name for name in loaded if not hasattr(builtins, name)}
+        ours = {name: Remote(line, name) for name in own}
+        names.update({name: Remote(line, name) for name in free & set(offered) - _STANDARD_MODULES})
+        names.update({name: module for name in free & _STANDARD_MODULES if (module := _module(name))})
+        names.update(ours)
         exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
         sources = [compile(_source(number, test), f"<test {number}>", "exec", dont_inherit=True)
                    for number, test in enumerate(tests)]  # fmt: skip
-        loaded = {name for test in [setup, *tests] for name in _loaded(test)}
     except ProgramEndedError as ended:
         return {"end": "failed", "test": 0, "rule": ended.rule}
     except BaseException as error:
-        return {"end": "broken", "why": f"{type(error).__name__}: {error}"[:MAX_SHOWN_CHARS]}
-    free = {name for name in loaded & set(offered) if name not in names and not hasattr(builtins, name)}
-    names.update({name: Remote(line, name) for name in free | set(own)})
+        why = f"{type(error).__name__}: {error}"[:MAX_SHOWN_CHARS]
+        if line.last[0] or isinstance(error, NameError):  # the program raised it, or lacks what setup reads
+            return _failed(0, "exception", line, why)
+        return {"end": "broken", "why": why}
+    names.update(ours)
     for number, code in enumerate(sources):
         line.last = ("", "", "")
         try:
@@ -188,6 +207,14 @@ def _failed(number: int, rule: str, line: _Line, message: str, asserted: str = "
         "end": "failed", "test": number, "rule": rule, "asserted": asserted[:MAX_SHOWN_CHARS],
         "message": message[:MAX_SHOWN_CHARS], "arguments": f"{function}{arguments}" if function else "", "came": result,
     }  # fmt: skip
+
+
+def _module(name: str) -> Any:
+    """The standard module of this name; None where this system lacks it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def _source(number: int, test: str) -> str:
