@@ -316,7 +316,7 @@ def test_every_engine_is_described_and_every_field_says_what_it_is() -> None:
 
 
 def test_a_transformers_server_refuses_what_it_has_no_option_for() -> None:
-    with pytest.raises(LaunchError, match="tp: transformers does not take it"):
+    with pytest.raises(LaunchError, match="tp: transformers does not support it"):
         dry("transformers", tp=2, context=100)
 
 
@@ -472,7 +472,7 @@ def test_determinism_is_asked_for_in_each_engines_own_way_and_recorded() -> None
     with pytest.raises(LaunchError, match=r"SGLang 0\.4\.9 has no deterministic inference"):
         dry("sglang", deterministic=True, engine_version="0.4.9")
     for engine in ("llama_cpp", "transformers"):
-        with pytest.raises(LaunchError, match=f"{engine} does not take it"):
+        with pytest.raises(LaunchError, match=f"{engine} does not support it"):
             dry(engine, deterministic=True)
     asked = spec("vllm", deterministic=True)
     assert replicas.deploy(asked, [8000], table.recorded_facts(asked)).versions["deterministic"] == "on"
@@ -503,7 +503,7 @@ def test_tensorrt_llm_gets_the_options_that_its_sources_have(tmp_path: Path) -> 
         "--kv_cache_free_gpu_memory_fraction 0.9 --max_batch_size 64 --max_num_tokens 8192 "
         "--reasoning_parser deepseek-r1 --trust_remote_code --ep_size 8"
     )
-    with pytest.raises(LaunchError, match=r"served_name: tensorrt_llm does not take it.*--config FILE"):
+    with pytest.raises(LaunchError, match=r"served_name: tensorrt_llm does not support it.*--config FILE"):
         dry("tensorrt_llm", served_name="m", quantization="fp8")
     with pytest.raises(LaunchError, match=r"has no option --max-seq-length; did you mean --max-seq-len"):
         dry("tensorrt_llm", extra_flags=("--max_seq_length", "5"))
