@@ -85,7 +85,7 @@ def _ending(progress: Progress) -> str:
         return "ending"
     if grace is None:
         return f"ending: {n} in flight have as long as they take"
-    return f"ending: {n} in flight have {grace:.0f} s; Ctrl-C again ends them now (their samples stay missing)"
+    return f"ending: {n} in flight have {grace:.0f} s; Ctrl-C again cancels them (they stay missing)"
 
 
 # ---- several lines

@@ -78,7 +78,7 @@ def test_what_is_no_choice_is_one_sentence(
 
 
 def test_the_flag_goes_with_data_and_without_a_card(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="it goes with"):
+    with pytest.raises(UsageError, match="choices_key: it needs data, a file of questions"):
         RunOptions.of(benchmarks="demo", choices_key="options")
     path = jsonl(tmp_path / "quiz.jsonl", {"question": "Grass?", "options": COLOURS, "answer": "A"})
     with pytest.raises(UsageError, match="are only for data without a card"):

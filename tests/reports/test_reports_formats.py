@@ -103,7 +103,7 @@ def test_one_sample_a_question_shows_only_a_bound_of_the_error(tmp_path: Path) -
 def test_a_run_without_scores_says_so_in_every_format(tmp_path: Path) -> None:
     fresh = report([write_run(tmp_path / "fresh", scored=False)])
     assert "not scored [1]" in terminal(fresh.terminal())
-    assert "[1] fresh, demo: there is no score of it; `harness score` makes one." in terminal(fresh.terminal())
+    assert "[1] fresh, demo: it is not scored yet; `harness score` does that." in terminal(fresh.terminal())
     assert "not scored" in fresh.html()
     assert fresh.csv().count("\n") == 1
 

@@ -289,11 +289,11 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--judge-votes", "3"], "--judge-votes is about a judge: it goes with --judge MODEL"),
-        (["--judge-base-url", "http://127.0.0.1:9"], "--judge-base-url is about a judge"),
-        (["--serve", "vllm"], "--serve is about a judge"),
-        (["--tp", "8"], "--tp is about a judge"),
-        (["--judge", "m", "--tp", "8"], "--tp describes a server to start: it goes with --serve ENGINE"),
+        (["--judge-votes", "3"], "--judge-votes is an option of the judge and needs --judge MODEL"),
+        (["--judge-base-url", "http://127.0.0.1:9"], "--judge-base-url is an option of the judge"),
+        (["--serve", "vllm"], "--serve is an option of the judge"),
+        (["--tp", "8"], "--tp is an option of the judge"),
+        (["--judge", "m", "--tp", "8"], "--tp describes a server to start: it needs --serve ENGINE"),
         (["--judge", "m", "--judge-temperature", "nan"], "--judge-temperature nan: expected a finite number"),
         (["--judge", "m", "--judge-prompt", "verdit"], "Did you mean verdict?"),
         (["--judge", "m", "--serve", "vllm", "--judge-base-url", "http://127.0.0.1:9"], "give one of them"),

@@ -119,7 +119,7 @@ def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
 
 def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
     write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
-    with pytest.raises(UsageError, match=r"pilot has one sample a question.* harness run demo:2 … && harness score"):
+    with pytest.raises(UsageError, match=r"pilot has one sample of each question.* harness run demo:2 … && harness score"):
         plan_of(tmp_path, 0.02)
 
 
@@ -133,7 +133,7 @@ def test_a_run_of_one_sample_a_question_stands_back_for_an_older_one_that_is_of_
     shutil.rmtree(tmp_path / "results" / "usable")
     refused = harness(tmp_path, "plan", "demo", "--detect", "2")
     assert refused.code == 2
-    assert "every scored run of demo in results has one sample a question" in refused.err
+    assert "every scored run of demo in results has one sample of each question" in refused.err
     assert "harness run demo:2" in refused.err
 
 

@@ -136,7 +136,7 @@ def test_real_repeats_have_seeds_of_their_own_and_go_on_where_they_ended(tmp_pat
         seeds = [r.json["seed"] for r in server.requests if r.method == "POST"]
         assert len(seeds) == len(set(seeds)) == 3 * 10 * 4
         assert "3 of 3: " in done.err
-        assert "3 repeats of 4 samples a question, each a run with seeds of its own" in done.out
+        assert "3 repeats of 4 samples a question, each a run with its own seeds" in done.out
         more = harness(tmp_path, *words, "--runs", "5")
         assert more.code == 0, more.err
         assert len([r for r in server.requests if r.method == "POST"]) == 5 * 10 * 4

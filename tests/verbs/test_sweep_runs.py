@@ -368,7 +368,7 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
         assert harness(tmp_path, "sweep", "s.yaml").code == 0
         gate = harness(tmp_path, "sweep", "s.yaml", "--verify")
     assert gate.code == 4
-    assert "x+aime24 does not agree with what is published of deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B" in gate.err
+    assert "x+aime24 does not agree with published scores of deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B" in gate.err
 
 
 def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,7 +98,7 @@ def test_a_server_that_refuses_or_does_as_before_is_not_believed() -> None:
         with pytest.raises(LaunchError, match="No such file or directory: 'ck/step_200'"):
             swapping.swap(running(server, "ck/step_100"), replace(STEP, model="ck/step_200"))
         server.answer = SGLang("ck/step_100", deaf=True)
-        with pytest.raises(LaunchError, match="says that it serves ck/step_100, not ck/step_300"):
+        with pytest.raises(LaunchError, match="sgl reports the model ck/step_100, not ck/step_300"):
             swapping.swap(running(server, "ck/step_100"), replace(STEP, model="ck/step_300"))
 
 
