@@ -119,7 +119,9 @@ def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
 
 def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
     write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
-    with pytest.raises(UsageError, match=r"pilot has one sample of each question.* harness run demo:2 … && harness score"):
+    with pytest.raises(
+        UsageError, match=r"pilot has one sample of each question.* harness run demo:2 … && harness score"
+    ):
         plan_of(tmp_path, 0.02)
 
 
