@@ -10,8 +10,8 @@ harness.grading.compare.ratios, harness.grading.compare.realsets, harness.gradin
 from __future__ import annotations
 
 import pytest
-from harness.benchmarks.references import kind_of
 
+from harness.benchmarks.drafts import kind_of
 from harness.core.records import GradeRules
 from harness.grading.compare.equivalence import equal
 from harness.grading.verdict import grade
