@@ -56,28 +56,28 @@ PLANTED = {
         "retry", "self._later[0][0] <= now:", "self._later[0][0] <= now + 5:", "backoff"
     ),
     "twice the requests and tokens a minute": Bug(
-        "quota",
+        "budget",
         "self.per_second = spread / MINUTE_S",
         "self.per_second = 2 * spread / MINUTE_S",
         "requests a minute|tokens a minute",
     ),
-    "twice the tokens a minute": Bug("quota", "_Bucket(tokens, now)", "_Bucket(2 * tokens, now)", "tokens a minute"),
+    "twice the tokens a minute": Bug("budget", "_Bucket(tokens, now)", "_Bucket(2 * tokens, now)", "tokens a minute"),
     "what a reply cost is not charged": Bug(
-        "quota", "+ expected_tokens - tokens)", "+ expected_tokens)", "tokens a minute"
+        "budget", "+ expected_tokens - tokens)", "+ expected_tokens)", "tokens a minute"
     ),
     "a reply is charged beside what was expected of it": Bug(
-        "quota", "self._tokens.level + expected_tokens - tokens", "self._tokens.level - tokens", "idle"
+        "budget", "self._tokens.level + expected_tokens - tokens", "self._tokens.level - tokens", "idle"
     ),
     "tokens that were kept are counted again": Bug(
-        "counts",
+        "snapshot",
         "self.tokens += max(0, completion_tokens(sample) - n_before)",
         "self.tokens += completion_tokens(sample)",
         "accounts",
     ),
     "money: what was kept is no part of the prompt": Bug(
-        "counts", "None if prompt is None else prompt + n_before", "prompt", "accounts"
+        "snapshot", "None if prompt is None else prompt + n_before", "prompt", "accounts"
     ),
-    "truncated replies are not counted": Bug("counts", "self.truncated += sample.truncated", "pass", "accounts"),
+    "truncated replies are not counted": Bug("snapshot", "self.truncated += sample.truncated", "pass", "accounts"),
     "weights are ignored": Bug("lanes", " / self._lanes[i].endpoint.weight)", ")", "weights"),
     "work goes to the fullest endpoint": Bug(
         "lanes", "/ self._lanes[i].endpoint.weight)", "/ self._lanes[i].endpoint.weight, reverse=True)", "weights"
@@ -125,7 +125,7 @@ PLANTED = {
     ),
     "patience runs on during a pause": Bug(
         "lanes",
-        '"""The run was paused: nobody could answer meanwhile."""\n        self._down_since = None',
+        '"""The run was paused, so no endpoint could answer."""\n        self._down_since = None',
         '""""""',
         "patience",
     ),
@@ -182,7 +182,7 @@ PLANTED = {
         "dispatcher", "if self.ending.asking and not self._paused:", "if self.ending.asking:", "pause"
     ),
     "a continuation that fails is tried for ever": Bug(
-        "continuations", "self._failures[lane_number][task] < TRIES", "True", "continuations"
+        "retry", "self._failures[lane_number][task] < TRIES", "True", "continuations"
     ),
     "the end comes before the disk has all": Bug(
         "dispatcher", "if self._flights or self._n_unwritten:", "if self._flights:", "end"

@@ -116,7 +116,7 @@ def test_a_mistake_is_one_sentence(results: Path, words: list[str], code: int, s
 def test_a_question_of_several_benchmarks_must_be_named_with_its_benchmark(tmp_path: Path) -> None:
     write_run(tmp_path / "run", {"one": SMALL, "two": SMALL})
     done = harness(tmp_path, "show", "run", "q1")
-    assert "question 'q1' stands in one, two; name one with --benchmark" in done.err
+    assert "question 'q1' is in one, two; choose one with --benchmark" in done.err
     assert shown(tmp_path, "run", "q1", "--benchmark", "two").startswith("two · q1")
 
 
@@ -169,7 +169,7 @@ def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:
     opinions.replace(place, "another", {Key("q1", 0): True, Key("q1", 1): False})
     out = shown(tmp_path, "a", "--disputed")
     assert [line for line in out.splitlines() if line.startswith("demo · ")] == ["demo · q1 · sample 1"]
-    assert "wrong, other says otherwise" in shown(tmp_path, "a", "q1")
+    assert "wrong, other disagrees" in shown(tmp_path, "a", "q1")
     opinions.replace(place, "other", {Key("q1", 0): True})
     assert "demo: 0 samples" in shown(tmp_path, "a", "--disputed")
 
@@ -225,7 +225,7 @@ def test_runs_without_a_common_benchmark_are_refused(results: Path, tmp_path: Pa
 def test_what_only_grades_tell_is_not_sought_where_there_are_none(tmp_path: Path) -> None:
     write_run(tmp_path / "a")
     write_run(tmp_path / "raw", scored=False)
-    words = "no sample of demo in raw is graded yet, which this filter asks for: `harness score raw`."
+    words = "no sample of demo in raw is graded yet, and this filter needs grades: run `harness score raw`."
     for asked in (["raw", "--wrong"], ["raw", "--anomaly"], ["a", "--disagree", "raw"]):
         done = harness(tmp_path, "show", *asked)
         assert (done.code, done.err) == (2, f"harness: {words}\n")
