@@ -29,6 +29,8 @@ DEFAULT_CONTEXT = 4096
 """Tokens that one request may use, prompt and answer together."""
 DEFAULT_GRACE_SECONDS = 5.0
 """Seconds that running requests get to finish after SIGTERM."""
+LOG_SECONDS = 0.5
+"""Seconds that llama.cpp's own log thread gets, after a failed start, to write the lines that tell why."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,8 +72,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         server = library.Server(params)
     except RuntimeError as error:
+        # xllamacpp has no call that flushes llama.cpp's log; without the wait its last lines, the cause, can be lost.
+        time.sleep(LOG_SECONDS)
         sys.stderr.flush()
-        sys.stdout.flush()
         _say(f"llama.cpp could not start: {error}")
         # Threads of the half-started server would block an orderly exit.
         os._exit(1)

@@ -186,6 +186,33 @@ def test_a_damaged_gguf_file_is_told_from_llama_cpps_words(tmp_path: Path) -> No
     assert f"the model {damaged} cannot be loaded" in cause_of(tmp_path, text, status)
 
 
+LATE_LOG = """
+import os, threading, types
+
+class CommonParams(types.SimpleNamespace):
+    def __init__(self):
+        super().__init__(model=types.SimpleNamespace(), cpuparams=types.SimpleNamespace(),
+                         cpuparams_batch=types.SimpleNamespace())
+
+class Server:
+    def __init__(self, params):
+        line = f"E srv load_model: failed to load model, '{params.model.path}'\\n".encode()
+        threading.Timer(0.1, os.write, (2, line)).start()
+        raise RuntimeError("Failed to init server")
+"""
+"""An xllamacpp whose log thread writes the cause of a failed start only after the start has failed."""
+
+
+def test_the_last_lines_of_llama_cpps_log_thread_are_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "xllamacpp.py").write_text(LATE_LOG)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    model = tmp_path / "m.gguf"
+    model.write_bytes(b"GGUF")
+    text, status = output_of(sys.executable, "-m", "server_launchers.embedded.llama_cpp_server", str(model))
+    assert status == 1
+    assert f"the model {model} cannot be loaded" in cause_of(tmp_path, text, status)
+
+
 def test_llama_cpp_refuses_what_it_cannot_serve_in_one_sentence(tmp_path: Path) -> None:
     other = tmp_path / "m.gguf"
     other.write_bytes(b"PK")
