@@ -554,7 +554,7 @@ def _audited_once(
         weight = sizes[verdict] / right.size
         parts.append(audit.AuditedPart(verdict, weight, sizes[verdict], drawn, float(seen.mean()), float(drawn)))
     certain = float((called & ~by_judge).mean())
-    found = audit.estimate(parts, certain, float(called.mean()), raw).intervals
+    found = audit.estimate(parts, certain, raw).intervals
 
     def holds(interval: intervals.Interval | None, truth: float) -> bool:
         return interval is not None and interval.low <= truth <= interval.high

@@ -12,9 +12,14 @@ inference: Angelopoulos et al. 2023, Science 382:669; of one stratum each, Rogan
 | what is uncertain | limits |
 | --- | --- |
 | π_h, from m of N samples | Wilson's at m (N − 1) / (N − m) trials: none where all are audited |
-| which samples the model drew of these questions | the raw sampling interval |
-| which questions were asked | the raw question interval, times 1 / (sensitivity + specificity − 1): errors of a grader
-level the questions, and so hide by this factor (Rogan and Gladen's) how much they differ |
+| which samples the model drew of these questions | the raw sampling interval, moved to the estimate |
+| which questions were asked | the raw question interval, moved, times 1 / (sensitivity + specificity − 1): errors of a
+grader level the questions, and so hide by this factor (Rogan and Gladen's) how much they differ |
+
+A raw interval is Wilson's, whose width as a difference of arcsin √p depends on its trials alone, not on the mean. So
+`_moved` gives Wilson's interval of the estimate at as many trials: a judge that calls nearly all samples correct has a
+short raw interval, which says little of an accuracy in the middle. Where all samples are audited, the person's verdicts
+are scored like a grader's, and nothing is moved or stretched.
 
 They are independent, so that their distances to the estimate add as squares on each side (Zou and Donner 2008,
 Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/statistics.md shows it.
@@ -38,10 +43,10 @@ import numpy as np
 
 from harness.core.codec import digest
 from harness.core.records import Key
-from harness.runs.overrides import Override
+from harness.runs.overrides import Override, apply
 from harness.scoring.intervals import Interval, wilson
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import Intervals
+from harness.scoring.uncertainty import Intervals, rate_intervals
 
 MIN_SHARE = 0.25
 """Share of the audits that the smaller of the two strata gets at least, while it has samples."""
@@ -202,12 +207,10 @@ class AuditedPart(NamedTuple):
     trials: float
 
 
-def audited(
-    items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], raw: float, intervals: Intervals
-) -> Audited | None:
+def audited(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], intervals: Intervals) -> Audited | None:
     """The estimate; None where nothing is audited yet in one of the strata.
 
-    items: `tally(…).questions`. by_hand: the overrides in force. raw, intervals: the accuracy by the grades.
+    items: `tally(…).questions`. by_hand: the overrides in force. intervals: of the accuracy by the grades.
     """
     population = _Population.of(items)
     parts, n_differing = [], 0
@@ -227,13 +230,27 @@ def audited(
                 trials=float(weights.sum() ** 2 / (weights**2).sum()),
             )
         )
-    return estimate(parts, population.certain, raw, intervals, n_differing) if parts else None
+    if not parts:
+        return None
+    estimated = estimate(parts, population.certain, intervals, n_differing)
+    if estimated.n_audited < estimated.n_population:
+        return estimated
+    judged = {key: by_hand[key] for stratum in population.strata for key in stratum.weight_of}
+    return msgspec.structs.replace(estimated, intervals=_intervals_by_hand(items, judged))
 
 
-def estimate(
-    parts: Sequence[AuditedPart], certain: float, raw: float, intervals: Intervals, n_differing: int = 0
-) -> Audited:
-    """The accuracy by a person, from the audit of each stratum. certain: the part of it that is not in question."""
+def _intervals_by_hand(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override]) -> Intervals:
+    """The intervals of the accuracy in which each verdict by hand stands in place of the grader's."""
+    present = [item for item in items if item.n]
+    hits = [sum(grade.verdict == "correct" for grade in apply(item.grades, by_hand)) for item in present]
+    return rate_intervals(hits, present)
+
+
+def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals, n_differing: int = 0) -> Audited:
+    """The accuracy by a person, from the audit of each stratum.
+
+    certain: the part of it that is not in question. intervals: of the accuracy by the grades.
+    """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
     called = certain + math.fsum(part.weight for part in parts if part.called_correct)
     both = certain + math.fsum(part.weight * part.right for part in parts if part.called_correct)
@@ -242,13 +259,14 @@ def estimate(
     above = math.fsum((part.weight * (end.high - part.right)) ** 2 for part, end in zip(parts, ends, strict=True))
     sampling, question = intervals.sampling_interval, intervals.question_interval
     assert sampling is not None
+    sampling, question = _moved(sampling, accuracy), question and _moved(question, accuracy)
     n_audited, n_population = sum(part.drawn for part in parts), sum(part.population for part in parts)
     stretch = _stretch(accuracy, both, called)
     return Audited(
         accuracy=accuracy,
         intervals=Intervals(
-            sampling_interval=_around(accuracy, raw, sampling, below, above),
-            question_interval=question and _around(accuracy, raw, question, below, above, stretch),
+            sampling_interval=_around(accuracy, sampling, below, above),
+            question_interval=question and _around(accuracy, question, below, above, stretch),
             at_most=intervals.at_most,
         ),
         n_population=n_population,
@@ -275,13 +293,23 @@ def _stretch(correct: float, both_correct: float, called_correct: float) -> floa
     return 1 / min(1.0, max(MIN_DISCERNMENT, discernment))
 
 
-def _around(
-    estimate: float, raw: float, interval: Interval, below: float, above: float, stretch: float = 1.0
-) -> Interval:
-    """The raw interval moved to the estimate and widened; below, above: squares of the audit's own distances."""
+def _moved(interval: Interval, mean: float) -> Interval:
+    """Wilson's interval of `mean` at as many trials as give `interval` around another mean.
+
+    With p = (1 − cos ψ) / 2 and tan δ = z / √N, Wilson's ends (p − m)² = z² p (1 − p) / N are
+    ψ = arccos((1 − 2m) cos δ) ∓ δ.
+    """
+    delta = math.asin(math.sqrt(interval.high)) - math.asin(math.sqrt(interval.low))
+    middle = math.acos((1 - 2 * min(1.0, max(0.0, mean))) * math.cos(delta))
+    low, high = max(0.0, middle - delta), min(math.pi, middle + delta)
+    return Interval(min(mean, (1 - math.cos(low)) / 2), max(mean, (1 - math.cos(high)) / 2))
+
+
+def _around(estimate: float, interval: Interval, below: float, above: float, stretch: float = 1.0) -> Interval:
+    """An interval of the estimate, widened; below, above: squares of the audit's own distances."""
     return Interval(
-        max(0.0, estimate - math.hypot(stretch * (raw - interval.low), math.sqrt(below))),
-        min(1.0, estimate + math.hypot(stretch * (interval.high - raw), math.sqrt(above))),
+        max(0.0, estimate - math.hypot(stretch * (estimate - interval.low), math.sqrt(below))),
+        min(1.0, estimate + math.hypot(stretch * (interval.high - estimate), math.sqrt(above))),
     )
 
 

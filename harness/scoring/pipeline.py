@@ -266,8 +266,9 @@ def _audited(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overr
     """The accuracy by a person, where the verdicts by hand reach into the draw of an audit."""
     if score.accuracy is None:
         return None
-    items = tally(graded.questions, graded.counted(graded.grades), graded.samples).questions
-    return audited(items, in_force, score.accuracy, intervals_of(score))
+    independent = {} if graded.equal_texts is None else graded.equal_texts.independent
+    items = tally(graded.questions, graded.counted(graded.grades), graded.samples, independent).questions
+    return audited(items, in_force, intervals_of(score))
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:

@@ -10,7 +10,7 @@ from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.records import Key, Verdict
 from harness.scoring.audit import Audited, audited, draw
-from harness.scoring.score import Score, intervals_of
+from harness.scoring.score import Score, counted_copies, intervals_of
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import text_of
 
@@ -70,7 +70,8 @@ def estimate(benchmark: OpenBenchmark) -> Audited | None:
     score = score_of(benchmark)
     if score.accuracy is None or not benchmark.overrides:
         return None
-    return audited(benchmark.tallies(overridden=False), benchmark.overrides, score.accuracy, intervals_of(score))
+    items = counted_copies(score, benchmark.tallies(overridden=False))
+    return audited(items, benchmark.overrides, intervals_of(score))
 
 
 def score_of(benchmark: OpenBenchmark) -> Score:

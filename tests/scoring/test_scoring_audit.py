@@ -11,9 +11,10 @@ import pytest
 from harness.core.records import Grade, Key
 from harness.runs.overrides import Override
 from harness.scoring.audit import Audited, AuditedPart, audited, draw, estimate
-from harness.scoring.intervals import Interval, sampling_limits
+from harness.scoring.distributions import Z_95
+from harness.scoring.intervals import Interval, question_limits, sampling_limits, wilson
 from harness.scoring.tally import QuestionTally, tally
-from harness.scoring.uncertainty import Intervals
+from harness.scoring.uncertainty import Intervals, accuracy_intervals
 from tests.scoring.graded import grade, graded, question
 
 
@@ -32,7 +33,7 @@ RAW = Intervals(sampling_interval=Interval(0.4, 0.6), question_interval=Interval
 
 
 def estimated(items: Iterable[QuestionTally], verdicts: Mapping[Key, bool]) -> Audited | None:
-    return audited(list(items), by_hand(verdicts), 0.5, RAW)
+    return audited(list(items), by_hand(verdicts), RAW)
 
 
 def items_of(judged: Mapping[str, str], **letters: str) -> tuple[QuestionTally, ...]:
@@ -46,9 +47,7 @@ def items_of(judged: Mapping[str, str], **letters: str) -> tuple[QuestionTally, 
 
 def test_hand_worked_estimate() -> None:
     """60 of 100 samples were called correct, of which 8 of 10 audited are; 1 of 5 of the others is right."""
-    found = estimate(
-        [AuditedPart(True, 0.6, 60, 10, 0.8, 10.0), AuditedPart(False, 0.4, 40, 5, 0.2, 5.0)], 0.0, 0.6, RAW, 3
-    )
+    found = estimate([AuditedPart(True, 0.6, 60, 10, 0.8, 10.0), AuditedPart(False, 0.4, 40, 5, 0.2, 5.0)], 0.0, RAW, 3)
     assert found.accuracy == pytest.approx(0.6 * 0.8 + 0.4 * 0.2)
     assert (found.n_population, found.n_audited, found.n_differing) == (100, 15, 3)
     interval = found.intervals.sampling_interval
@@ -57,9 +56,15 @@ def test_hand_worked_estimate() -> None:
     assert interval.high > 0.68
 
 
+def wilson_like(mean: float, low: float, high: float) -> object:
+    """Wilson's interval of `mean` at as many trials as give low … high, symmetric around one half."""
+    trials = Z_95**2 * (1 / (high - low) ** 2 - 1)
+    return pytest.approx(wilson(np.asarray(mean), np.asarray(trials)).interval())
+
+
 def test_all_audited_leaves_the_sampling_error_alone() -> None:
-    found = estimate([AuditedPart(True, 1.0, 50, 50, 0.9, 50.0)], 0.0, 0.5, RAW)
-    assert found.intervals.sampling_interval == pytest.approx((0.8, 1.0))
+    found = estimate([AuditedPart(True, 1.0, 50, 50, 0.9, 50.0)], 0.0, RAW)
+    assert found.intervals.sampling_interval == wilson_like(0.9, 0.4, 0.6)
     assert found.n_to_halve is None
     assert "no number of audits" in found.sentence
 
@@ -71,20 +76,59 @@ def test_so_many_audits_halve_the_interval() -> None:
         return [AuditedPart(True, 1.0, 100_000, drawn, 0.9, float(drawn))]
 
     raw = Intervals(sampling_interval=Interval(0.499, 0.501), question_interval=None)
-    first = estimate(part(100), 0.0, 0.5, raw)
+    first = estimate(part(100), 0.0, raw)
     assert first.n_to_halve is not None
-    second = estimate(part(first.n_to_halve), 0.0, 0.5, raw)
+    second = estimate(part(first.n_to_halve), 0.0, raw)
     widths = [found.intervals.sampling_interval.half_width for found in (first, second)]  # type: ignore[union-attr]
     assert widths[1] == pytest.approx(widths[0] / 2, rel=0.05)
 
 
+@pytest.mark.parametrize("called", [1.0, 0.0])
+def test_a_judge_near_an_end_does_not_narrow_the_interval(called: float) -> None:
+    """It calls all 198 answers the same; the person finds 60 % right, of all or of all but 8."""
+    letters = {f"q{i}": "c" if called else "w" for i in range(198)}
+    items = items_of(letters)
+    right = {key: i % 5 < 3 for i, key in enumerate(draw(items, 198))}
+    by_person = accuracy_intervals(
+        items_of({key.question_id: "c" if correct else "w" for key, correct in right.items()})
+    )
+    raw = accuracy_intervals(items)
+    whole = audited(items, by_hand(right), raw)
+    most = audited(items, by_hand(dict([*right.items()][:190])), raw)
+    assert whole is not None
+    assert most is not None
+    assert whole.intervals == by_person
+    for interval in most.intervals.sampling_interval, most.intervals.question_interval:
+        assert interval is not None
+        assert 0.06 < interval.half_width < 0.15  # a binomial of 198 has 0.068
+
+
+@pytest.mark.parametrize("called", [0.999, 0.001, 0.5])
+def test_the_interval_of_new_questions_holds_for_a_judge_near_an_end(called: float) -> None:
+    """200 questions, of which the judge calls this share right, 100 audits, 60 % right by the person."""
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(200):
+        truth = rng.random(200) < 0.6
+        says = rng.random(200) < called
+        raw = Intervals(
+            sampling_interval=Interval(0.0, 1.0), question_interval=question_limits(says.astype(float)).interval()
+        )
+        parts = []
+        for verdict in (True, False):
+            group = truth[says == verdict]
+            if group.size:
+                drawn = rng.choice(group, min(50 if 0.1 < called < 0.9 else 100, group.size), replace=False)
+                size = drawn.size
+                parts.append(AuditedPart(verdict, group.size / 200, group.size, size, float(drawn.mean()), float(size)))
+        interval = estimate(parts, 0.0, raw).intervals.question_interval
+        assert interval is not None
+        held += interval.low <= 0.6 <= interval.high
+    assert held >= 186
+
+
 def test_a_grader_that_levels_questions_has_a_wider_question_interval() -> None:
-    sharp = estimate(
-        [AuditedPart(True, 0.5, 50, 50, 1.0, 50.0), AuditedPart(False, 0.5, 50, 50, 0.0, 50.0)], 0, 0.5, RAW
-    )
-    dull = estimate(
-        [AuditedPart(True, 0.5, 50, 50, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 0.2, 50.0)], 0, 0.5, RAW
-    )
+    sharp = estimate([AuditedPart(True, 0.5, 50, 50, 1.0, 50.0), AuditedPart(False, 0.5, 50, 50, 0.0, 50.0)], 0, RAW)
+    dull = estimate([AuditedPart(True, 0.5, 50, 50, 0.8, 50.0), AuditedPart(False, 0.5, 50, 50, 0.2, 50.0)], 0, RAW)
     assert sharp.intervals.question_interval == pytest.approx((0.3, 0.7))
     assert dull.intervals.question_interval == pytest.approx((0.5 - 0.2 / 0.6, 0.5 + 0.2 / 0.6))
 
@@ -150,7 +194,7 @@ def test_the_interval_holds_where_the_raw_one_does_not() -> None:
             group = right[called == verdict]
             drawn = rng.choice(group, 50, replace=False)
             parts.append(AuditedPart(verdict, group.size / 800, group.size, 50, float(drawn.mean()), 50.0))
-        found = estimate(parts, 0.0, float(called.mean()), raw)
+        found = estimate(parts, 0.0, raw)
         for name, interval in (("raw", raw.sampling_interval), ("audited", found.intervals.sampling_interval)):
             assert interval is not None
             held[name] += interval.low <= chances.mean() <= interval.high
