@@ -91,6 +91,8 @@ def test_long_tests_are_kept_once_in_the_cache_and_missed_in_a_sentence(tmp_path
     stored.write_bytes(stored.read_bytes()[:-9])
     with pytest.raises(UsageError, match="reads the benchmark's data again"):
         references.tests_of(question.references[0])
+    asked(tmp_path, "livecodebench", problem(1, "2024-08-01", private_test_cases=packed(cases)))
+    assert len(references.tests_of(question.references[0]).cases[1].input) == 50_000, "written again"
 
 
 @pytest.mark.parametrize(
