@@ -27,8 +27,8 @@ _START_SECONDS = 60.0
 
 _SILENCE_SECONDS = 60.0
 _SILENCE_FACTOR = 40.0
-"""A sandbox that says nothing for this many seconds, and this many times the limits of the program, is stuck: more than
-a machine with 20 processes a core needs."""
+"""A sandbox that says nothing for this many seconds, and this many times the limits of the program in all its cases, is
+stuck: more than a machine with 20 processes a core needs."""
 
 _MAX_COMPLAINT_BYTES = 2_000
 
@@ -63,7 +63,7 @@ class SandboxCell:
         """What `lead` makes of the job. Raises `SandboxFailedError` if two sandboxes failed, `UsageError` if none
         starts."""
         limits = job["limits"]
-        self._silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu"] + limits["sleep"])
+        self._silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
         for attempt in (1, 2):
             try:
                 with self._job():
@@ -86,7 +86,7 @@ class SandboxCell:
         except BaseException:
             self.close()
             raise
-        while "over" not in self.hear():
+        while "over" not in self._hear(self._silence):
             pass
 
     def say(self, message: Any) -> None:
@@ -98,7 +98,10 @@ class SandboxCell:
 
     def hear(self) -> dict[str, Any]:
         """See `Conversation`."""
-        return self._hear(self._silence)
+        message = self._hear(self._silence)
+        if "over" in message:  # before its report
+            raise SandboxFailedError(f"the job ended without a report, with the wait status {message['over']}")
+        return message
 
     def _hear(self, seconds: float) -> dict[str, Any]:
         fd, deadline = self._socket_there().fileno(), time.monotonic() + seconds

@@ -10,8 +10,8 @@ what the program must not see. At the end the cell kills every process but itsel
 a mount that dies with the program; processes, of which none is left; System V objects, which the filter refuses.
 
 The limits of a program are of its CPU time, by the clock of the process (`clock_gettime`), and of the time that it
-sleeps: wall time without its CPU time and without the time that it waited for a processor (`/proc/…/schedstat`). So a
-busy machine changes no verdict.
+sleeps: wall time without its CPU time and without the time that it, or its supervisor, waited for a processor
+(`/proc/…/schedstat`). So a busy machine changes no verdict.
 """
 
 from __future__ import annotations
@@ -86,19 +86,36 @@ def _reap(alone: bool) -> None:
         pass
 
 
+def _opened(path: str) -> int:
+    """A descriptor of the file; -1 where it cannot be read."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def _processor_wait(schedstat: int, latest: float) -> float:
+    """Seconds for which a process has waited for a processor; `latest` where its `schedstat` cannot be read."""
+    try:
+        return int(os.pread(schedstat, 100, 0).split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return latest
+
+
 class _Supervisor:
     """The work of one job.
 
     `_pid`: the program, 0 where there is none. `_status`: its wait status. `_base`: CPU seconds that do not count any
-    more. `_since`, `_spent`, `_waited`: wall, CPU and waiting seconds when the latest answer was asked for. `_slept`:
-    sleeping seconds of the answers before.
+    more. `_since`, `_spent`, `_waited`, `_own_waited`: wall, CPU and waiting seconds, the latter of the program and of
+    this process, when the latest answer was asked for. `_slept`: sleeping seconds of the answers before.
     """
 
     def __init__(self, channel: int, name_spaces: bool) -> None:
         self._channel, self._name_spaces = channel, name_spaces
         self._pid = self._status = 0
         self._replies = self._requests = self._schedstat = -1
-        self._base = self._since = self._spent = self._waited = self._slept = 0.0
+        self._own_schedstat = _opened("/proc/self/schedstat")
+        self._base = self._since = self._spent = self._waited = self._slept = self._own_waited = 0.0
         self._last_cpu = 0.0
         self._limits: dict[str, Any] = {}
 
@@ -201,7 +218,9 @@ class _Supervisor:
         work = frames.receive(self._channel)
         confinement.limit(int(self._limits["tests_memory"]), int(self._limits["tests_cpu"]), 0, _MAX_THREADS)
         confinement.confine(supervises=True)
-        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 1)
+        os.dup2(null, 2)  # nobody reads it: a full pipe would stop the tests
         frames.send(self._channel, {**run(work, begun["names"]), "cpu": self._cpu_seconds()})
 
     def _serve_functions(self, job: dict[str, Any]) -> None:
@@ -309,17 +328,13 @@ class _Supervisor:
         os.chmod("/tmp/program", 0o500)
 
     # --- its clocks ---
-    def _open_schedstat(self) -> int:
-        try:
-            return os.open(f"/proc/{self._pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return -1
-
     def _start_clock(self) -> None:
         if self._schedstat < 0:
-            self._schedstat = self._open_schedstat()
+            self._schedstat = _opened(f"/proc/{self._pid}/schedstat")
         self._since = time.monotonic()
-        self._spent, self._waited = self._cpu_seconds(), self._wait_for_processor()
+        self._spent = self._cpu_seconds()
+        self._waited = _processor_wait(self._schedstat, self._waited)
+        self._own_waited = _processor_wait(self._own_schedstat, self._own_waited)
 
     def _cpu_seconds(self) -> float:
         """CPU seconds of the program, all threads; those at the last look where it is gone."""
@@ -330,17 +345,14 @@ class _Supervisor:
                 pass
         return self._last_cpu
 
-    def _wait_for_processor(self) -> float:
-        if self._schedstat < 0:
-            return 0.0
-        try:
-            return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e9
-        except (OSError, ValueError, IndexError):
-            return self._waited
-
     def _sleeping(self, cpu: float) -> float:
-        """Seconds for which the program slept since its latest answer was asked for."""
-        return time.monotonic() - self._since - (cpu - self._spent) - (self._wait_for_processor() - self._waited)
+        """Seconds for which the program slept since its latest answer was asked for.
+
+        A program that has answered sleeps until this process gets a processor, which is none of its doing.
+        """
+        waited = _processor_wait(self._schedstat, self._waited) - self._waited
+        waited += _processor_wait(self._own_schedstat, self._own_waited) - self._own_waited
+        return max(0.0, time.monotonic() - self._since - (cpu - self._spent) - waited)
 
     def _over(self) -> str:
         """The limit that the program has passed, "" for none."""
