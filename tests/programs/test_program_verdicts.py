@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
+
 import pytest
 
+from harness.extensions.answers.program import cells
 from harness.extensions.answers.program.cells import SandboxCell
+from harness.extensions.answers.program.inside import cell as inside
 from tests.programs.sandboxed import called, cell, checked, needs_sandbox, script
 
 pytestmark = needs_sandbox
@@ -166,6 +172,89 @@ def test_an_integer_too_long_to_be_shown_is_judged_all_the_same(cell: SandboxCel
     code = "def f(n): return 10 ** n"
     assert checked(cell, code, "assert f(60_000) == 10 ** 60_000").outcome == "correct"
     assert checked(cell, code, "assert f(60_000) == 10 ** 60_000 + 1").rule == "wrong output"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "range(3)", "range(9, 0, -2)", "{1: 2}.keys()", "{1: [2]}.items()",
+        "date(2024, 2, 29)", "datetime(2024, 2, 29, 1, 2, 3, 4, timezone.utc)", "time(1, 2, 3)", "timedelta(-1, 2, 3)",
+    ],
+)  # fmt: skip
+def test_ordinary_values_cross_as_they_are(cell: SandboxCell, value: str) -> None:
+    header = "from datetime import *\n"
+    code = header + f"def f(x): return {value} if x == {value} else None"
+    check = header + f"assert f({value}) == {value} and type(f({value})) is type({value})"
+    assert checked(cell, code, check).outcome == "correct"
+    assert checked(cell, header + f"def f(x): return [{value}]", check).outcome == "wrong"
+
+
+def test_values_of_a_dict_and_a_range_without_end_can_be_looked_at(cell: SandboxCell) -> None:
+    assert checked(cell, "def f(): return {1: 2}.values()", "assert list(f()) == [2]").outcome == "correct"
+    assert checked(cell, "def f(): return {1: 3}.values()", "assert list(f()) == [2]").outcome == "wrong"
+    assert checked(cell, "def f(): return range(10 ** 30)", "assert f()[7] == 7").outcome == "correct"
+    assert checked(cell, "def f(): return range(10 ** 30)", "assert sum(f()) == 7").outcome == "wrong"
+
+
+def test_the_same_object_is_equal_to_itself_and_to_no_other(cell: SandboxCell) -> None:
+    code = "class Pair: pass\npair = Pair()\ndef f(): return {}"
+    for check in ("assert f() == f()", "assert f() is f()", "assert f() in {f()}"):
+        assert checked(cell, code.format("pair"), check).outcome == "correct"
+        assert checked(cell, code.format("Pair()"), check).outcome == "wrong"
+
+
+def test_a_function_of_the_program_can_be_handed_over_and_one_of_the_tests_cannot(cell: SandboxCell) -> None:
+    code = "def double(x): return 2 * x\ndef f(function, x): return function(x) if callable(function) else 0"
+    assert checked(cell, code, "assert f(double, 2) == 4").outcome == "correct"
+    assert checked(cell, code, "assert f(double, 2) == 5").outcome == "wrong"
+    for check in ("assert f(lambda x: x, 2) == 2", "try: f(print, 2)\nexcept Exception: pass"):
+        decision = checked(cell, code, check)
+        assert (decision.outcome, decision.rule) == ("undecided", "broken tests")
+
+
+def test_blank_lines_are_no_arguments(cell: SandboxCell) -> None:
+    assert called(cell, "def f(): return 1", ("", "1")).outcome == "correct"
+    assert called(cell, "def f(): return 2", ("", "1")).outcome == "wrong"
+    assert called(cell, "def f(a, b): return a + b", ("1\n2\n", "3")).outcome == "correct"
+    assert called(cell, "def f(a, b): return a - b", ("1\n2\n", "3")).outcome == "wrong"
+
+
+def test_tests_that_write_much_are_not_stopped_by_it(cell: SandboxCell) -> None:
+    check = "import sys\nfor _ in range(2_000): sys.stderr.write('x' * 1_000)\nsys.stderr.flush()\nassert f(1) == 2"
+    assert checked(cell, "def f(x): return x + 1", check).outcome == "correct"
+    assert checked(cell, "def f(x): return x", check).outcome == "wrong"
+
+
+def test_tests_that_end_their_process_are_undecided_at_once(cell: SandboxCell) -> None:
+    begun = time.monotonic()
+    decision = checked(cell, "def f(x): return x", "import os\nos._exit(0)")
+    assert (decision.outcome, decision.rule) == ("undecided", "sandbox")
+    assert time.monotonic() - begun < 60
+    assert checked(cell, "def f(x): return x", "assert f(1) == 1").outcome == "correct"
+
+
+def test_a_sandbox_may_be_silent_for_longer_where_there_are_many_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_SILENCE_SECONDS", 0.4)
+    monkeypatch.setattr(cells, "_SILENCE_FACTOR", 0.1)
+    asleep = "import time\ndef f(x):\n    time.sleep({})\n    return x"
+    for seconds, n, outcome in ((0.03, 60, "correct"), (1.8, 1, "undecided")):
+        hurried = SandboxCell()
+        assert called(hurried, asleep.format(seconds), *[("1", "1")] * n, seconds=1.0).outcome == outcome
+        hurried.close()
+
+
+def test_waiting_for_a_processor_is_no_sleep(tmp_path: Path) -> None:
+    supervisor = inside._Supervisor(-1, False)
+    supervisor._limits = {"cpu": 9.0, "sleep": 0.2}
+    for waits, over in ((True, ""), (False, "sleep limit")):
+        clock = tmp_path / f"{waits}"
+        clock.write_text("0 1000000000 0")
+        supervisor._own_schedstat = os.open(clock, os.O_RDONLY)
+        supervisor._start_clock()
+        clock.write_text(f"0 {1_000_000_000 + 250_000_000 * waits} 0")
+        supervisor._since = time.monotonic() - 0.3
+        assert supervisor._over() == over
+        os.close(supervisor._own_schedstat)
 
 
 def test_broken_tests_say_nothing_of_the_program(cell: SandboxCell) -> None:

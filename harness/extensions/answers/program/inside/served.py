@@ -65,7 +65,7 @@ def _globals(name: str, header: str) -> dict[str, Any]:
 class ServedProgram:
     """A program whose functions are called from outside.
 
-    objects: what the caller holds a number of, since it is no plain value.
+    objects: what the caller holds a number of, since it is no plain value. numbers: id of such an object → its number.
     """
 
     def __init__(self, requests: int, replies: int) -> None:
@@ -73,6 +73,7 @@ class ServedProgram:
         self._code = ""
         self._names: dict[str, Any] = {}
         self._objects: list[Any] = []
+        self._numbers: dict[int, int] = {}
 
     def serve(self, code: str, header: str) -> None:
         """Run the program, say how that went, then answer requests until the caller goes; does not return."""
@@ -103,8 +104,10 @@ class ServedProgram:
         return [name for name, value in self._names.items() if isinstance(name, str) and callable(value)]
 
     def _hold(self, value: Any) -> int:
-        self._objects.append(value)
-        return len(self._objects) - 1
+        number = self._numbers.setdefault(id(value), len(self._objects))
+        if number == len(self._objects):
+            self._objects.append(value)  # kept, so that no other object gets its id
+        return number
 
     def _do(self, request: Any) -> Any:
         what, target = request["do"], request.get("target")
@@ -116,6 +119,8 @@ class ServedProgram:
         if what == "call":
             named = {key: decoded(value, self._objects.__getitem__) for key, value in request.get("named", {}).items()}
             return held(*arguments, **named)
+        if what == "hold":
+            return self._hold(held)
         if what == "get":
             return getattr(held, request["name"])
         if what == "set":

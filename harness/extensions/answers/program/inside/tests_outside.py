@@ -41,12 +41,21 @@ class ProgramEndedError(BaseException):
         self.rule = rule
 
 
+class _UnsendableError(BaseException):
+    """The tests hand over what cannot cross to the program, whatever the program is; no test may catch it."""
+
+
 class _Line:
     """The way to the program. last: the latest call, as (function, arguments, result or exception), for reports."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self.last = ("", "", "")
+        self._remotes: dict[int, Remote] = {}
+
+    def remote(self, number: int) -> Remote:
+        """The object of this number: the same one for the same number, so that it equals itself."""
+        return self._remotes.setdefault(number, Remote(self, number))
 
     def do(self, what: str, target: Any, arguments: tuple[Any, ...] = (), **more: Any) -> Any:
         request = {"do": what, "target": target, "arguments": [encoded(value, _number) for value in arguments], **more}
@@ -58,7 +67,7 @@ class _Line:
             self.last = (*self.last[:2], f"{name}: {message}"[:MAX_SHOWN_CHARS])
             raise _exception(name, message)
         try:
-            value = decoded(reply.get("value"), lambda number: Remote(self, number))
+            value = decoded(reply.get("value"), self.remote)
         except ValueError:
             raise ProgramEndedError("bad value") from None
         if what == "call":
@@ -78,9 +87,14 @@ def _exception(name: str, message: str) -> Exception:
 
 
 def _number(value: Any) -> int:
-    if isinstance(value, Remote) and isinstance(value._target, int):
+    if not isinstance(value, Remote):
+        raise _UnsendableError(f"the tests hand over {type(value).__name__}, which is no plain value")
+    if isinstance(value._target, int):
         return value._target
-    raise ValueError(f"the tests hand over {type(value).__name__}, which is no plain value")
+    number = value._line.do("hold", value._target)  # a function of the program by its name
+    if not isinstance(number, int):
+        raise ProgramEndedError("bad value")
+    return number
 
 
 class Remote:
@@ -155,7 +169,9 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
         return {"end": "failed", "test": 0, "rule": ended.rule}
     except BaseException as error:
         why = f"{type(error).__name__}: {error}"[:MAX_SHOWN_CHARS]
-        if line.last[0] or isinstance(error, NameError):  # the program raised it, or lacks what setup reads
+        if not isinstance(error, _UnsendableError) and (
+            line.last[0] or isinstance(error, NameError)
+        ):  # the program raised it, or lacks what setup reads
             return _failed(0, "exception", line, why)
         return {"end": "broken", "why": why}
     names.update(ours)
@@ -165,6 +181,8 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
             exec(code, names)
         except ProgramEndedError as ended:
             return _failed(number, ended.rule, line, "")
+        except _UnsendableError as error:
+            return {"end": "broken", "why": str(error)[:MAX_SHOWN_CHARS]}
         except BaseException as error:
             rule = "wrong output" if isinstance(error, AssertionError) else "exception"
             return _failed(number, rule, line, f"{type(error).__name__}: {error}", _asserted(error, number))
@@ -174,14 +192,15 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
 def run_calls(function: str, cases: list[dict[str, str]], ask: Ask) -> dict[str, Any]:
     """The report on calls of one function, of the class `Solution` where the program has one.
 
-    cases: `input`, an argument in JSON a line; `output`, the expected result in JSON. A tuple counts as a list, as in
-    LiveCodeBench (lcb_runner/evaluation/testing_util.py, grade_call_based).
+    cases: `input`, an argument in JSON a line, blank lines aside; `output`, the expected result in JSON. A tuple counts
+    as a list, as in LiveCodeBench (lcb_runner/evaluation/testing_util.py, grade_call_based).
     """
     line = _Line(ask)
     number = 0
     try:
         parsed = [
-            ([json.loads(text) for text in case["input"].split("\n")], json.loads(case["output"])) for case in cases
+            ([json.loads(text) for text in case["input"].split("\n") if text.strip()], json.loads(case["output"]))
+            for case in cases
         ]
     except ValueError as error:
         return {"end": "broken", "why": f"a test is no JSON: {error}"[:MAX_SHOWN_CHARS]}
