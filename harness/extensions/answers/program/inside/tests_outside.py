@@ -46,11 +46,16 @@ class _UnsendableError(BaseException):
 
 
 class _Line:
-    """The way to the program. last: the latest call, as (function, arguments, result or exception), for reports."""
+    """The way to the program.
+
+    last: the latest call, as (function, arguments, result or exception), for reports. over: what no test may catch; a
+    test that caught it has not passed.
+    """
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self.last = ("", "", "")
+        self.over: BaseException | None = None
         self._remotes: dict[int, Remote] = {}
 
     def remote(self, number: int) -> Remote:
@@ -58,7 +63,18 @@ class _Line:
         return self._remotes.setdefault(number, Remote(self, number))
 
     def do(self, what: str, target: Any, arguments: tuple[Any, ...] = (), **more: Any) -> Any:
+        try:
+            return self._do(what, target, arguments, **more)
+        except (ProgramEndedError, _UnsendableError) as error:
+            self.over = error
+            raise
+
+    def _do(
+        self, what: str, target: Any, arguments: tuple[Any, ...], named: dict[str, Any] | None = None, **more: Any
+    ) -> Any:
         request = {"do": what, "target": target, "arguments": [encoded(value, _number) for value in arguments], **more}
+        if named:
+            request["named"] = {key: encoded(value, _number) for key, value in named.items()}
         reply = self._ask(request)
         if what == "call":
             self.last = (str(target), shown(arguments), "")
@@ -105,8 +121,7 @@ class Remote:
         object.__setattr__(self, "_target", target)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        encoded_named = {key: encoded(value, _number) for key, value in named.items()}
-        return self._line.do("call", self._target, arguments, named=encoded_named)
+        return self._line.do("call", self._target, arguments, named=named)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -179,6 +194,8 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
         line.last = ("", "", "")
         try:
             exec(code, names)
+            if line.over is not None:
+                raise line.over
         except ProgramEndedError as ended:
             return _failed(number, ended.rule, line, "")
         except _UnsendableError as error:

@@ -32,7 +32,7 @@ _MAX_PLAIN_INT = 2**53
 """Integers up to this one stand in JSON as they are; larger ones in hexadecimal, which is read in linear time."""
 
 _SEQUENCES = (("l", list), ("t", tuple), ("s", set), ("z", frozenset), ("q", deque))
-_VIEWS = (("k", type({}.keys())), ("v", type({}.values())), ("e", type({}.items())))
+_VIEWS: tuple[tuple[str, type[Any]], ...] = (("k", type({}.keys())), ("v", type({}.values())), ("e", type({}.items())))
 _TIMES = (("y", date), ("x", datetime), ("h", time))
 """A time zone crosses where it is a fixed offset."""
 
