@@ -546,10 +546,11 @@ def _audited_once(
         question_interval=intervals.question_limits(correct / counts).interval(),
     )
     sizes = {verdict: int((by_judge & (called == verdict)).sum()) for verdict in (True, False)}
-    shares = {verdict: max(audit.MIN_SHARE, size / sum(sizes.values())) for verdict, size in sizes.items() if size}
+    filled = [verdict for verdict, size in sizes.items() if size]
+    shares = audit.shares_of([sizes[verdict] for verdict in filled])
     parts = []
-    for verdict, share in shares.items():
-        drawn = min(sizes[verdict], max(1, round(100 * share / sum(shares.values()))))
+    for verdict, share in zip(filled, shares, strict=True):
+        drawn = min(sizes[verdict], max(1, round(100 * share)))
         seen = rng.choice(right[by_judge & (called == verdict)], drawn, replace=False)
         weight = sizes[verdict] / right.size
         parts.append(audit.AuditedPart(verdict, weight, sizes[verdict], drawn, float(seen.mean()), float(drawn)))

@@ -27,14 +27,14 @@ Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/stati
 The audited population are the samples that a judge decided; where no judge decided any, all samples. The draw is no
 file: it is the order of the samples by a checksum of their keys, which knows nothing of their texts and verdicts. Of
 each stratum the estimate takes the samples from the beginning of this order up to the first without a verdict by hand.
-So a person may stop at any sample, and verdicts that somebody gave for another reason, on samples that looked wrong
-say, bias nothing.
+So a person may stop at any sample. A verdict counts only if an audit stored it (`audits`): one that somebody gave for
+another reason, on a sample that looked wrong say, is no random draw and would bias the estimate.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -53,6 +53,9 @@ MIN_SHARE = 0.25
 
 MIN_DISCERNMENT = 0.5
 """The question interval is stretched as for a grader whose sensitivity + specificity − 1 is this much, at most."""
+
+WHY = "audit"
+"""The reason that stands with a verdict of an audit."""
 
 JUDGE_RULE = "judge"
 """The `rule` of a grade that a judge decided."""
@@ -170,6 +173,29 @@ class _Population:
         return cls(filled, math.fsum(certain), sum(len(stratum.weight_of) for stratum in filled))
 
 
+def audits(overrides: Iterable[Override]) -> dict[Key, Override]:
+    """The person's verdicts on the samples that an audit asked about.
+
+    overrides: all of a benchmark, in order. A correction of an audited sample counts, whatever its reason; a withdrawn
+    verdict does not.
+    """
+    in_force: dict[Key, Override] = {}
+    for override in overrides:
+        if override.verdict is None:
+            in_force.pop(override.key, None)
+        elif override.why == WHY or override.key in in_force:
+            in_force[override.key] = override
+    return in_force
+
+
+def shares_of(sizes: Sequence[int]) -> list[float]:
+    """Each stratum's share of the audits, 1 in all. sizes: samples of each of the at most two strata."""
+    if len(sizes) < 2:
+        return [1.0] * len(sizes)
+    first = min(1 - MIN_SHARE, max(MIN_SHARE, sizes[0] / sum(sizes)))
+    return [first, 1 - first]
+
+
 def draw(items: Sequence[QuestionTally], n: int) -> list[Key]:
     """At most `n` samples for a person, in the order of the draw.
 
@@ -177,8 +203,8 @@ def draw(items: Sequence[QuestionTally], n: int) -> list[Key]:
     are mixed by their checksums, so that the order does not give the grader's verdict away.
     """
     population = _Population.of(items)
-    shares = [max(MIN_SHARE, len(stratum.weight_of) / population.n) for stratum in population.strata]
     left = [len(stratum.weight_of) for stratum in population.strata]
+    shares = shares_of(left)
     parts = [0] * len(left)
     for _ in range(min(n, population.n)):
         turn = min((i for i, rest in enumerate(left) if rest), key=lambda i: (parts[i] + 1) / shares[i])
@@ -210,7 +236,7 @@ class AuditedPart(NamedTuple):
 def audited(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], intervals: Intervals) -> Audited | None:
     """The estimate; None where nothing is audited yet in one of the strata.
 
-    items: `tally(…).questions`. by_hand: the overrides in force. intervals: of the accuracy by the grades.
+    items: `tally(…).questions`. by_hand: `audits(…)`. intervals: of the accuracy by the grades.
     """
     population = _Population.of(items)
     parts, n_differing = [], 0

@@ -38,7 +38,7 @@ from harness.runs.line_file import write_lines
 from harness.runs.record import KeySet
 from harness.scoring import by_endpoint, score_file
 from harness.scoring.anomalies import Anomalies, anomalies
-from harness.scoring.audit import Audited, JudgeErrors, audited
+from harness.scoring.audit import Audited, JudgeErrors, audited, audits
 from harness.scoring.by_endpoint import NONE_FAILED, EndpointScore, FailedRequests
 from harness.scoring.copies import EqualTexts, Texts
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
@@ -256,19 +256,20 @@ def score_of(graded: GradedBenchmark) -> Score:
         score = msgspec.structs.replace(
             score, budgets=tuple(budgets), first_right=first_right(counted, graded.first_right)
         )
-    in_force = overrides.in_force(overrides.read(graded.folder))
+    by_hand = overrides.read(graded.folder)
+    in_force = overrides.in_force(by_hand)
     if in_force:
         score = _beside_overrides(graded, score, in_force)
-    return beside_audit(score, graded.judge_errors, _audited(graded, score, in_force) if in_force else None)
+    return beside_audit(score, graded.judge_errors, _audited(graded, score, audits(by_hand)))
 
 
-def _audited(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Audited | None:
+def _audited(graded: GradedBenchmark, score: Score, by_hand: Mapping[Key, overrides.Override]) -> Audited | None:
     """The accuracy by a person, where the verdicts by hand reach into the draw of an audit."""
-    if score.accuracy is None:
+    if score.accuracy is None or not by_hand:
         return None
     independent = {} if graded.equal_texts is None else graded.equal_texts.independent
     items = tally(graded.questions, graded.counted(graded.grades), graded.samples, independent).questions
-    return audited(items, in_force, intervals_of(score))
+    return audited(items, by_hand, intervals_of(score))
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:

@@ -22,7 +22,7 @@ from harness.core.records import Key, Verdict
 from harness.runs import RunFolder, overrides
 from harness.runs.line_file import write_lines
 from harness.scoring import score_file
-from harness.scoring.audit import Audited
+from harness.scoring.audit import WHY, Audited
 from harness.scoring.score import beside_audit
 from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
@@ -30,9 +30,6 @@ from harness.viewer.library import OpenBenchmark, OpenRun
 
 MAX_FILE_BYTES = 1 << 30
 """A larger file of verdicts is refused before it is read."""
-
-WHY = "audit"
-"""The reason that stands with a verdict of an audit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +88,7 @@ def open_run(source: Path) -> OpenRun:
 
 def judge(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None) -> None:
     """Store a person's verdict; who: None = the user of this machine. Raises as `overrides.correct` does."""
-    override, grade = benchmark.overrides.get(key), benchmark.grade(key)
+    override, grade = benchmark.audits.get(key), benchmark.grade(key)
     if override is None or override.verdict != verdict:
         graded = None if grade is None else grade.verdict
         overrides.correct(benchmark.folder, key, verdict, graded=graded, who=_user() if who is None else who, why=WHY)

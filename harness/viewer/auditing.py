@@ -47,8 +47,8 @@ def drawn(benchmark: OpenBenchmark, n: int) -> list[Key]:
 
 
 def left(benchmark: OpenBenchmark, keys: Sequence[Key]) -> list[Key]:
-    """Those of `keys` on which nobody has said a word by hand."""
-    return [key for key in keys if key not in benchmark.overrides]
+    """Those of `keys` that nobody has audited."""
+    return [key for key in keys if key not in benchmark.audits]
 
 
 def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
@@ -68,10 +68,10 @@ def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
 def estimate(benchmark: OpenBenchmark) -> Audited | None:
     """What the audit says so far; None where it says nothing yet. Raises `StoreError` as `drawn` does."""
     score = score_of(benchmark)
-    if score.accuracy is None or not benchmark.overrides:
+    if score.accuracy is None or not benchmark.audits:
         return None
     items = counted_copies(score, benchmark.tallies(overridden=False))
-    return audited(items, benchmark.overrides, intervals_of(score))
+    return audited(items, benchmark.audits, intervals_of(score))
 
 
 def score_of(benchmark: OpenBenchmark) -> Score:

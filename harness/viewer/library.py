@@ -19,6 +19,7 @@ from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
 from harness.runs.survey import count_entries
 from harness.scoring import QuestionTally, Score, score_file
+from harness.scoring.audit import audits
 from harness.scoring.tally import tally
 from harness.viewer.offsets import SampleOffsets
 
@@ -87,6 +88,7 @@ class OpenBenchmark:
         self.questions: dict[str, Question] = {}
         self.grades: Mapping[str, Mapping[int, Grade]] = {}
         self.overrides: Mapping[Key, Override] = {}
+        self.audits: Mapping[Key, Override] = {}
         self.opinions: Mapping[Key, Sequence[Opinion]] = {}
         self.score: Score | None = None
         self.n_stored = 0
@@ -122,6 +124,7 @@ class OpenBenchmark:
             self.score = score if score and self._sound.read(folder.questions, self._has_its_questions, False) else None
             self._said = files.read(folder.overrides, lambda: override_file.read(folder), [])
             self.overrides = override_file.in_force(self._said)
+            self.audits = audits(self._said)
             self.n_stored = self.offsets.n_samples or count_entries(folder)
 
     def refresh(self) -> tuple[object, ...]:

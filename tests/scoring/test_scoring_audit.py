@@ -154,9 +154,15 @@ def test_each_verdict_gets_its_part() -> None:
     items = items_of({}, **{f"q{i}": "c" * 9 + "w" for i in range(20)})
     verdicts = {g.key: g.verdict for item in items for g in item.grades}
     drawn = draw(items, 40)
-    assert sum(verdicts[key] == "wrong" for key in drawn) == pytest.approx(9, abs=1)
+    assert sum(verdicts[key] == "wrong" for key in drawn) == 10
     assert drawn == draw(items, 40)
     assert set(draw(items, 10)) < set(drawn)
+
+
+def test_a_quarter_of_the_audits_go_to_the_smaller_stratum() -> None:
+    items = items_of({}, **{f"q{i}": "c" * 49 + "w" for i in range(40)})
+    verdicts = {g.key: g.verdict for item in items for g in item.grades}
+    assert sum(verdicts[key] == "wrong" for key in draw(items, 100)) == 25
 
 
 def test_the_order_does_not_tell_the_verdict() -> None:

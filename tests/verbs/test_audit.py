@@ -17,6 +17,7 @@ import pytest
 
 import harness as front
 from harness.core.errors import UsageError
+from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, overrides
 from harness.scoring import score_file
@@ -114,6 +115,39 @@ def test_verdicts_are_stored_once(tmp_path: Path, judged: RunFolder) -> None:
     for _ in range(2):
         assert harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl").code == 0
     assert len(overrides.read(judged.benchmark("prose"))) == 4
+
+
+def correction(key: Key, verdict: Any, why: str) -> dict[str, Any]:
+    return {"key": key, "verdict": verdict, "graded": "wrong", "who": "Bob", "why": why}
+
+
+def test_only_what_an_audit_stored_counts(tmp_path: Path, judged: RunFolder) -> None:
+    """A sample that looked wrong and was corrected is no random draw; the audit still asks about it."""
+    (audit,) = front.audit(judged.path)
+    folder = judged.benchmark("prose")
+    for item in audit.items:
+        overrides.correct(folder, **correction(item.key, "correct", "it looked wrong"))
+    (after,) = front.audit(judged.path, out=tmp_path / "todo.jsonl")
+    assert (len(after.items), after.estimate) == (4, None)
+    filled(tmp_path / "todo.jsonl", lambda row: "correct")
+    (last,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl")
+    assert last.estimate is not None
+    assert last.estimate.n_audited == 4
+
+
+def test_an_audited_verdict_may_be_corrected_and_withdrawn(tmp_path: Path, judged: RunFolder) -> None:
+    harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
+    rows = filled(tmp_path / "todo.jsonl", lambda row: "correct")
+    (audit,) = front.audit(judged.path, verdicts=tmp_path / "todo.jsonl")
+    folder, key = judged.benchmark("prose"), Key(rows[0]["question_id"], rows[0]["sample_index"])
+    overrides.correct(folder, **correction(key, "wrong", "a slip of mine"))
+    (corrected,) = front.audit(judged.path)
+    assert audit.estimate is not None
+    assert corrected.estimate is not None
+    assert corrected.estimate.accuracy == audit.estimate.accuracy - 1 / 8
+    overrides.correct(folder, **correction(key, None, "I do not know"))
+    (withdrawn,) = front.audit(judged.path)
+    assert [item.key for item in withdrawn.items] == [key]
 
 
 def test_what_is_left_open_is_asked_again(tmp_path: Path, judged: RunFolder) -> None:
