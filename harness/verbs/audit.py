@@ -19,6 +19,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.files import read_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, Verdict
+from harness.core.wording import option
 from harness.runs import RunFolder, overrides
 from harness.runs.line_file import write_lines
 from harness.scoring import score_file
@@ -68,7 +69,7 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
     if options.out is not None:
         _check_replaceable(options.out, options.verdicts)
     if options.verdicts is not None:
-        for benchmark, key, verdict in [*_verdicts(options.verdicts, opened)]:
+        for benchmark, key, verdict in [*_verdicts(options.verdicts, opened, options.benchmark)]:
             judge(benchmark, key, verdict, options.who)
     names = opened.benchmarks if options.benchmark is None else [options.benchmark]
     audits = [_audit(opened.benchmark(name), options.samples) for name in names]
@@ -128,8 +129,8 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
         unfilled = False
     if not unfilled:
         raise UsageError(
-            f"{out} exists and holds verdicts or other text, which would be lost; store its verdicts by --verdicts, or "
-            "name another file for --out",
+            f"{out} exists and holds verdicts or other text, which would be lost; store its verdicts by "
+            f"{option('verdicts')}, or name another file for {option('out')}",
             field="out",
         )
 
@@ -145,8 +146,11 @@ def _file_lines(path: Path, field: str) -> list[bytes]:
     return data.splitlines()
 
 
-def _verdicts(path: Path, opened: OpenRun) -> Iterator[tuple[OpenBenchmark, Key, Verdict]]:
-    """The verdicts of a file. Raises `UsageError` that names the line."""
+def _verdicts(path: Path, opened: OpenRun, only: str | None) -> Iterator[tuple[OpenBenchmark, Key, Verdict]]:
+    """The verdicts of a file. only: the benchmark that is audited; None: each.
+
+    Raises `UsageError` that names the line.
+    """
     benchmarks: dict[str, OpenBenchmark] = {}
     for number, line in enumerate(_file_lines(path, "verdicts"), 1):
         if not line.strip():
@@ -161,6 +165,12 @@ def _verdicts(path: Path, opened: OpenRun) -> Iterator[tuple[OpenBenchmark, Key,
             ) from error
         if row.verdict is None:
             continue
+        if only not in (None, row.benchmark):
+            raise UsageError(
+                f"{where} is a verdict on {visible(row.benchmark, 80)}, but {option('benchmark')} takes "
+                f"{visible(str(only), 80)} alone: leave that out, or remove the line",
+                field="benchmark",
+            )
         if row.benchmark not in benchmarks:
             benchmarks[row.benchmark] = opened.benchmark(row.benchmark)
         benchmark, key = benchmarks[row.benchmark], Key(row.question_id, row.sample_index)

@@ -11,6 +11,7 @@ from harness.core.inert import visible
 from harness.core.records import Key, Verdict
 from harness.scoring.audit import Audited, audited, draw
 from harness.scoring.score import Score, counted_copies, intervals_of
+from harness.scoring.tally import QuestionTally
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import text_of
 
@@ -42,8 +43,7 @@ class AuditItem(msgspec.Struct, frozen=True, kw_only=True):
 
 def drawn(benchmark: OpenBenchmark, n: int) -> list[Key]:
     """The first `n` samples of the draw, judged or not. Raises `StoreError` where the benchmark is not scored."""
-    score_of(benchmark)
-    return draw(benchmark.tallies(overridden=False), n)
+    return draw(_counted(benchmark), n)
 
 
 def left(benchmark: OpenBenchmark, keys: Sequence[Key]) -> list[Key]:
@@ -70,8 +70,20 @@ def estimate(benchmark: OpenBenchmark) -> Audited | None:
     score = score_of(benchmark)
     if score.accuracy is None or not benchmark.audits:
         return None
-    items = counted_copies(score, benchmark.tallies(overridden=False))
-    return audited(items, benchmark.audits, intervals_of(score))
+    return audited(counted_copies(score, _counted(benchmark)), benchmark.audits, intervals_of(score))
+
+
+def _counted(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
+    """The questions with the samples that the score counts. Raises `StoreError` where it is not of these grades."""
+    score = score_of(benchmark)
+    for salvaged in True, False:
+        items = benchmark.tallies(overridden=False, salvaged=salvaged)
+        if sum(item.n for item in items) == score.n_samples:
+            return items
+    raise StoreError(
+        f"{visible(benchmark.name, 80)}: its score counts {score.n_samples:,} samples, and its grades are of others: "
+        "score it again first."
+    )
 
 
 def score_of(benchmark: OpenBenchmark) -> Score:

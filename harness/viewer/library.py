@@ -95,6 +95,7 @@ class OpenBenchmark:
         self._said: list[Override] = []
         self._files = Remembered()
         self._sound = Remembered()
+        self._continued = Remembered()
         self._lock = threading.Lock()
 
     @property
@@ -184,11 +185,18 @@ class OpenBenchmark:
         grades = [grade for samples in self.grades.values() for grade in samples.values()]
         return [*override_file.apply(grades, self.overrides)] if overridden else grades
 
-    def tallies(self, *, overridden: bool) -> Sequence[QuestionTally]:
-        """The questions with the grades that a score covers; empty without questions."""
+    def tallies(self, *, overridden: bool, salvaged: bool = True) -> Sequence[QuestionTally]:
+        """The questions with the grades that a score covers; empty without questions.
+
+        salvaged: whether it counts samples that were continued after an interruption.
+        """
         if not self.questions:
             return ()
         grades = self.all_grades(overridden=overridden)
+        if not salvaged:
+            unread: frozenset[Key] = frozenset()
+            continued = self._continued.read(self.folder.samples, self._read_continued, unread)
+            grades = [grade for grade in grades if grade.key not in continued]
         return tally(list(self.questions.values()), grades, self.record.plan.samples).questions
 
     def _has_its_questions(self) -> bool:
@@ -203,6 +211,9 @@ class OpenBenchmark:
         for grade in grade_file.read(self.folder):
             grades.setdefault(grade.question_id, {}).setdefault(grade.sample_index, grade)
         return grades
+
+    def _read_continued(self) -> frozenset[Key]:
+        return frozenset(key for key, _ in self.offsets.in_file_order() if self.offsets.read(key).salvaged_at)
 
     def _refresh_offsets(self) -> None:
         self.offsets.refresh()

@@ -19,10 +19,11 @@ import harness as front
 from harness.core.errors import UsageError
 from harness.core.records import Key
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, overrides
+from harness.runs import Manifest, RunFolder, overrides
 from harness.scoring import score_file
 from harness.scoring.pipeline import score_run
 from tests.faults.server import FaultServer
+from tests.scoring.test_scoring_salvaged import folder as salvaged_run
 from tests.system.command import argv, environment, harness
 from tests.verbs.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
 
@@ -197,6 +198,28 @@ def test_a_file_that_nobody_filled_in_or_that_is_stored_is_replaced(tmp_path: Pa
     rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if row["sample_index"] == 0 else None)
     assert harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--out", "todo.jsonl").code == 0
     assert len((tmp_path / "todo.jsonl").read_text("utf-8").splitlines()) == len(rows) - 1
+
+
+def test_verdicts_on_another_benchmark_than_the_named_one_are_refused(tmp_path: Path, judged: RunFolder) -> None:
+    manifest = Manifest.load(judged)
+    manifest.extend("other", manifest.benchmarks["prose"]).save(judged)
+    harness(tmp_path, "audit", "run", "--benchmark", "prose", "--out", "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda row: "correct")
+    refused = harness(tmp_path, "audit", "run", "--benchmark", "other", "--verdicts", "todo.jsonl")
+    assert refused.code == 2
+    assert "todo.jsonl, line 1 is a verdict on prose, but --benchmark takes other alone" in refused.err
+    assert overrides.read(judged.benchmark("prose")) == []
+    assert harness(tmp_path, "audit", "run", "--benchmark", "prose", "--verdicts", "todo.jsonl").code == 0
+
+
+def test_the_audit_is_of_the_samples_that_the_score_counts(tmp_path: Path) -> None:
+    run = salvaged_run(tmp_path / "run", exact=True)
+    drawn = {}
+    for salvaged in (True, False):
+        score_run(run, GradingOptions(workers=1, salvaged=salvaged))
+        (audit,) = front.audit(run.path)
+        drawn[salvaged] = {item.sample_index for item in audit.items}
+    assert drawn == {True: {0, 1, 2, 3}, False: {1, 2, 3}}
 
 
 def test_without_a_terminal_the_files_are_named(tmp_path: Path, judged: RunFolder) -> None:
