@@ -87,7 +87,7 @@ ONCE_TOLD_APART = [
     ("B. 7", r"\boxed{7}", "correct"),
     ("B. 7", r"\boxed{B}", "correct"),
     ("B. 7", r"\boxed{8}", "wrong"),
-    ("B. 7", r"\boxed{C}", "wrong"),
+    ("B. 7", r"\boxed{C}", "undecided"),  # of the reference's three readings, "B. 7" is words
     ("p-q", r"\boxed{-q+p}", "correct"),
     ("p-q", r"\boxed{q-p}", "wrong"),
     ("pi", r"\boxed{\pi}", "correct"),
