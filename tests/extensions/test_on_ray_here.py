@@ -113,7 +113,7 @@ def test_what_means_nothing_to_several_clients_is_refused(tmp_path: Path, given:
         del options["base_url"]
     with pytest.raises(UsageError, match=message):
         harness.run(**options, on="ray")
-    with pytest.raises(UsageError, match="shards=2: it goes with on"):
+    with pytest.raises(UsageError, match="shards=2: it needs on"):
         harness.run("aime24", model="m", base_url="http://127.0.0.1:1", shards=2)
     assert not list(tmp_path.iterdir())
 
@@ -138,7 +138,7 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
         ),
         (
             ["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--shards", "2"],
-            "--shards 2: it goes with --on",
+            "--shards 2: it needs --on",
         ),
         (["run", "aime24", "--model", "m", "--on", "ray", "--pilot"], "--on does not work with --pilot"),
         (["run", "aime24", "--model", "m", "--on", "ray", "--dry-run"], "needs an address that every node reaches"),

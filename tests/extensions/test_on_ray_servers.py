@@ -159,19 +159,22 @@ def test_what_runs_elsewhere_or_names_its_devices_is_refused(fields: dict[str, o
         (("--on", "ray", "--slurm", "2"), "--slurm does not work with"),
         (("--on", "ray", "--host", "127.0.0.1"), "other machines cannot reach this address"),
         (("--on", "ray", "--devices", "0"), "give --gpus-per-replica instead"),
-        (("--replicas", "2"), "--replicas goes with --on ray"),
-        (("--gpus-per-replica", "2"), "--gpus-per-replica goes with --on ray"),
+        (("--replicas", "2"), "--replicas needs --on ray"),
+        (("--gpus-per-replica", "2"), "--gpus-per-replica needs --on ray"),
         (
             ("--on", "ray", "--nodes", "2", "--tp", "2", "--node-rank", "1"),
-            "--node-rank 1: --on finds it for each node",
+            "--node-rank 1: --on sets it for each node",
         ),
-        (("--on", "ray", "--nodes", "2", "--head-address", "a"), "--head-address a: --on finds it for each node"),
+        (("--on", "ray", "--nodes", "2", "--head-address", "a"), "--head-address a: --on sets it for each node"),
         (("--on", "ray", "--nodes", "2", "--tp", "3"), "--nodes 2: 3 devices cannot be spread evenly"),
         (
             ("--on", "ray", "--nodes", "2", "--tp", "2", "--dp", "2"),
-            "--dp 2: replicas of several nodes each are servers",
+            "--dp 2: replicas of several nodes each are separate servers",
         ),
-        (("--on", "ray", "--nodes", "2", "--tp", "2", "--restarts", "1"), "--restarts 1: a part of a model is not"),
+        (
+            ("--on", "ray", "--nodes", "2", "--tp", "2", "--restarts", "1"),
+            "--restarts 1: a single part of a model cannot be restarted alone",
+        ),
         (
             ("--on", "ray", "--nodes", "2", "--tp", "2", "--gpus-per-replica", "3"),
             "--gpus-per-replica 3: cannot be spread evenly over --nodes 2",

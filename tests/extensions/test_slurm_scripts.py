@@ -125,7 +125,7 @@ def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dic
         (("--slurm", "2", "--sbatch", "--a\nrm -rf x"), "--sbatch: expected an option of sbatch"),
         (("--slurm", "2", "--detach"), "--slurm does not work with"),
         (("--print",), "--print goes with --slurm"),
-        (("--register", "a.url"), "--host 127.0.0.1: other machines cannot reaches it there"),
+        (("--register", "a.url"), "--host 127.0.0.1: other machines cannot reach this address"),
         (("--register", "a.url", "--detach"), "--register does not work with --detach"),
     ],
 )
@@ -148,9 +148,9 @@ def test_a_key_that_would_stand_in_a_script_or_on_other_nodes_is_refused(
 
 def test_what_the_nodes_are_told_cannot_be_given(tmp_path: Path) -> None:
     for given, said in (
-        (["--node-rank", "1"], "--node-rank 1: --slurm finds it for each node: leave it out"),
+        (["--node-rank", "1"], "--node-rank 1: --slurm sets it for each node: leave it out"),
         (["--tp", "3"], "--nodes 2: 3 devices cannot be spread evenly"),
-        (["--tp", "2", "--dp", "2"], "--dp 2: replicas of several nodes each are servers of their own"),
+        (["--tp", "2", "--dp", "2"], "--dp 2: replicas of several nodes each are separate servers"),
     ):
         done = harness(tmp_path, "serve", "vllm", "m", "--nodes", "2", *given, "--slurm", "1", "--print")
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)

@@ -58,12 +58,14 @@ PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "harness.verbs.sweep.scorer", "se
 
 SPEAK_OF_PYTHON = {
     "harness/core/about.py": "in a line to be typed",
+    "harness/extensions/answers/program/bubblewrap.py": "finds the interpreter that a sandbox runs, by -I -S",
     "server_launchers/embedded/llama_cpp_server.py": "in a line to be typed; it imports nothing of ours",
     "server_launchers/isolated.py": "the one place",
 }
 """Files that may name the interpreter, and why."""
 
 ENGINES = {
+    "harness/extensions/answers/program/bubblewrap.py": "starts Python by -I -S, from / or in a sandbox",
     "server_launchers/machine/environments.py": "asks an engine's environment for a version, from /",
     "server_launchers/engines/sglang.py": "starts SGLang in an empty folder, its key off the command line",
     "server_launchers/engines/tensorrt_llm.py": "starts TensorRT-LLM in an empty folder",

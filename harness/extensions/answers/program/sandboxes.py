@@ -1,4 +1,4 @@
-"""The kinds of sandboxes, by the word of `--sandbox`."""
+"""The kinds of sandboxes, by the word of the option `sandbox`."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ import msgspec
 from harness.core import about, codec
 from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
+from harness.core.wording import option
 
 MAX_INLINE_CHARS = 40_000
 """Longest tests that stand in the reference itself, in characters of JSON."""
@@ -101,8 +102,8 @@ def tests_of(reference: str) -> QuestionTests:
             path.unlink()
     if not whole:
         raise UsageError(
-            f"the tests {tests.stored[:12]}… are not in {path.parent}, or are damaged there: `harness doctor "
-            "--benchmark NAME` reads the benchmark's data again"
+            f"the tests {tests.stored[:12]}… are not in {path.parent}, or are damaged there: `harness doctor` "
+            f"with {option('benchmark', 'NAME')} reads the benchmark's data again"
         )
     cases, checks, setup = codec.decode(body, tuple[tuple[Case, ...], tuple[str, ...], str])
     return msgspec.structs.replace(tests, cases=cases, checks=checks, setup=setup, stored="")
