@@ -15,11 +15,11 @@ import msgspec
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from harness.runs.layout import RunFolder
 from harness.showing.running_score import RunningScores
 from tests.faults.holding import SAID, Holding, going, until
 from tests.faults.server import FaultServer
 from tests.patience import PATIENCE_SECONDS
+from tests.reports.run_folders import write_run
 from tests.runs.parts import sampled, write
 from tests.system.command import harness, interrupted, start
 
@@ -188,11 +188,10 @@ def test_no_progress_leaves_the_rest(tmp_path: Path) -> None:
 
 
 def test_the_running_score_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
+    folder = write_run(tmp_path / "run", benchmarks=[("sums", 4, 2)], scored=False)
     path = folder.benchmark("sums").scores
     scores = RunningScores(folder)
     assert scores.look(["sums"]) == {}
-    path.parent.mkdir()
     for written, accuracy in ((1, 0.25), (2, 0.5)):
         path.write_bytes(msgspec.json.encode({"accuracy": accuracy, "n_samples": 8, "sampling_interval": [0.1, 0.9]}))
         os.utime(path, (written, written))

@@ -103,7 +103,7 @@ def tests_of(reference: str) -> QuestionTests:
     if not whole:
         raise UsageError(
             f"the tests {tests.stored[:12]}… are not in {path.parent}, or are damaged there: `harness doctor` "
-            f"with {option('benchmark', 'NAME')} reads the benchmark's data again"
+            f"with {option('benchmark')} reads the benchmark's data again"
         )
     cases, checks, setup = codec.decode(body, tuple[tuple[Case, ...], tuple[str, ...], str])
     return msgspec.structs.replace(tests, cases=cases, checks=checks, setup=setup, stored="")
