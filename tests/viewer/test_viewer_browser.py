@@ -461,8 +461,8 @@ def test_a_line_of_ten_million_characters_is_shown_without_its_middle(
     browser: Browser, viewer: Viewer, results: Path
 ) -> None:
     text = "x" * 5_000_000 + "$y$" * 1_700_000 + r" so $\boxed{42}$"
-    write_run(results / "results" / "long", {"demo": {"q": Asked("?", "42", [Said(text, reasoning=text)])}})
-    browser.open(viewer, "/run/long/demo/q/s0")
+    write_run(results / "results" / "line", {"demo": {"q": Asked("?", "42", [Said(text, reasoning=text)])}})
+    browser.open(viewer, "/run/line/demo/q/s0")
     browser.wait(lambda: "characters left out here" in browser.text(".sample > .text"))
     assert browser.text(".sample mark.answer")
     browser.press("r")
@@ -493,13 +493,14 @@ def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
     """In every place that its text reaches: the question, reference and metadata, a sample, the request."""
     text = LONG[name]
     asked = Asked(text, text, [Said(text, reasoning=text)], "text", {"field": text, text[:50]: "value"})
-    write_run(results / "results" / "long", {"demo": {"q": asked}}, scored=False)
-    for path in ("/run/long/demo", "/run/long/demo/q/s0", "/compare/long/long/demo/q/s0"):
+    run = f"long-{list(LONG).index(name)}"
+    write_run(results / "results" / run, {"demo": {"q": asked}}, scored=False)
+    for path in (f"/run/{run}/demo", f"/run/{run}/demo/q/s0", f"/compare/{run}/{run}/demo/q/s0"):
         begun = time.monotonic()
         browser.open(viewer, path)
         if path.count("/") > 3:
             browser.wait(lambda: browser.all(".sample > .text"))
-        if path.startswith("/run/long/demo/q"):
+        if path.startswith(f"/run/{run}/demo/q"):
             for key in "rwc":
                 browser.press(key)
         assert browser.script("return new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0, 1)))") == 1
@@ -510,9 +511,9 @@ def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
 
 def test_the_whole_of_a_long_question_is_a_link_away(browser: Browser, viewer: Viewer, results: Path) -> None:
     text = "Q" * 500_000
-    write_run(results / "results" / "long", {"demo": {"q": Asked(text, "1", [Said("1")])}}, scored=False)
-    browser.open(viewer, "/run/long/demo/q")
-    link = browser.one("a[href*='part=question']").get_attribute("href")
+    write_run(results / "results" / "whole", {"demo": {"q": Asked(text, "1", [Said("1")])}}, scored=False)
+    browser.open(viewer, "/run/whole/demo/q")
+    link = browser.wait(lambda: browser.one("a[href*='part=question']").get_attribute("href"))
     assert link is not None
     browser.driver.get(link)
     assert browser.text("body") == text
