@@ -157,8 +157,14 @@ def test_a_worker_that_is_killed_when_it_is_asked_costs_no_verdict_unless_the_ne
 
 def running_workers() -> set[int]:
     """The workers of this process; one may live on behind `harness.grade`."""
-    children = psutil.Process().children(recursive=True)
-    return {child.pid for child in children if child.is_running() and "worker" in " ".join(child.cmdline())}
+    return {child.pid for child in psutil.Process().children(recursive=True) if _is_worker(child)}
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and "worker" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # it has ended; a child of another test may not have been waited for yet
+        return False
 
 
 def test_no_process_is_left_running() -> None:

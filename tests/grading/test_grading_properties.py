@@ -147,7 +147,8 @@ def test_number_in_a_base_equals_itself_only(base: int, number: int) -> None:
         return (digits(value // base) if value >= base else "") + "0123456789ABCDEF"[value % base]
 
     assert same(f"{digits(number)}_{base}", f"{digits(number)}_{{{base}}}") is True
-    assert same(f"{digits(number)}_{base}", f"{digits(number + 1)}_{base}") is False
+    # A letter alone before a subscript (A_11) may be a name, so that it is undecided in place of wrong.
+    assert same(f"{digits(number)}_{base}", f"{digits(number + 1)}_{base}") is not True
 
 
 @bounded

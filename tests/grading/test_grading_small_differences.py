@@ -11,7 +11,7 @@ harness.grading.compare.rounding.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from harness.core.records import GradeRules
@@ -57,6 +57,7 @@ def test_a_sum_with_one_term_scaled_by_a_little_is_not_accepted(
 ) -> None:
     summands = data.draw(terms(shapes))
     index = place % len(summands)
+    assume(summands[index] != r"\cos\frac{\pi}{2}")  # 0, which no factor changes
     scaled = [*summands]
     scaled[index] = rf"(1+{tiny % exponent})\cdot {summands[index]}"
     for name in ("", "y="):
