@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -36,6 +37,7 @@ def test_fixtures_and_children_count_and_waiting_does_not(tmp_path: Path) -> Non
     words = ("-n", "1", "-q", "-p", "no:randomly", "-p", "tests.processor_time", "--processor-time")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, "--rootdir", str(tmp_path), str(tmp_path)],
+        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},  # a seed, for one
         cwd=CHECKOUT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     rows = re.findall(r"^ *([\d.]+) s  (.*)$", done.stdout, re.MULTILINE)
