@@ -94,6 +94,8 @@ def update(as_json: bool, **given: Any) -> None:
     from harness.verbs.published import update as update_index
 
     updates = update_index(PublishedUpdateOptions.of(**given), _show_progress)
+    if sys.stderr.isatty():
+        click.echo(err=True)  # ends the line of the progress
     if as_json:
         say(updates)
         return

@@ -155,7 +155,7 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
         raise UsageError(
             f"no record names the model that wrote {visible(run.label, 200)}: give its name", field="model"
         )
-    scores = load_published(published, models=[name])
+    scores = [] if options.against == "any" else load_published(published, models=[name])
     verified = []
     for benchmark in run.benchmarks.values():
         questions = scored(run, benchmark)
@@ -186,6 +186,12 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
             )
     if not verified:
         names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
+        if options.against == "any":
+            raise UsageError(
+                f"neither the shipped scores nor the local index hold one of {visible(name, 100)} on {names}: give "
+                f"{option('model')} if the model is published under another name, or bring the index up to date by "
+                "`harness published update`"
+            )
         where = "results/published/" if published is None else visible(str(published), 200)
         raise UsageError(
             f"{where} holds no published score of {visible(name, 100)} on {names}: give {option('model')} "

@@ -41,24 +41,24 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def record(
     model: str, benchmark: str, percent: float, source: str, questions: int = 30, settings: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    made = copy.deepcopy(RECORD)
-    made["model_info"] |= {"name": model, "id": model}
-    made["source_metadata"] |= {"source_name": source}
-    result = made["evaluation_results"][0]
+    content = copy.deepcopy(RECORD)
+    content["model_info"] |= {"name": model, "id": model}
+    content["source_metadata"] |= {"source_name": source}
+    result = content["evaluation_results"][0]
     result["evaluation_name"] = result["source_data"]["dataset_name"] = benchmark
     result["source_data"]["samples_number"] = questions
     result["score_details"] = {"score": percent}
     result["generation_config"] = {"generation_args": settings or {}}
-    return made
+    return content
 
 
-def write(folder: Path, made: dict[str, Any], chance: random.Random) -> Path:
+def write(folder: Path, content: dict[str, Any], chance: random.Random) -> Path:
     """The record under the path that the datastore gives it."""
-    owner, _, name = made["model_info"]["id"].rpartition("/")
-    place = folder / "data" / made["evaluation_results"][0]["evaluation_name"] / (owner or "unknown") / name
-    place.mkdir(parents=True, exist_ok=True)
-    path = place / f"{uuid.UUID(int=chance.getrandbits(128), version=4)}.json"
-    path.write_text(json.dumps(made), encoding="utf-8")
+    owner, _, name = content["model_info"]["id"].rpartition("/")
+    model_folder = folder / "data" / content["evaluation_results"][0]["evaluation_name"] / (owner or "unknown") / name
+    model_folder.mkdir(parents=True, exist_ok=True)
+    path = model_folder / f"{uuid.UUID(int=chance.getrandbits(128), version=4)}.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
     return path
 
 
@@ -72,7 +72,7 @@ def datastore(folder: Path, n: int, seed: int = 0) -> list[tuple[str, str, float
     return rows
 
 
-def found(model: str, benchmark: str | None = None) -> list[tuple[str, str, float]]:
+def scores_in_index(model: str, benchmark: str | None = None) -> list[tuple[str, str, float]]:
     rows = index.look_up(model, benchmark)
     return [(row.score.model, row.score.benchmark, round(100 * row.score.value, 2)) for row in rows]
 
@@ -87,13 +87,15 @@ def test_the_index_gives_back_each_record_once_and_to_its_own_model(tmp_path: Pa
     done = updated(tmp_path / "store")
     assert (done.read, done.unchanged, done.gone, done.scores, done.passed_over) == (400, 0, 0, 400, {})
     for model in sorted({row[0] for row in rows}):
-        assert sorted(found(model)) == sorted(
+        assert sorted(scores_in_index(model)) == sorted(
             row for row in rows if row[0].partition("/")[2] == model.partition("/")[2]
         )
         exact = [row for row in index.look_up(model) if row.match.same]
         assert sorted(row.score.model for row in exact) == [row[0] for row in sorted(rows) if row[0] == model]
-    assert found("org0/model0-7b", "bench1") == [row for row in found("org0/model0-7b") if row[1] == "bench1"]
-    assert found("org0/model0-8b") == []
+    assert scores_in_index("org0/model0-7b", "bench1") == [
+        row for row in scores_in_index("org0/model0-7b") if row[1] == "bench1"
+    ]
+    assert scores_in_index("org0/model0-8b") == []
 
 
 def test_an_update_that_is_killed_anywhere_goes_on_and_ends_with_the_same_index(
@@ -103,7 +105,7 @@ def test_an_update_that_is_killed_anywhere_goes_on_and_ends_with_the_same_index(
     datastore(store, 60)
     monkeypatch.setattr(index, "BATCH_FILES", 7)
     updated(store)
-    expected = {model: found(model) for model in {f"org{n % 7}/model{n % 50}-7b" for n in range(60)}}
+    expected = {model: scores_in_index(model) for model in {f"org{n % 7}/model{n % 50}-7b" for n in range(60)}}
     chance, n_deaths = random.Random(1), 0
     index.index_path().unlink()
     while True:
@@ -117,7 +119,7 @@ def test_an_update_that_is_killed_anywhere_goes_on_and_ends_with_the_same_index(
     assert n_deaths
     assert done.scores == 60
     assert done.unchanged > 0
-    assert {model: found(model) for model in expected} == expected
+    assert {model: scores_in_index(model) for model in expected} == expected
 
 
 def dying(store: Path, n_files: int) -> index.Reader:
@@ -143,7 +145,7 @@ def test_a_file_that_changed_is_read_again_and_one_that_is_gone_takes_its_scores
     removed.unlink()
     done = updated(store)
     assert (done.read, done.unchanged, done.gone, done.scores) == (1, 1, 1, 2)
-    assert sorted(value for *_, value in found(MODEL)) == [40.0, 77.5]
+    assert sorted(value for *_, value in scores_in_index(MODEL)) == [40.0, 77.5]
     assert kept.exists()
 
 
@@ -156,7 +158,7 @@ def test_folders_do_not_disturb_each_other_and_a_record_under_two_paths_is_found
     flat.write_bytes(path.read_bytes())
     updated(tmp_path / "a")
     updated(tmp_path / "b")
-    assert sorted(value for *_, value in found(MODEL)) == [50.0, 60.0]
+    assert sorted(value for *_, value in scores_in_index(MODEL)) == [50.0, 60.0]
 
 
 def test_a_record_that_differs_from_the_datastores_list_is_refused(tmp_path: Path) -> None:
@@ -169,7 +171,7 @@ def test_a_record_that_differs_from_the_datastores_list_is_refused(tmp_path: Pat
     bent.write_text(bent.read_text().replace("60.0", "99.0"))
     done = updated(tmp_path / "s")
     assert done.passed_over == {"the SHA-256 of a file is not that of aggregate.jsonl": 1}
-    assert [value for *_, value in found(MODEL)] == [50.0]
+    assert [value for *_, value in scores_in_index(MODEL)] == [50.0]
 
 
 def test_links_damaged_and_hostile_files_are_counted_and_end_no_update(tmp_path: Path) -> None:
@@ -226,7 +228,7 @@ def test_results_of_the_hub_are_read_where_their_unit_is_certain(tmp_path: Path)
         encoding="utf-8",
     )
     done = updated(tmp_path / "models")
-    assert sorted(found(MODEL)) == [(MODEL, "gpqa_diamond", 63.3), (MODEL, "mmlu_pro", 20.9)]
+    assert sorted(scores_in_index(MODEL)) == [(MODEL, "gpqa_diamond", 63.3), (MODEL, "mmlu_pro", 20.9)]
     assert sorted(done.passed_over) == [
         "Idavidrein/gpqa is the data set of no card, or of several of which none is named",
         "a value above 100 of TIGER-Lab/MMLU-Pro",
@@ -239,8 +241,8 @@ def test_results_of_the_hub_are_read_where_their_unit_is_certain(tmp_path: Path)
 
 
 def test_the_parts_of_a_benchmark_are_not_taken_for_the_whole(tmp_path: Path) -> None:
-    made, chance = record(MODEL, "MMLU-Pro (overall)", 52.0, "board", questions=12000), random.Random(6)
-    whole = made["evaluation_results"][0]
+    content, chance = record(MODEL, "MMLU-Pro (overall)", 52.0, "board", questions=12000), random.Random(6)
+    whole = content["evaluation_results"][0]
     whole["source_data"] |= {
         "dataset_name": "submissions",
         "additional_details": {"benchmark_hf_repo": "TIGER-Lab/MMLU-Pro"},
@@ -249,34 +251,34 @@ def test_the_parts_of_a_benchmark_are_not_taken_for_the_whole(tmp_path: Path) ->
         part = copy.deepcopy(whole)
         part["evaluation_name"] = f"MMLU-Pro ({subject})"
         part["score_details"]["score"] = 90.0
-        made["evaluation_results"].append(part)
-    write(tmp_path / "s", made, chance)
+        content["evaluation_results"].append(part)
+    write(tmp_path / "s", content, chance)
     done = updated(tmp_path / "s")
-    assert found(MODEL) == [(MODEL, "mmlu_pro", 52.0)]
+    assert scores_in_index(MODEL) == [(MODEL, "mmlu_pro", 52.0)]
     assert done.passed_over == {"a part of mmlu_pro": 2}
 
 
 @pytest.mark.parametrize(("repository", "names"), [("TIGER-Lab/MMLU-Pro", ("MMLU-Pro (overall)", "MMLU-Pro (law)"))])
 def test_a_repository_names_no_part(tmp_path: Path, repository: str, names: tuple[str, ...]) -> None:
-    made = record(MODEL, names[0], 52.0, "board")
-    made["evaluation_results"][0]["source_data"] |= {"dataset_name": repository, "hf_repo": repository}
+    content = record(MODEL, names[0], 52.0, "board")
+    content["evaluation_results"][0]["source_data"] |= {"dataset_name": repository, "hf_repo": repository}
     for name in names[1:]:
-        part = copy.deepcopy(made["evaluation_results"][0])
+        part = copy.deepcopy(content["evaluation_results"][0])
         part["evaluation_name"], part["score_details"]["score"] = name, 90.0
-        made["evaluation_results"].append(part)
-    write(tmp_path / "s", made, random.Random(8))
+        content["evaluation_results"].append(part)
+    write(tmp_path / "s", content, random.Random(8))
     updated(tmp_path / "s")
-    assert found(MODEL) == [(MODEL, "mmlu_pro", 52.0)]
+    assert scores_in_index(MODEL) == [(MODEL, "mmlu_pro", 52.0)]
 
 
 def test_an_unrelated_metric_in_an_odd_unit_costs_no_other_result(tmp_path: Path) -> None:
-    made = record(MODEL, "demo", 52.0, "board")
-    odd = copy.deepcopy(made["evaluation_results"][0])
+    content = record(MODEL, "demo", 52.0, "board")
+    odd = copy.deepcopy(content["evaluation_results"][0])
     odd["metric_config"] |= {"metric_id": "f1", "metric_unit": "percent", "max_score": 1.0}
-    made["evaluation_results"].append(odd)
-    write(tmp_path / "s", made, random.Random(9))
+    content["evaluation_results"].append(odd)
+    write(tmp_path / "s", content, random.Random(9))
     updated(tmp_path / "s")
-    assert found(MODEL) == [(MODEL, "demo", 52.0)]
+    assert scores_in_index(MODEL) == [(MODEL, "demo", 52.0)]
 
 
 def test_text_that_is_no_unicode_ends_no_update(tmp_path: Path) -> None:
@@ -302,9 +304,9 @@ def test_a_source_that_does_not_say_how_many_questions_it_asked_counts_beside_a_
     folder = write_run(tmp_path / "few", model=MODEL, benchmarks=[("aime24", 20, 16)], strength=0.5)
     chance = random.Random(11)
     for number in range(3):
-        made = record(MODEL, "aime24", 90.0, f"board {number}")
-        del made["evaluation_results"][0]["source_data"]["samples_number"]
-        write(tmp_path / "store", made, chance)
+        content = record(MODEL, "aime24", 90.0, f"board {number}")
+        del content["evaluation_results"][0]["source_data"]["samples_number"]
+        write(tmp_path / "store", content, chance)
     updated(tmp_path / "store")
     (entry,) = verify(folder.path, VerifyOptions(against="any"))
     assert (entry.public, entry.standing) == (None, "cannot say")
@@ -409,4 +411,4 @@ def test_a_damaged_index_is_told_and_an_older_one_made_anew(tmp_path: Path, cach
         database.execute("PRAGMA user_version = 99")
     assert "make it anew" in harness(tmp_path, "published", MODEL).err
     assert harness(tmp_path, "published", "update", "--from", "store").code == 0
-    assert found(MODEL)
+    assert scores_in_index(MODEL)

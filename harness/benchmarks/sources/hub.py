@@ -111,18 +111,25 @@ def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, 
         with _translated(source):
             folder = _library().snapshot_download(
                 source.id,
-                repo_type="dataset",
-                revision=listing.revision,
-                cache_dir=_cache(),
-                endpoint=endpoint(),
-                etag_timeout=METADATA_TIMEOUT_SECONDS,
-                local_files_only=_offline(),
+                **_of_dataset(listing),
                 allow_patterns=list(patterns),
                 ignore_patterns=list(left_out),
             )
     except _NoNetworkError as error:
         raise _absent(error) from error
     return Path(folder), listing.revision
+
+
+def _of_dataset(listing: _Listing) -> dict[str, Any]:
+    """Arguments of every download by the library: which commit, from where, into which cache."""
+    return {
+        "repo_type": "dataset",
+        "revision": listing.revision,
+        "cache_dir": _cache(),
+        "endpoint": endpoint(),
+        "etag_timeout": METADATA_TIMEOUT_SECONDS,
+        "local_files_only": _offline(),
+    }
 
 
 def headers() -> dict[str, str]:
@@ -222,16 +229,7 @@ def _file(source: HubSource, listing: _Listing, file: str) -> Path:
         return here
     try:
         with _translated(source):
-            path = hub.hf_hub_download(
-                source.id,
-                file,
-                repo_type="dataset",
-                revision=listing.revision,
-                cache_dir=_cache(),
-                endpoint=endpoint(),
-                etag_timeout=METADATA_TIMEOUT_SECONDS,
-                local_files_only=_offline(),
-            )
+            path = hub.hf_hub_download(source.id, file, **_of_dataset(listing))
     except _NoNetworkError as error:
         raise _absent(error) from error
     return Path(path)

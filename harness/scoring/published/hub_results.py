@@ -8,8 +8,9 @@ has a field for settings: these scores decide nothing alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -77,26 +78,23 @@ def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
         raise UsageError(f"{path} holds no evaluation results of the hub: {quoted(str(error))}") from error
     repository = path.parent.parent
     model = f"{repository.parent.name}/{repository.name}"
-    scores, passed_over = [], []
-    for entry in entries:
-        source = entry.source
-        score = _score(
+
+    def score(entry: _Entry) -> PublishedScore:
+        source = entry.source or _EntrySource()
+        return _score(
             model=model,
             task=entry.dataset.task_id,
             dataset=entry.dataset.id,
             value=entry.value,
             source=Source(
-                title=(source.name or source.org or source.user if source else None) or f"{model} on the hub",
-                url=_https(source.url if source else None),
+                title=source.name or source.org or source.user or f"{model} on the hub",
+                url=_https(source.url),
                 by="others",
                 note=visible(entry.notes or "", 200),
             ),
         )
-        if isinstance(score, str):
-            passed_over.append(score)
-        else:
-            scores.append(score)
-    return scores, passed_over
+
+    return _sorted_out(entries, score)
 
 
 def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedScore], list[str]]:
@@ -106,37 +104,56 @@ def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedSc
         entries = codec.decode(data, list[_BoardEntry])
     except codec.DecodeError as error:
         raise UsageError(f"{where} is no leaderboard of the hub: {quoted(str(error))}") from error
-    scores, passed_over = [], []
-    for entry in entries:
-        source = entry.source
-        score = _score(
+
+    def score(entry: _BoardEntry) -> PublishedScore:
+        source = entry.source or _BoardSource()
+        return _score(
             model=entry.model_id,
             task="",
             dataset=dataset,
             value=entry.value,
             source=Source(
-                title=(source.name if source else None) or f"leaderboard of {dataset}",
-                url=_https(source.url if source else None),
+                title=source.name or f"leaderboard of {dataset}",
+                url=_https(source.url),
                 by="others",
                 note=visible("; ".join(filter(None, ["verified" if entry.verified else "", entry.notes])), 200),
             ),
         )
-        if isinstance(score, str):
-            passed_over.append(score)
-        else:
-            scores.append(score)
-    return scores, passed_over
+
+    return _sorted_out(entries, score)
 
 
-def _score(*, model: str, task: str, dataset: str, value: float, source: Source) -> PublishedScore | str:
-    """The score, or why the entry is none."""
+_E = TypeVar("_E")
+
+
+class _NotAScoreError(Exception):
+    """The entry is no accuracy of a shipped card; the text says why."""
+
+
+def _sorted_out(entries: list[_E], score: Callable[[_E], PublishedScore]) -> tuple[list[PublishedScore], list[str]]:
+    """(the scores of the entries, why each other entry is none)."""
+    scores, reasons = [], []
+    for entry in entries:
+        try:
+            scores.append(score(entry))
+        except _NotAScoreError as error:
+            reasons.append(str(error))
+    return scores, reasons
+
+
+def _score(*, model: str, task: str, dataset: str, value: float, source: Source) -> PublishedScore:
+    """Raises `_NotAScoreError`."""
     card = card_of_task(dataset, task)
     if card is None:
-        return f"{visible(dataset, 60)} is the data set of no card, or of several of which none is named"
+        raise _NotAScoreError(
+            f"{visible(dataset, 60)} is the data set of no card, or of several of which none is named"
+        )
     if value > 100:
-        return f"a value above 100 of {visible(dataset, 60)}"
+        raise _NotAScoreError(f"a value above 100 of {visible(dataset, 60)}")
     if not value > 1:
-        return f"a value of at most 1 of {visible(dataset, 60)}, which may be a fraction or a percentage"
+        raise _NotAScoreError(
+            f"a value of at most 1 of {visible(dataset, 60)}, which may be a fraction or a percentage"
+        )
     return PublishedScore(
         model=model,
         benchmark=card.name,

@@ -6,8 +6,7 @@
 
 Guarantees: an update that is killed goes on where it stopped (each `BATCH_FILES` files are one transaction, a file and
 its scores are written together). A file that has not changed is not read again; one that is gone takes its scores
-along. The index holds nothing
-that cannot be read again, so it stands in the cache.
+along. The index holds nothing that cannot be read again, so it stands in the cache.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from harness.benchmarks.catalogue import folded
 from harness.core import about
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
+from harness.scoring.published import hub_results
 from harness.scoring.published.loading import load_published
 from harness.scoring.published.model_name import NameMatch, NameParts, match
 from harness.scoring.published.value import PublishedScore
@@ -98,8 +98,8 @@ def index_path() -> Path:
 
 
 def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
-    """Scores of a model, of one benchmark or of all; empty without an index. Those of exactly this model come first. A
-    record that a datastore holds under two paths is found once.
+    """Scores of a model, of one benchmark or of all, in no order; empty without an index. A record that a datastore
+    holds under two paths is found once.
 
     Raises `UsageError` for a damaged index.
     """
@@ -120,7 +120,7 @@ def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
             relation = match(ours, NameParts.read(score.model))
             if relation is not None:
                 matches.append(FoundScore(score=score, match=relation, file=f"{origin}/{file}"))
-    return sorted(matches, key=lambda row: (not row.match.same, row.score.benchmark, row.score.metric, row.score.value))
+    return matches
 
 
 def find_scores(model: str, benchmark: str | None = None) -> list[FoundScore]:
@@ -267,7 +267,7 @@ def files_of(folder: Path, *, follow_links: bool = False) -> Iterator[Unread]:
         folders.sort()
         inside = Path(here).relative_to(folder)
         for name in sorted(names):
-            if not (name.endswith(".json") or (inside.name == ".eval_results" and name.endswith((".yaml", ".yml")))):
+            if not (name.endswith(".json") or (inside.name == hub_results.FOLDER and name.endswith((".yaml", ".yml")))):
                 continue
             path = Path(here, name)
             try:
