@@ -100,7 +100,7 @@ __all__ = [
 
 _ERRORS = ("HarnessError", "Interrupted", "ServerError", "StoppedByRule", "StoreError", "UsageError")
 
-__getattr__ = late.names(__name__, {name: "core.errors" if name in _ERRORS else "api" for name in __all__})
+__getattr__ = late.import_on_use(__name__, {name: "core.errors" if name in _ERRORS else "api" for name in __all__})
 
 
 def __dir__() -> list[str]:

@@ -280,7 +280,7 @@ def named(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
 
 def _of_plugin(name: str, offered: object) -> Prompt:
     if not isinstance(offered, Prompt | Mapping):
-        raise plugins.refuse("prompt", name, offered)
+        raise plugins.wrong_kind_error("prompt", name, offered)
     try:
         return offered if isinstance(offered, Prompt) else Prompt.model_validate({"name": name, **offered})
     except ValidationError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.asking.options.verbs import VERBS, refusal
 from harness.core.errors import UsageError
 from harness.core.options import Option, options_of
-from harness.core.wording import worded
+from harness.core.wording import spell_options
 
 
 def flag_of(option: Option, scope: str = "") -> str:
@@ -22,7 +22,7 @@ def refuse(verb: str, flag: str) -> None:
     names = {flag_of(option): option.name for option in reversed(options)}
     names |= {f"--{name.replace('_', '-')}": name for taker in VERBS.values() for name in taker.refused}
     if (name := names.get(flag.replace("_", "-"))) is not None and (refused := refusal(verb, name)) is not None:
-        sentence = worded(
+        sentence = spell_options(
             refused.sentence.marked, lambda mentioned, _: flag if mentioned == name else _flag_in(verb, mentioned)
         )
         raise UsageError(sentence)

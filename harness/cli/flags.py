@@ -32,7 +32,7 @@ from harness.core.files import read_named
 from harness.core.inert import visible
 from harness.core.options import COMMAS, LINES, POINTS, SEED, SERIES, Option, Options, options_of
 from harness.core.secret import Secret
-from harness.core.wording import UNSET, option, worded
+from harness.core.wording import UNSET, option, spell_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,7 +89,7 @@ def _help(option: Option, words: Mapping[str, str]) -> str:
         word = words.get(name) or f"--{name.replace('_', '-')}"
         return word if value is UNSET else f"{word} {value}"
 
-    text = worded(option.help, flag)
+    text = spell_options(option.help, flag)
     stated = option.kind is SEED or (option.choices and option.default is not None)
     return f"{text}  [default: {option.default}]" if stated else text
 

@@ -17,7 +17,7 @@ import click
 
 from harness.core.errors import HarnessError, near_names
 from harness.core.inert import visible
-from harness.core.wording import UNSET, Sentence, as_keyword, worded
+from harness.core.wording import UNSET, Sentence, as_keyword, spell_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -269,7 +269,7 @@ def spelt(sentence: str, command: click.Command | None = None) -> str:
         context = click.get_current_context(silent=True)
         command = context.command if context is not None else None
     marked = sentence.marked if isinstance(sentence, Sentence) else sentence
-    return worded(marked, partial(_flag, command.params if command is not None else []))
+    return spell_options(marked, partial(_flag, command.params if command is not None else []))
 
 
 def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:

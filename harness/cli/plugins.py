@@ -32,9 +32,9 @@ def command(as_json: bool) -> None:
     """
     from harness.cli import terminal
     from harness.cli.printed.lists import PluginRow
-    from harness.core.plugins import listed
+    from harness.core.plugins import list_plugins
 
-    rows = [PluginRow(**plugin._asdict(), problem=_problem(plugin.kind, plugin.name)) for plugin in listed()]
+    rows = [PluginRow(**plugin._asdict(), problem=_problem(plugin.kind, plugin.name)) for plugin in list_plugins()]
     if as_json:
         say(rows)
     elif not rows:

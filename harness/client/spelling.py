@@ -15,7 +15,7 @@ from harness.core import codec
 from harness.core.choices import Api
 from harness.core.errors import UsageError
 from harness.core.records import Message, Question
-from harness.core.secret import Secret, opened, sealed, secrets_in
+from harness.core.secret import Secret, reveal_secrets, seal_secrets, secrets_in
 from harness.core.wording import option
 
 _OWNED = {
@@ -53,7 +53,7 @@ class Spelling:
 
     def __post_init__(self) -> None:
         for name in ("chat_template_kwargs", "extra_body"):
-            object.__setattr__(self, name, sealed(getattr(self, name)))
+            object.__setattr__(self, name, seal_secrets(getattr(self, name)))
         for name, instead in _OWNED.items():
             if name in self.extra_body:
                 raise UsageError(f"the field {name!r} is set by the harness; {instead}", field="extra_body")
@@ -85,8 +85,8 @@ class Spelling:
             fields["return_token_ids"] = True
         fields.update((name, value) for name, value in sampling.items() if value is not None)
         if self.chat_template_kwargs:
-            fields["chat_template_kwargs"] = opened(self.chat_template_kwargs)
-        fields.update(opened(self.extra_body))
+            fields["chat_template_kwargs"] = reveal_secrets(self.chat_template_kwargs)
+        fields.update(reveal_secrets(self.extra_body))
         return fields
 
     def varying(self, max_tokens: int | None, seed: int | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the package says of itself: its version, the data that ship with it, the folder of what it fetches."""
+"""Facts about this installation: version, commit, shipped data, cache folder, and the command that adds an extra."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def shipped_folder(name: str, in_checkout: str) -> Path:
 
 
 def commit() -> str | None:
-    """The commit of which this is a checkout or an installation, abbreviated; None where nothing tells."""
+    """The git commit of this code, its first 12 digits, for a run's manifest; None if neither git nor pip recorded one.
+
+    A checkout asks git; an installation from a git URL reads what pip wrote into `direct_url.json` (PEP 610).
+    """
     import contextlib
     import json
     import subprocess
@@ -42,9 +45,10 @@ def commit() -> str | None:
 
 
 def install_line(extra: str, *, here: bool = True) -> str:
-    """The line that installs what an extra needs, by its packages: they are on every index, also where this is not.
+    """The command that installs the packages of an extra, for the message that says that one is missing.
 
-    here: into the environment that runs, by its path.
+    It names the packages and not the extra: an index may have them and not this harness. here: True: it installs into
+    the running Python's environment; False: it is the short form for a page or another machine.
     """
     from importlib import metadata, util
 
@@ -63,9 +67,12 @@ def install_line(extra: str, *, here: bool = True) -> str:
 
 
 def cache_folder() -> Path:
-    """`$HARNESS_CACHE`, else `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`. Not created here."""
+    """The folder for downloaded data: `$HARNESS_CACHE`, else `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.
+
+    The folder may not exist yet.
+    """
     if own := os.environ.get("HARNESS_CACHE"):
         return Path(own).expanduser().absolute()
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG rule: a relative path there is to be ignored.
+    # The XDG specification says to ignore a relative path in the variable.
     return (base if base.is_absolute() else Path.home() / ".cache") / "reasoning-harness"

@@ -1,19 +1,25 @@
-"""The words between which options choose, for every room; without an import, so that a help is printed at once."""
+"""The closed sets of words that options accept, as Literal types.
+
+This module imports nothing of ours or of others, so that `--help` is printed without a wait.
+"""
 
 from __future__ import annotations
 
 from typing import Literal
 
 Api = Literal["chat", "completions"]
+"""The endpoint's path that gets the requests: /chat/completions with messages, or /completions with one text."""
 
 TransportName = Literal["auto", "fast", "aiohttp", "sdk"]
-"""auto: fast for plain http, aiohttp for https, proxies and unix sockets. sdk: the openai package."""
+"""The code that sends requests. fast: our own sockets, for plain http. aiohttp: for https, proxies and unix sockets.
+sdk: the openai package. auto: fast where it can serve the endpoint, else aiohttp."""
 
 Thinking = Literal["on", "off", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
-"""A switch, or an effort as a provider knows it. `none` is `off` where the provider has no such effort."""
+"""How much a model reasons before it answers: on or off, or one of the efforts that a provider offers. `none` is sent
+as the provider's effort of that name; a provider without one gets `off`."""
 
 LengthField = Literal["max_tokens", "max_completion_tokens"]
-"""The server's name for the bound on new tokens."""
+"""The field of a request in which the server expects the largest number of new tokens."""
 
 OutputsFormat = Literal[
     "columns",
@@ -31,4 +37,5 @@ OutputsFormat = Literal[
 """The layout of a file of outputs: columns that the user names, or the layout of the tool of that name."""
 
 SalvageMode = Literal["off", "exact", "near"]
-"""The half-written answers that continue: none, those that continue exactly, all."""
+"""Which answers that an interruption cut in half are continued, and not asked anew. off: none. exact: those that can go
+on from the same token ids. near: also those that must go on from their text, which the server may split differently."""

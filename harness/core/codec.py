@@ -1,7 +1,7 @@
-"""JSON for files and wires, its digests, and the seeds made from them.
+"""JSON for files and for the network, SHA-256 digests of JSON values, and the seed of each sample.
 
-msgspec where it can, the standard library for what strict UTF-8 cannot carry: a model can send a lone surrogate
-(``"\\ud800"``). Strict encoders refuse it; here it is stored escaped and read back equal.
+msgspec encodes and decodes, being fast. It refuses lone surrogates (``"\\ud800"``), which a model can send; such values
+go through the standard library's `json`, which stores them escaped, and they are read back equal.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import msgspec
 T = TypeVar("T")
 
 _MAX_DIGITS = 20
-"""Digits of an integer of 64 bits with its sign."""
+"""Longest integer that `decode_loosely` keeps, in digits: 64 bits and a sign fit."""
 
 _ACTING = re.compile(rb"\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
-"""U+0080 to U+009F and the characters of bidirectional control, in UTF-8; in JSON they stand inside strings only."""
+"""Characters that change what a terminal shows: U+0080 to U+009F and bidirectional controls, as UTF-8 bytes."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -34,17 +34,21 @@ def encode(value: Any) -> bytes:
     """One line of JSON in UTF-8, without the newline."""
     try:
         return _encoder.encode(value)
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # a lone surrogate
         return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
 
 
 def holds_more_than(most: int, data: bytes) -> bool:
-    """`data` may hold more than `most` values in JSON, each of which takes many times its bytes once decoded."""
+    """Whether the JSON in `data` may hold more than `most` values, by its commas and brackets.
+
+    Readers of foreign JSON ask before they decode: a value takes many times its bytes in memory.
+    """
     return data.count(b",") + data.count(b"[") + data.count(b"{") > most
 
 
 def inert(line: bytes) -> bytes:
-    """A line of JSON in which C1 controls and marks of direction are escaped: printed raw, they would act."""
+    """A line of JSON, safe to print: characters that would act on a terminal are escaped, the value is the same."""
+    # Such characters can only stand inside JSON strings, where an escape means the same.
     return _ACTING.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), line)
 
 
@@ -53,6 +57,7 @@ def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignm
     try:
         return msgspec.json.decode(data, type=type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        # Only an escaped surrogate is worth a second try with the slower decoder.
         if b"\\ud" not in (data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")).lower():
             raise DecodeError(str(error)) from error
     except RecursionError as error:
@@ -66,8 +71,9 @@ def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignm
 
 
 def decode_loosely(data: bytes) -> Any:
-    """The value in `data` as other programs write it: lone surrogates stay, and a number that no JSON or no float can
-    hold (NaN, 1e400, thousands of digits) is None. Raises `DecodeError`.
+    """The value in `data`, read as leniently as other programs write it. Raises `DecodeError`.
+
+    Lone surrogates stay. A number that a float or 64 bits cannot hold (NaN, 1e400, thousands of digits) becomes None.
     """
     try:
         return json.loads(data.decode(), parse_constant=_none, parse_float=_finite, parse_int=_integer)
@@ -103,6 +109,7 @@ def pretty(value: Any) -> bytes:
 
 
 _SEED_RANGE = (1 << 31) - 1
+"""Number of different seeds. Servers store a seed in a signed 32-bit integer, and some take 0 for "no seed"."""
 
 
 def digest(value: Any) -> str:
@@ -112,7 +119,7 @@ def digest(value: Any) -> str:
 
 
 def digest_of_each(values: Iterable[Any]) -> str:
-    """`digest` of the list of `values`, whose text is never held as a whole."""
+    """`digest` of the list of `values`, computed one value at a time, so that the list's text never lies in memory."""
     hashed = hashlib.sha256()
     before = b"["
     for value in values:
@@ -124,7 +131,7 @@ def digest_of_each(values: Iterable[Any]) -> str:
 
 
 def sample_seed(run_seed: int, question_id: str, sample_index: int) -> int:
-    """The seed of one sample: the same for every resume, 31 bits, never 0."""
+    """The seed that is sent with the request for one sample: 1 to 2**31 - 1, and the same again when a run resumes."""
     text = f"{run_seed}\0{question_id}\0{sample_index}".encode("utf-8", "surrogatepass")
     number = int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
     return number % _SEED_RANGE + 1

@@ -7,8 +7,8 @@
     ├── StoppedByRule     (4)    a budget or a canary ended the run
     └── Interrupted   (128+n)    signal n ended the run
 
-A failed request is data, not an exception of this tree: see `harness.client`. A run that ends with
-samples owed exits with `EXIT_OWED`.
+A failed request is data, not an exception of this tree: see `harness.client`. A run that ends while samples are missing
+raises nothing, and the command exits with `EXIT_OWED`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,20 @@ from harness.core.secret import without_secrets
 from harness.core.wording import UNSET, Sentence, option
 
 EXIT_COMPLETE = 0
+"""Exit code of a command that did all of its work."""
+
 EXIT_OWED = 1
+"""Exit code of a run that ended while samples are missing; the same command goes on with them."""
+
 EXIT_UNJUDGED = 1
-"""A benchmark's own verifier raised an exception on some answers."""
+"""Exit code of a score in which a benchmark's own verifier raised an exception on some answers."""
 
 
 class HarnessError(Exception):
-    """One clear sentence: what was found, where, what was expected, what to do.
+    """Base of all errors of the harness. Its text is a sentence: what was found, where, what was expected, what to do.
 
-    sentence: names options by `wording.option`; str() of the error is in Python's words.
+    sentence: the text with options marked by `wording.option`, so that the command line can print them as flags. str()
+    of the error shows them as Python keywords.
     """
 
     exit_code = 2
@@ -41,8 +46,8 @@ class HarnessError(Exception):
 class UsageError(HarnessError):
     """An option, a configuration, a card or an input file is wrong.
 
-    field: the option that is refused, by its name in Python, and value: what was given; the sentence then begins with
-    them.
+    field: the refused option's name in Python. value: the value that was given for it. With a field, the sentence
+    begins with both, `field=value: `; keys in the value are hidden.
     """
 
     def __init__(self, sentence: str, *, field: str | None = None, value: object = UNSET) -> None:
@@ -54,27 +59,27 @@ class UsageError(HarnessError):
 
 
 class ServerError(HarnessError):
-    """The server is unreachable, or refuses in a way that no retry can help."""
+    """The server is unreachable, or refuses so that a retry cannot help: a wrong key, an unknown model."""
 
 
 class StoreError(HarnessError):
-    """The run folder cannot be used: other identity, locked, damaged, disk full."""
+    """The run folder cannot be used: it belongs to another run, is locked or damaged, or the disk is full."""
 
     exit_code = 3
 
 
 class InUse(StoreError):
-    """Another process holds the run folder."""
+    """Another process holds the run folder's lock."""
 
 
 class StoppedByRule(HarnessError):
-    """A rule that the user set (or the canary) ended the run before it was complete."""
+    """A rule ended the run before it was complete: a budget that the user set, or the canary."""
 
     exit_code = 4
 
 
 class Interrupted(HarnessError):
-    """A signal ended the run."""
+    """A signal (Ctrl-C, SIGTERM) ended the run. signum: the signal's number."""
 
     def __init__(self, message: str, signum: int) -> None:
         super().__init__(message)
@@ -82,7 +87,7 @@ class Interrupted(HarnessError):
 
 
 def near_names(name: str, names: Iterable[str]) -> str:
-    """` Did you mean a, b?` for a misspelt name, or an empty string."""
+    """The end of a message about a misspelt name: ` Did you mean a, b?`, or empty if no name is near."""
     folded = {candidate.casefold(): candidate for candidate in names}
     near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
     return f" Did you mean {', '.join(folded[n] for n in near)}?" if near else ""

@@ -1,14 +1,15 @@
-"""Files written whole and opened with care: no half-written file, no planted link, no pipe that is waited for.
+"""Writing files whole, and opening files without trust in what stands at the path.
 
-A file is written under a temporary name and renamed. Its writer holds a lock on the temporary file until the rename, so
-a temporary file without a lock is what a killed writer left, and the next write in the same folder removes it.
+Writing: a file is written under a temporary name and then renamed, so a reader sees the old content or the new, never
+half. The writer locks the temporary file until the rename. A temporary file without a lock was left by a killed writer,
+and the next write in the same folder removes it.
 
-    .NAME.<16 hex digits>.tmp, locked      being written
-    .NAME.<16 hex digits>.tmp, not locked  left behind: removed
-    NAME                                   whole, the old content or the new
+    .NAME.<16 hex digits>.tmp, locked      a writer is at work
+    .NAME.<16 hex digits>.tmp, not locked  a killed writer left it; it is removed
+    NAME                                   whole: the old content or the new
 
-A run folder may come from a stranger, in an archive for instance. So every file of a run is opened by `open_untrusted`,
-in every room, and a file that the user names by `open_named`; tests/test_opening.py holds it.
+Opening: a run folder may come from a stranger, in an archive for instance. So every file of a run is opened by
+`open_untrusted`, in every package, and a file that the user names by `open_named`; tests/test_opening.py checks it.
 
     what stands there        open_untrusted (a file of a run)    open_named (a file that the user names)
     a regular file           opened                              opened
@@ -40,7 +41,7 @@ from harness.core.errors import StoreError
 
 
 def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Replace `path` by `data`, whole or in pieces: the old file or the new one, never half; see `replacing`."""
+    """Replace the file at `path` by `data` (bytes, or pieces of bytes), whole or not at all. Raises as `replacing`."""
     with replacing(path) as file:
         file.writelines((data,) if isinstance(data, bytes) else data)
 
@@ -49,15 +50,16 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 """Names of temporary files."""
 
 MAX_TEMPORARY_AGE_SECONDS = 3600.0
-"""A temporary file counts as left behind after this time where the file system has no locks."""
+"""On a file system without locks, a temporary file older than this counts as left by a killed writer."""
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path` when the block ends well; else `path` stays as it was.
+    """Context manager: yields an open file whose content replaces `path` when the block ends without an exception.
 
-    (Temporary file, fsync, rename, fsync of the folder.) Removes what killed writers left in the folder. Raises
-    `StoreError` with the path and the free space when the disk refuses.
+    After an exception `path` stays as it was. Steps: temporary file, fsync, rename, fsync of the folder. Also removes
+    temporary files of killed writers from the folder. Raises `StoreError` with the path and the free space if the disk
+    refuses.
     """
     temporary: Path | None = None
     try:
@@ -80,12 +82,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _new_temporary(path: Path) -> tuple[Path, int]:
-    """A temporary file for `path`, and its descriptor, which holds its lock. Raises `OSError`."""
+    """(path of a new temporary file for `path`, its open descriptor, which holds its lock). Raises `OSError`."""
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-        # Who may read it is for the umask to say.
+        # The user's umask narrows these permissions.
         handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        with contextlib.suppress(OSError):  # without locks its age tells
+        with contextlib.suppress(OSError):  # a file system without locks: `_is_left_behind` goes by age there
             fcntl.flock(handle, fcntl.LOCK_EX)
         if os.fstat(handle).st_nlink:
             return temporary, handle
@@ -93,11 +95,12 @@ def _new_temporary(path: Path) -> tuple[Path, int]:
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Remove the temporary files that killed writers left in `folder`, as far as that is allowed. Returns them."""
+    """Remove temporary files of killed writers from `folder`; returns the removed paths. Files that may not be removed
+    stay."""
     removed: list[Path] = []
     try:
         leftovers = [folder / name for name in os.listdir(folder) if _TEMPORARY.fullmatch(name)]  # noqa: PTH208 - half the time
-    except OSError:  # a folder that may be written to and not listed
+    except OSError:  # the folder may be writable and still not listable
         return removed
     for path in leftovers:
         with contextlib.suppress(OSError):  # its writer, or another remover, was faster
@@ -135,16 +138,16 @@ def sync_folder(folder: Path) -> None:
 
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
-"""Error numbers of a file system without room, for anybody or for this user."""
+"""Error numbers for "no room left": on the file system, or in this user's quota."""
 
 
 def disk_error(path: Path, error: OSError) -> StoreError:
-    """The sentence for a write that the file system refused."""
+    """The error to raise for a write to `path` that the file system refused; it names the free space."""
     existing = path
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return StoreError(f"cannot write {path}: {existing} is no folder")
+        return StoreError(f"cannot write {path}: {existing} is not a folder; remove it, or choose another path")
     try:
         free = f"{shutil.disk_usage(existing).free / 1e6:.0f} MB free"
     except OSError:
@@ -157,6 +160,7 @@ def disk_error(path: Path, error: OSError) -> StoreError:
 
 
 READ_BUFFER_BYTES = 1024 * 1024
+"""Buffer of an open file: journals are read from the first byte to the last."""
 
 _KINDS = {
     stat.S_IFIFO: "pipe",
@@ -171,27 +175,30 @@ LINK = "it is a symbolic link, and what belongs to a run is read only where it l
 
 
 def open_untrusted(path: Path) -> io.BufferedReader:
-    """A file of a run, which a stranger may have made. Raises `OSError`, also for all that is no regular file."""
+    """Open a file of a run, which a stranger may have made. Raises `OSError`, also for a link, a pipe or a folder."""
     return _open(path, os.O_NOFOLLOW)
 
 
 def open_named(path: Path) -> io.BufferedReader:
-    """A file that the user names, followed where it is a link. Raises `OSError` as `open_untrusted` does."""
+    """Open a file that the user names; a link is followed. Raises `OSError`, also for a pipe or a folder."""
     return _open(path, 0)
 
 
 def read_named(path: Path, max_bytes: int) -> bytes:
-    """At most `max_bytes` + 1 bytes of a file that the user names. Raises `OSError`."""
+    """The content of a file that the user names, cut after `max_bytes` + 1 bytes: a longer result is a file too long.
+
+    Raises `OSError`.
+    """
     with open_named(path) as file:
         return file.read(max_bytes + 1)
 
 
 def read_at(descriptor: int, length: int, offset: int) -> bytes:
-    """`length` bytes from `offset` on, fewer only at the end of the file. Raises `OSError`."""
+    """`length` bytes of an open file from byte `offset` on; fewer only at the end of the file. Raises `OSError`."""
     data = os.pread(descriptor, length, offset)
     if len(data) == length or not data:
         return data
-    parts = [data]  # a read may give fewer bytes than there are
+    parts = [data]  # pread may return fewer bytes than the file has
     while (missing := length - sum(map(len, parts))) and (
         data := os.pread(descriptor, missing, offset + length - missing)
     ):
@@ -200,22 +207,22 @@ def read_at(descriptor: int, length: int, offset: int) -> bytes:
 
 
 def _open(path: Path, flags: int) -> io.BufferedReader:
-    # Non-blocking means nothing for a regular file, and keeps a pipe without a writer from being waited for.
+    # O_NONBLOCK: opening a pipe that has no writer would otherwise block for ever. Regular files ignore it.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
     except OSError as error:
         if error.errno == errno.ELOOP and flags & os.O_NOFOLLOW:
             raise OSError(errno.ELOOP, LINK, str(path)) from error
-        if error.errno == errno.ENXIO:
-            raise _refusal(stat.S_IFSOCK, path) from error
+        if error.errno == errno.ENXIO:  # the answer of the kernel for a socket
+            raise _not_a_file_error(stat.S_IFSOCK, path) from error
         raise
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
     if kind != stat.S_IFREG:
         os.close(descriptor)
-        raise _refusal(kind, path)
-    raw = io.FileIO(str(path), opener=lambda _path, _flags: descriptor)  # by its path, for messages
+        raise _not_a_file_error(kind, path)
+    raw = io.FileIO(str(path), opener=lambda _path, _flags: descriptor)  # given the path, errors can name the file
     return io.BufferedReader(raw, READ_BUFFER_BYTES)
 
 
-def _refusal(kind: int, path: Path) -> OSError:
+def _not_a_file_error(kind: int, path: Path) -> OSError:
     return OSError(errno.EINVAL, f"not a regular file but a {_KINDS.get(kind, 'thing of another kind')}", str(path))

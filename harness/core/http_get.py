@@ -1,8 +1,8 @@
-"""A page or a file by HTTP, for what is not hot: model lists, what a server says of itself and of tokens, downloads.
+"""One HTTP request with retries, for everything but samples: model lists, a server's facts, token pages, downloads.
 
-The caller makes the httpx client, which settles where the request goes and whom it trusts; here it is asked.
-Guarantees: bounded in bytes and seconds; asked again only where chance may have been at work. Blocking: from a running
-loop use `asyncio.to_thread`.
+The caller makes the httpx client, which decides proxies, certificates and headers. `get` only sends through it.
+Guarantees: a page is bounded in bytes and seconds; only transient failures are retried. `get` blocks: code on an event
+loop calls it by `asyncio.to_thread`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from tenacity import (
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 HEADERS = {"Accept-Encoding": "identity", "User-Agent": "reasoning-harness"}
-"""Headers for the caller's client. `identity`: a compressed page can be a bomb, and is not unpacked here."""
+"""Headers for the caller's client. `identity` asks for an uncompressed body: a small compressed one can unpack to
+gigabytes."""
 
 ATTEMPTS = 3
 """Requests for one page before its failure is final."""
 
 MAX_WAIT_SECONDS = 1.0
-"""Longest pause between two attempts, in seconds: a person waits."""
+"""Longest pause between two attempts: a person waits for the page."""
 
 CHANCE_STATUSES = frozenset({429, 502, 503, 504})
 """Transient statuses of a server or a gateway; these requests are retried."""
@@ -40,8 +41,11 @@ _CHANCE_BREAKS = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
 
 class Page(NamedTuple):
-    """An answer of whatever status. body: up to its bounds; whole: nothing of it is missing.
-    location: where a redirect points, else empty. server: the header of that name, else empty."""
+    """The reply to a request, of any status.
+
+    body: cut at the bounds of `get`. whole: whether nothing of the body was cut. location: the target of a redirect,
+    else empty. server: the `Server` header, else empty.
+    """
 
     status: int
     body: bytes
@@ -60,10 +64,11 @@ def get(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Page:
-    """The page at `url`. max_bytes: most of the body; of an error's, `MAX_ERROR_BODY_BYTES`.
-    body_s: most seconds for the body. content: JSON to POST there, for a page that depends on it; None: a GET.
+    """The page at `url`, after up to `ATTEMPTS` requests.
 
-    Raises `httpx.HTTPError`, `httpx.InvalidURL`. Waits to connect and between two reads are the client's timeouts.
+    max_bytes: longest body of a reply with status 200; other bodies are cut at `MAX_ERROR_BODY_BYTES`. body_s: seconds
+    after which a body is cut. content: JSON to send by POST; None sends a GET. The client's own timeouts bound the
+    waits for a connection and for the next read. Raises `httpx.HTTPError`, `httpx.InvalidURL`.
     """
     patiently = Retrying(
         retry=retry_any(
@@ -72,13 +77,14 @@ def get(
         stop=stop_after_attempt(ATTEMPTS),
         wait=wait_random_exponential(multiplier=0.2, max=MAX_WAIT_SECONDS),
         sleep=sleep,
+        # After the last attempt: return the page with its bad status, or raise what broke it.
         retry_error_callback=lambda last: last.outcome and last.outcome.result(),
     )
-    page: Page = patiently(_once, client, url, max_bytes, body_s, clock, content)
+    page: Page = patiently(_request_once, client, url, max_bytes, body_s, clock, content)
     return page
 
 
-def _once(
+def _request_once(
     client: httpx.Client, url: str, max_bytes: int, body_s: float, clock: Callable[[], float], content: bytes | None
 ) -> Page:
     method, headers = ("GET", None) if content is None else ("POST", {"Content-Type": "application/json"})

@@ -1,4 +1,4 @@
-"""Foreign text made harmless: in file names, on terminals, in CSV cells.
+"""Foreign text (of models, servers, data sets) made harmless for file names, terminals and CSV cells.
 
 Guarantees: no control, escape or bidirectional-override character reaches a terminal; no name leaves its
 folder; no cell starts a formula. Not covered: HTML, which `harness.reports` escapes.
@@ -18,11 +18,11 @@ _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def safe_name(name: str) -> str:
-    """A file name for `name`: itself where plain, else its plain characters and a short digest of the true name.
+    """A file name made from `name`: a plain name stays, any other gets its plain characters and a digest of `name`.
 
-    At most `MAX_NAME_BYTES` bytes; never `.`/`..`, hidden, an option, or a reserved device name; two names
-    that differ only in case get different results on a case-blind file system, for all but the all-lower one
-    carry a digest.
+    The result has at most `MAX_NAME_BYTES` bytes and is never `.` or `..`, a hidden file, an option of a command
+    (`-x`) or a device name of Windows (`nul`). `Model` and `model` get different results even on a file system that
+    ignores case, because a name with a capital letter gets the digest.
     """
     plain = (
         _PLAIN_NAME.match(name) is not None
@@ -42,9 +42,9 @@ def safe_name(name: str) -> str:
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """`text` with every control, escape, surrogate and bidi character written as a visible escape; one line.
+    """`text` as one harmless line: control, surrogate and bidirectional characters are written as escapes (`\\n`).
 
-    `limit`: at most so many characters of the original are shown, then `…`.
+    limit: characters of `text` that are shown; a longer text is cut and ends in `…`.
     """
     clipped = text if limit is None or len(text) <= limit else text[:limit]
     if clipped.isascii() and clipped.isprintable():
@@ -58,10 +58,10 @@ def visible(text: str, limit: int | None = None) -> str:
 
 
 def quoted(text: str) -> str:
-    """A bounded, harmless quotation of a server's or model's words for a message."""
+    """A server's or model's words, harmless and cut at `MAX_MESSAGE_CHARS`, to be quoted in a message."""
     return visible(text.strip(), MAX_MESSAGE_CHARS)
 
 
 def csv_cell(text: str) -> str:
-    """`text` such that a spreadsheet shows it as text and never runs it as a formula."""
+    """`text` for a CSV cell: an apostrophe goes before what a spreadsheet would run as a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r", "\n") else text

@@ -1,4 +1,7 @@
-"""Names that a package hands on, each imported when it is first used: who needs one of them pays for one."""
+"""Lazy imports for a package's `__init__.py`: a name is imported from its module when it is first used.
+
+A command that needs one name of a package then does not load the package's other modules.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def names(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """What such a package has as its `__getattr__` (PEP 562). places: name → the module below `package` that has it."""
+def import_on_use(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` for `package` (PEP 562) that imports a name when it is first used.
+
+    places: the name → the module below `package` that defines it.
+    """
 
     def find(name: str) -> Any:
         if name not in places:

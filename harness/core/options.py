@@ -1,4 +1,4 @@
-"""Options: each is declared once, as an annotated field of a class, and whatever asks for it is made from that.
+"""Options: each is declared once, as an annotated field of a class; its flag, keyword and check are made from that.
 
     class Racing(Options):
         step: Annotated[int, Option("Rounds between two looks.", least=1)] = 2
@@ -10,8 +10,7 @@ Made from a declaration: the flag with its help and the environment variable's n
 keyword of Python (`harness.asking.keywords`, written by `python -m tools.reference`), the key of a sweep's file with
 its JSON schema (`harness.verbs.sweep.schema`), the pages of docs/reference, and the check of the value (below).
 
-Values are checked by pydantic, which is loaded with the first value: a command line is read, and a help is printed,
-without it.
+Values are checked by pydantic, which is imported when the first value is checked: `--help` never waits for it.
 """
 
 from __future__ import annotations
@@ -47,15 +46,15 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 MAX_NUMBER = 1e12
-"""Largest number of any option that may be fractional; a larger one is a typing mistake."""
+"""Bound of a fractional option that declares no bound of its own; a larger number is a typing mistake."""
 
 
 class Kind(NamedTuple):
-    """How a wider value becomes an option's.
+    """How an option converts the value that a caller gives (a text `8,16`) into the field's type (a tuple of ints).
 
-    accepts: the type that Python's callers may give, as source text (`FilePath` and `Texts` are
-    names of `harness.asking.keywords`). parse: from such a value to the field's; raises
-    `ValueError` with what was expected. schema: the type that a file may hold, for its JSON schema; None: the field's.
+    accepts: the type that Python's callers may give, as source text (`FilePath` and `Texts` are names of
+    `harness.asking.keywords`). parse: converts such a value, before pydantic checks it; raises `ValueError` that says
+    what was expected. schema: the type that a sweep's file may hold, for its JSON schema; None: the field's own type.
     """
 
     accepts: str
@@ -63,19 +62,19 @@ class Kind(NamedTuple):
     schema: Any = None
 
 
-def _listed_once(value: Any) -> Any:
+def _text_as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, (str, os.PathLike)) else value
 
 
-def _split(value: Any) -> Any:
+def _split_commas(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
-def _number_once(value: Any) -> Any:
+def _number_as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, int) else value
 
 
-def _series(value: Any) -> Any:
+def _parse_series(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     from harness.core.series import numbers_of
@@ -86,7 +85,7 @@ def _series(value: Any) -> Any:
         raise ValueError("expected whole numbers such as 8,16,32 or 8,16,…,256") from error
 
 
-def _decoded(value: Any) -> Any:
+def _parse_object(value: Any) -> Any:
     if not isinstance(value, str):
         return value or {}
     from harness.core import codec
@@ -97,74 +96,75 @@ def _decoded(value: Any) -> Any:
         raise ValueError(f"expected a JSON object such as '{{\"top_k\": 20}}' ({error})") from error
 
 
-def _not_empty(value: Any) -> Any:
+def _refuse_empty_path(value: Any) -> Any:
     if isinstance(value, str) and not value:
-        raise ValueError("the path is empty")  # an unset variable of a shell must not mean the current folder
+        # An unset variable of a shell gives an empty text, which as a path would mean the current folder.
+        raise ValueError("the path is empty")
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _present(path: Path) -> Path:
+def _require_file(path: Path) -> Path:
     if not path.is_file():
         raise ValueError("it is a folder; expected a file" if path.is_dir() else "there is no such file")
     return path
 
 
-TEXTS = Kind("Texts", _listed_once, str | tuple[str, ...])
-"""Several texts; one text stands for a list of one. Its flag may be repeated."""
+TEXTS = Kind("Texts", _text_as_tuple, str | tuple[str, ...])
+"""A list of texts, of a flag that may be repeated. A caller may give a single text."""
 
-COMMAS = Kind("Texts", _split, str | tuple[str, ...])
-"""Several texts; a text with commas stands for a list."""
+COMMAS = Kind("Texts", _split_commas, str | tuple[str, ...])
+"""A list of texts, or one text that is split at its commas."""
 
-NUMBERS = Kind("int | Sequence[int]", _number_once, int | tuple[int, ...])
-"""Several whole numbers; one number stands for a list of one. Its flag may be repeated."""
+NUMBERS = Kind("int | Sequence[int]", _number_as_tuple, int | tuple[int, ...])
+"""A list of whole numbers, of a flag that may be repeated. A caller may give a single number."""
 
-SERIES = Kind("str | Sequence[int]", _series, str | tuple[int, ...])
-"""Several whole numbers; a text with commas stands for a list, and dots for the numbers between."""
+SERIES = Kind("str | Sequence[int]", _parse_series, str | tuple[int, ...])
+"""A list of whole numbers, or a text such as `8,16,…,256` in which dots stand for the numbers between."""
 
-JSON = Kind("str | Mapping[str, Any]", _decoded, str | dict[str, Any])
+JSON = Kind("str | Mapping[str, Any]", _parse_object, str | dict[str, Any])
 """A mapping, or a text with a JSON object."""
 
-PATH = Kind("FilePath", _not_empty)
-"""A path, which is not the empty text."""
+PATH = Kind("FilePath", _refuse_empty_path)
+"""A path; an empty text is refused."""
 
 ADDRESS = Kind("FilePath", lambda value: os.fspath(value))
-"""A path or an address, as text."""
+"""A path or a URL, as text."""
 
 MIN_POINTS = 0.05
-"""A smaller number of points is taken for a fraction, the earlier spelling, and refused."""
+"""Smallest number of points that is accepted; a smaller one is a fraction, as earlier versions took it."""
 
 
-def _points(value: Any) -> Any:
+def _refuse_fraction(value: Any) -> Any:
     if isinstance(value, int | float) and 0 < value < MIN_POINTS:
         points = f"{100 * value:g} point{'' if 100 * value == 1 else 's'}"
         raise ValueError(f"it is a fraction, and points are asked for: type {100 * value:g} for {points}")
     return value
 
 
-POINTS = Kind("float", _points)
-"""A difference or an error in points: 1 is one hundredth of an accuracy."""
+POINTS = Kind("float", _refuse_fraction)
+"""A difference or an error in points; 1 point is an accuracy of 0.01."""
 
 SEED = Kind("int", lambda value: value)
-"""A whole number; None sends none, and is no default (`none` on a command line)."""
+"""A seed: a whole number, or None (`none` on a command line) to send no seed. None counts as a value that was set."""
 
 LINES = Kind("str", lambda value: value)
-"""A text in which `\\n` stands for the end of a line where it is typed into a shell."""
+"""A text of several lines. The command line reads `\\n` in it as the end of a line; Python takes it as it is."""
 
 _KINDS: Mapping[Any, Kind] = {Path: PATH, dict: JSON, tuple[str, ...]: TEXTS, tuple[int, ...]: NUMBERS}
-"""The kind that a field has by its type, unless its declaration names another."""
+"""The field's type → the kind of an option whose declaration names none."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """How a field of `Options` is asked for. `help` is shown by every verb that takes the option; a sentence names
-    another option by `wording.option`, never by its flag.
+    """The declaration of one option: its help, its bounds, and how the command line and Python take it.
 
-    under: the heading in a command's help. flag: its word on a command line, where that is not the name.
-    complete: what a shell completes, a function of `harness.cli.completing`.
-    least, most, above, below: bounds of a number, or of each of several. chars: the least length of a text, or of each
-    of several. items: how many there may be. strict: False: a text that reads as a number is taken too.
-    file: the path is a file that is there. secret: the value is shown nowhere. argument: it has no flag, and stands
-    first in Python.
+    help: shown by every command that takes the option; it names another option by `wording.option`, never by a flag.
+    under: the heading in a command's help. flag: the word on the command line, if it is not the name. metavar: the
+    value's placeholder in the help. complete: the function of `harness.cli.completing` that completes it in a shell.
+    least, most, above, below: bounds of the number, or of each number of a list. chars: smallest length of the text,
+    or of each text of a list. items: most items of a list. strict: whether the text "8" is refused for a number.
+    file: whether the path must be an existing file. secret: whether the value is hidden everywhere. argument: whether
+    it has no flag: it stands bare on the command line, and is a positional argument in Python.
     """
 
     help: str
@@ -186,22 +186,24 @@ class Option:
     kind: Kind | None = None
 
     name: str = ""
-    """This and the rest are filled in from the field."""
+    """The field's name. This and the three below are filled in by `Options`, from the field."""
     type: Any = None
-    """Without None."""
+    """The field's type, without None."""
     optional: bool = False
+    """Whether the field's type allows None."""
     default: Any = None
-    """`...`: there is none, and a value must be given."""
+    """The field's default; `...` if a value must be given."""
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that the value is one of; empty: any value."""
+        """The words that are allowed as the value; empty if the option is not limited to words."""
         return get_args(self.type) if get_origin(self.type) is Literal else ()
 
     @property
     def accepts(self) -> str:
         """The type that Python's callers may give, as source text."""
         if self.choices:
+            # A Literal with a name in `core.choices` is written by that name.
             words = get_args(self.type)
             plain = next((name for name, choice in vars(choices).items() if get_args(choice) == words), None)
             plain = plain or f"Literal[{', '.join(json.dumps(word) for word in words)}]"
@@ -211,40 +213,41 @@ class Option:
 
     @property
     def annotation(self) -> Any:
-        """The field's type with its bounds, for pydantic."""
+        """The field's type with its bounds and its `Kind.parse`, as pydantic takes them."""
         from pydantic import AfterValidator, BeforeValidator, Field
 
         bounds = {"ge": self.least, "le": self.most, "gt": self.above, "lt": self.below}
         is_sequence = self.type in (tuple[int, ...], tuple[str, ...])
         checked = get_args(self.type)[0] if is_sequence else self.type
         if checked is int:
-            checked = Annotated[int, Field(strict=self.strict, **_set(bounds))]
+            checked = Annotated[int, Field(strict=self.strict, **_without_none(bounds))]
         elif checked is float:
             if self.strict and self.most is None and self.below is None:
                 bounds["le"] = MAX_NUMBER
-            checked = Annotated[float, Field(strict=self.strict, allow_inf_nan=False, **_set(bounds))]
+            checked = Annotated[float, Field(strict=self.strict, allow_inf_nan=False, **_without_none(bounds))]
         elif self.chars is not None:
             checked = Annotated[checked, Field(min_length=self.chars)]
         elif self.file:
-            checked = Annotated[checked, AfterValidator(_present)]
+            checked = Annotated[checked, AfterValidator(_require_file)]
         if is_sequence:
             checked = Annotated[tuple[checked, ...], Field(max_length=self.items)]  # type: ignore[valid-type]
         if self.kind is not None:
-            schema = _set({"json_schema_input_type": self.kind.schema})
+            schema = _without_none({"json_schema_input_type": self.kind.schema})
             checked = Annotated[checked, BeforeValidator(self.kind.parse, **schema)]
         return checked | None if self.optional else checked
 
 
-def _set(given: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
 def options_of(declared: type[Options]) -> Mapping[str, Option]:
-    """The options of a class by their names: those of its bases from left to right, then its own."""
+    """The name → the declaration of each option of a class: its bases' from left to right, then its own."""
     return declared._table
 
 
-def _resolved(name: str, hint: Any, default: Any) -> Option:
+def _complete_option(name: str, hint: Any, default: Any) -> Option:
+    """The declaration in a field's annotation, completed with the field's name, type and default."""
     stated, option = get_args(hint)
     alternatives = get_args(stated) if get_origin(stated) in (Union, UnionType) else (stated,)
     (plain,) = (alternative for alternative in alternatives if alternative is not NoneType)
@@ -257,9 +260,10 @@ def _resolved(name: str, hint: Any, default: Any) -> Option:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Options:
-    """A frozen value whose fields are options, made from keywords. Raises `UsageError` that names the field.
+    """Base class of a set of options: a frozen value, made from keywords, that remembers which of them were set.
 
-    given: the options that were set, also those set to their defaults.
+    `given` has the options that were set, also those set to their defaults; `changed` those that differ from their
+    defaults. Making one raises `UsageError` that names the refused option.
     """
 
     _given: ClassVar[frozenset[str]] = frozenset()
@@ -267,14 +271,14 @@ class Options:
     _model: ClassVar[type[BaseModel]]
 
     def __init_subclass__(cls, *, strict: bool = False) -> None:
-        """strict: no text is taken for a number."""
+        """Build the class's table of options. strict: no option of this class takes a text for a number."""
         table: dict[str, Option] = {}
         for base in cls.__bases__:
             table |= getattr(base, "_table", {})
         own = SimpleNamespace(__annotations__=vars(cls).get("__annotations__", {}))
         hints = get_type_hints(own, vars(sys.modules[cls.__module__]), include_extras=True)
         table |= {
-            name: _resolved(name, hint, getattr(cls, name, ...))
+            name: _complete_option(name, hint, getattr(cls, name, ...))
             for name, hint in hints.items()
             if get_origin(hint) is Annotated
         }
@@ -283,23 +287,26 @@ class Options:
     if not TYPE_CHECKING:  # checkers see the fields as keywords
 
         def __init__(self, **given: Any) -> None:
-            vars(self).update(_checked(type(self), given))
+            vars(self).update(_check_values(type(self), given))
             object.__setattr__(self, "_given", frozenset(given))
             self._check()
 
     @classmethod
     def of(cls, **given: Any) -> Self:
-        """The options that are given; None leaves one as it is by default, but for a seed. Raises `UsageError`."""
-        return cls(**cls.stated(given))
+        """Make the options from keywords in which None means "not set". Raises `UsageError`.
+
+        A command line and a Python function pass every keyword on, also those that the user left out.
+        """
+        return cls(**cls.without_unset(given))
 
     @classmethod
-    def stated(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of `given` that say something: None leaves one as it is by default, but for a seed."""
+    def without_unset(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """`given` without the options that are None; a seed stays, because None is one of its values."""
         seeds = {name for name, option in options_of(cls).items() if option.kind is SEED}
         return {name: value for name, value in given.items() if value is not None or name in seeds}
 
     def _check(self) -> None:
-        """Raise `UsageError` where options do not go together."""
+        """Raise `UsageError` if options contradict each other. Subclasses override it."""
 
     @property
     def given(self) -> dict[str, Any]:
@@ -314,12 +321,12 @@ class Options:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The options that differ from their defaults, as values of JSON."""
+        """The options that differ from their defaults, by name, as values that JSON can hold."""
         model = model_of(type(self)).model_construct(**dict(self))
         return model.model_dump(mode="json", exclude_defaults=True, fallback=str)
 
     def but(self, **changes: Any) -> Self:
-        """The same options with these changes. Raises `UsageError`."""
+        """A copy with these options changed. Raises `UsageError`."""
         return type(self)(**{**self.given, **changes})
 
     def __iter__(self) -> Any:
@@ -328,7 +335,7 @@ class Options:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """How pydantic makes a field of this class from a mapping, in a card or a preset: by the same checks."""
+        """Let a pydantic model have a field of this class: a mapping in a card or a preset is checked like keywords."""
         from pydantic_core import core_schema
 
         def from_mapping(value: Any, check: Callable[[Any], Any]) -> Any:
@@ -359,7 +366,7 @@ class Options:
 
 
 def model_of(declared: type[Options]) -> type[BaseModel]:
-    """The pydantic model that checks the values of a class of options, made when it is first wanted."""
+    """The pydantic model that checks the values of a class of options; made at the first call, then remembered."""
     model: type[BaseModel] | None = vars(declared).get("_model")
     if model is None:
         from pydantic import ConfigDict, create_model
@@ -371,7 +378,8 @@ def model_of(declared: type[Options]) -> type[BaseModel]:
     return model
 
 
-def _checked(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every option by name, checked, with defaults filled in. Raises `UsageError` about the first problem."""
     from pydantic import ValidationError
 
     from harness.core.validation import first_problem
@@ -385,11 +393,11 @@ def _checked(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any
         name = problem.field.partition(".")[0]
         if name not in table:
             raise UsageError(problem.sentence) from error
-        # A JSON text that cannot be read may hold a key anywhere.
+        # A JSON text that does not parse cannot be searched for keys, so none of it is shown.
         unshown = table[name].secret or (get_origin(table[name].type) is dict and isinstance(given.get(name), str))
-        raise UsageError(expected(problem.complaint), field=name, value=UNSET if unshown else given.get(name)) from (
-            None if unshown else error
-        )
+        raise UsageError(
+            reword_complaint(problem.complaint), field=name, value=UNSET if unshown else given.get(name)
+        ) from (None if unshown else error)
 
 
 _IN_WORDS = (
@@ -401,11 +409,11 @@ _IN_WORDS = (
     (r"^String should have (at least \d+ characters?)", r"expected \1"),
     (r"Input should be", "expected"),
 )
-"""Pydantic's wording → the words that a person reads after the value."""
+"""(pattern of pydantic's wording, our words for it): `step=0: Input should be greater …` → `step=0: expected a …`."""
 
 
-def expected(complaint: str) -> str:
-    """Pydantic's complaint about one value, as it reads after the value."""
+def reword_complaint(complaint: str) -> str:
+    """Pydantic's complaint about one value in our words, to stand after `option=value: `."""
     for theirs, ours in _IN_WORDS:
         complaint = re.sub(theirs, ours, complaint)
     return complaint

@@ -1,12 +1,20 @@
-"""Long sequences of records in little memory: encoded and compressed by the block, decoded when a record is read.
+"""Long sequences of records in little memory: compressed in blocks, and decoded when a record is read.
 
     records 0 … 31 │ 32 … 63 │ …          │ the last ones
     one block      │ a block │            │ plain objects
     Spilled: bytes in memory, beyond 32 MB in a file without a name, which ends with the process
 
-The first 5,000 records stay plain objects. A longer sequence becomes blocks of 32, and only the records behind the
-last whole block stay plain. Reading a record unpacks its block; the last 64 unpacked blocks are kept, so a pass in
-order unpacks each block once. Invariant: `_ends[b]` is where block b - 1 ends and block b begins in the bytes.
+A sequence of at most 5,000 records is a list of plain objects. A longer one is cut into blocks of 32, and only the
+records behind the last whole block stay plain. Reading a record unpacks its block. The last 64 unpacked blocks are
+kept, so a pass in order unpacks each block once.
+
+    class      holds
+    Spilled    the compressed bytes of all blocks, one after the other
+    Blocks     the sequence, without saying where a block's records come from
+    Packed     a sequence whose blocks lie in a `Spilled`
+    Picked     some records of another sequence, by their indices there
+
+Invariant: block b is the bytes `_ends[b]` to `_ends[b + 1]` of the `Spilled`.
 """
 
 from __future__ import annotations
@@ -29,21 +37,20 @@ from harness.core.files import disk_error
 R = TypeVar("R")
 
 PLAIN_RECORDS = 5000
-"""Shorter sequences stay unpacked: they take little memory."""
+"""A sequence of at most this many records stays unpacked: it takes little memory."""
 
 BLOCK_RECORDS = 32
-"""Records that are compressed together; reading one costs as much as reading all of them, 0.1 ms."""
+"""Records that are compressed together. Reading a single record unpacks all of them, in 0.1 ms."""
 
 OPEN_BLOCKS = 64
-"""LRU size in blocks; sequential reads hit it."""
+"""Unpacked blocks that are kept, the least recently read going first; a pass in order finds its block among them."""
 
 HELD_BYTES = 32 * 1024 * 1024
 """Bytes of one `Spilled` that stay in memory."""
 
 
 class Spilled:
-    """Bytes to which more are appended, read at any place. The file stands where the system keeps temporary ones
-    (`TMPDIR`)."""
+    """Growing bytes that can be read at any offset; beyond `HELD_BYTES` they move to an unnamed file in `TMPDIR`."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -63,9 +70,9 @@ class Spilled:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
                 weakref.finalize(self, self._file.close)
-                _write(self._file, bytes(self._held))
+                _write_all(self._file, bytes(self._held))
                 self._held = bytearray()
-            _write(self._file, data)
+            _write_all(self._file, data)
         except OSError as error:
             raise disk_error(Path(tempfile.gettempdir()), error) from error
 
@@ -79,31 +86,35 @@ class Spilled:
                 parts.append(part)
                 begin, size = begin + len(part), size - len(part)
         except OSError as error:
-            raise StoreError(f"cannot read a temporary file again: {error.strerror or error}.") from error
+            where = tempfile.gettempdir()
+            raise StoreError(
+                f"cannot read a temporary file in {where} again ({error.strerror or error}): set TMPDIR to a folder on "
+                "another disk and give the command again"
+            ) from error
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _write(file: IO[bytes], data: bytes) -> None:
-    while data:
+def _write_all(file: IO[bytes], data: bytes) -> None:
+    while data:  # an unbuffered file may write fewer bytes than it is given
         data = data[file.write(data) :]
 
 
 class Blocks(Sequence[R], Generic[R]):
-    """Records of one type of msgspec's, in order, of which only the last few blocks that were looked at stay open.
+    """A sequence of records of one msgspec type, read block by block; a subclass says where a block comes from.
 
-    Equal to any sequence of equal records.
+    It equals any sequence of equal records.
     """
 
     def __init__(self, type: type[R], *, open_blocks: int | None = None) -> None:
         self._type = type
         self._open_blocks = open_blocks or OPEN_BLOCKS
-        self._ends = array("Q", [0])  # of each block, after the first place
-        self._opened: OrderedDict[int, list[bytes]] = OrderedDict()  # the blocks that were looked at last
-        self._plain: list[R] = []  # what stands behind the blocks
+        self._ends = array("Q", [0])  # offset where each block ends; the 0 is where block 0 begins
+        self._opened: OrderedDict[int, list[bytes]] = OrderedDict()  # unpacked blocks, the latest last
+        self._plain: list[R] = []  # the records behind the last block
 
     @abstractmethod
     def _lines(self, block: int) -> list[bytes]:
-        """The encoded records of a block."""
+        """The encoded records of a block, in order."""
 
     def _record(self, _index: int, line: bytes, /) -> R:
         return codec.decode(line, self._type)
@@ -152,7 +163,7 @@ class Blocks(Sequence[R], Generic[R]):
 
 
 class Packed(Blocks[R]):
-    """Blocks that are compressed."""
+    """A sequence of records whose blocks are compressed in a `Spilled`."""
 
     def __init__(self, type: type[R], records: Iterable[R] = (), *, open_blocks: int | None = None) -> None:
         super().__init__(type, open_blocks=open_blocks)
@@ -161,8 +172,9 @@ class Packed(Blocks[R]):
             self.append(record)
 
     def append(self, record: R) -> None:
-        """One more, at the end."""
+        """Put `record` at the end. Raises `StoreError` if the disk is full."""
         self._plain.append(record)
+        # The first packing waits for the 5,000 plain records; from then on each whole block is packed at once.
         if len(self._plain) >= (BLOCK_RECORDS if len(self._ends) > 1 else PLAIN_RECORDS + BLOCK_RECORDS):
             for begin in range(0, len(self._plain) - BLOCK_RECORDS + 1, BLOCK_RECORDS):
                 lines = map(codec.encode, self._plain[begin : begin + BLOCK_RECORDS])
@@ -176,7 +188,7 @@ class Packed(Blocks[R]):
 
 
 class Picked(Sequence[R], Generic[R]):
-    """Some records of a sequence, by their `places` there: the records are not copied."""
+    """A view of some records of a sequence: those at the indices `places`, from index `begin` to `end` of these."""
 
     __slots__ = ("_begin", "_end", "_places", "_records")
 
@@ -188,7 +200,7 @@ class Picked(Sequence[R], Generic[R]):
 
     @property
     def places(self) -> Sequence[int]:
-        """Where they stand, in order."""
+        """The indices of the records in the underlying sequence, in order."""
         return self._places[self._begin : self._end]
 
     def __len__(self) -> int:

@@ -1,7 +1,8 @@
-"""The one registry by which the core reaches what it does not import: extensions of ours, and plug-ins of others.
+"""The registry through which the core finds code that it does not import: extensions of ours, plug-ins of others.
 
-An extension is a module below `harness/extensions/`, and its place says all: `exporters/lm_eval.py` is the exporter
-`lm-eval`, and its `EXPORTER` is the object. A new file is a new extension; without that folder the core still works.
+An extension is a module below `harness/extensions/`. Its path gives its kind and name: `exporters/lm_eval.py` is the
+exporter `lm-eval`, and the object is its attribute `EXPORTER`. A new file is a new extension; the core works without
+that folder.
 
 A plug-in is an object of another installed package, found through entry points: the package names it in its metadata,
 as `mine = "package.module:function"` under the group `harness.graders`.
@@ -11,8 +12,8 @@ as `mine = "package.module:function"` under the group `harness.graders`.
     exporter tracker                            yes             yes
     answer cluster scheduler                    yes             none
 
-A name is looked for among the extensions first. Nothing is imported before it is used: an extension or a plug-in that
-cannot be imported costs nobody else anything.
+A name is looked up among the extensions first, then among the plug-ins. An extension or a plug-in is imported when it
+is first used, so a broken one stops only the commands that use it.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Kind = Literal["grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"]
-"""The kinds that another package may offer."""
+"""The kinds of plug-ins that another package may offer."""
 
 ExtensionKind = Literal["answer", "exporter", "tracker", "cluster", "scheduler"]
-"""The kinds that stand below `harness/extensions/`, each in a folder of the kind's plural."""
+"""The kinds of extensions; each has a folder below `harness/extensions/`, named by the kind's plural."""
 
 KINDS: dict[Kind, str] = {
     "grader": "function of the answer and the question: is it right",
@@ -49,7 +50,10 @@ KINDS: dict[Kind, str] = {
 
 
 class Plugin(NamedTuple):
-    """What a package offers. value: `module:attribute`; package: its name and version, as installed."""
+    """A plug-in that an installed package offers.
+
+    name: the word by which a user asks for it. value: `module:attribute` of its object. package: name and version.
+    """
 
     kind: Kind
     name: str
@@ -59,13 +63,13 @@ class Plugin(NamedTuple):
 
 @cache
 def extensions(kind: ExtensionKind) -> tuple[str, ...]:
-    """Names of the extensions of that kind, sorted; nothing is imported."""
+    """The sorted names of our extensions of a kind, without importing them."""
     modules = iter_modules([str(Path(__file__).parent.parent / "extensions" / f"{kind}s")])
     return tuple(sorted(module.name.replace("_", "-") for module in modules))
 
 
 def extension(kind: ExtensionKind, name: str) -> Any:
-    """The extension's object; None where none has that name."""
+    """The object of our extension of that kind and name; None if there is no such extension."""
     if name not in extensions(kind):
         return None
     module = import_module(f"harness.extensions.{kind}s.{name.replace('-', '_')}")
@@ -73,12 +77,12 @@ def extension(kind: ExtensionKind, name: str) -> Any:
 
 
 def names(kind: Kind) -> list[str]:
-    """Names of the installed plug-ins of that kind, sorted."""
+    """The sorted names of the installed plug-ins of a kind, without importing them."""
     return sorted(_points(kind))
 
 
-def listed() -> list[Plugin]:
-    """All that is installed, by kind and name; nothing is imported."""
+def list_plugins() -> list[Plugin]:
+    """All installed plug-ins, sorted by kind and name, without importing them."""
     return [
         Plugin(kind, name, point.value, _package(point))
         for kind in KINDS
@@ -88,15 +92,15 @@ def listed() -> list[Plugin]:
 
 
 def value_of(kind: Kind, name: str) -> str | None:
-    """`module:attribute` of a plug-in, without importing it; None where none has the name. Raises as `load` does."""
+    """`module:attribute` of a plug-in, without importing it; None if no package offers that name. Raises as `load`."""
     point = _point(kind, name)
     return None if point is None else point.value
 
 
 def load(kind: Kind, name: str) -> Any:
-    """The plug-in's object; None where no package offers that name.
+    """The object of a plug-in; None if no package offers that name.
 
-    Raises `UsageError`: one sentence that names the package, where it cannot be imported or two packages offer it.
+    Raises `UsageError` that names the package, if the plug-in cannot be imported or two packages offer the name.
     """
     point = _point(kind, name)
     if point is None:
@@ -104,11 +108,11 @@ def load(kind: Kind, name: str) -> Any:
     try:
         return point.load()
     except (Exception, SystemExit) as error:
-        raise _broken(kind, point, f"{type(error).__name__}: {visible(str(error), 200)}") from error
+        raise _unusable_error(kind, point, f"{type(error).__name__}: {visible(str(error), 200)}") from error
 
 
 def call(kind: Kind, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What the plug-in's function returns. Raises `UsageError` where it raises anything else, in one sentence."""
+    """Call a plug-in's function and return its result. Whatever it raises becomes a `UsageError` of one sentence."""
     try:
         return function(*arguments)
     except UsageError:
@@ -120,28 +124,28 @@ def call(kind: Kind, name: str, function: Callable[..., Any], *arguments: Any) -
 
 
 def function(kind: Kind, name: str) -> Callable[..., Any] | None:
-    """The plug-in as a function whose failures are sentences; None where none has the name. Raises as `load` does."""
+    """A plug-in that is a function, wrapped in `call`; None if no package offers that name. Raises as `load`."""
     offered = load(kind, name)
     if offered is not None and not callable(offered):
-        raise refuse(kind, name, offered)
+        raise wrong_kind_error(kind, name, offered)
     return None if offered is None else partial(call, kind, name, offered)
 
 
-def refuse(kind: Kind, name: str, offered: object) -> UsageError:
-    """The refusal of an object that is not what the kind asks for."""
+def wrong_kind_error(kind: Kind, name: str, offered: object) -> UsageError:
+    """The error to raise for a plug-in whose object (`offered`) is not of the type that its kind needs."""
     point = _point(kind, name)
     assert point is not None
-    return _broken(kind, point, f"it is {type(offered).__name__}, expected a {KINDS[kind]}")
+    return _unusable_error(kind, point, f"it is {type(offered).__name__}, expected a {KINDS[kind]}")
 
 
-def unknown(kind: Literal["exporter", "tracker"], noun: str, name: str, *, field: str) -> UsageError:
-    """The refusal of a name that no extension and no plug-in has. noun: what a user calls the kind."""
+def unknown_name_error(kind: Literal["exporter", "tracker"], noun: str, name: str, *, field: str) -> UsageError:
+    """The error to raise for a name that no extension and no plug-in has. noun: the user's word for the kind."""
     ours = extensions(kind)
     listing = ", ".join([*ours, *names(kind)])
     return UsageError(f"unknown {noun}; there are {listing}.{near_names(name, ours)}", field=field, value=name)
 
 
-def _broken(kind: Kind, point: EntryPoint, why: str) -> UsageError:
+def _unusable_error(kind: Kind, point: EntryPoint, why: str) -> UsageError:
     return UsageError(
         f"the {kind} {visible(point.name, 100)!r} of the package {visible(_package(point), 100)} cannot be used "
         f"({visible(point.value, 100)}): {why}"
@@ -158,7 +162,7 @@ def _point(kind: Kind, name: str) -> EntryPoint | None:
 
 @cache
 def _points(kind: Kind) -> Mapping[str, tuple[EntryPoint, ...]]:
-    from importlib.metadata import entry_points  # not paid by who uses no plug-in
+    from importlib.metadata import entry_points  # a slow import, which most commands do not need
 
     points: dict[str, tuple[EntryPoint, ...]] = {}
     for point in entry_points(group=f"harness.{kind}s"):

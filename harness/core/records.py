@@ -1,7 +1,7 @@
-"""The shapes that the stages exchange through files: question, sample, grade, score.
+"""The records that the stages exchange through files: a question, a sample, a grade, a server's facts.
 
-Field order is file order; the key comes first, so that a reader can find it without decoding the text.
-All are frozen. `Key` = (question_id, sample_index) within one benchmark.
+Fields are written in the order in which they stand here. The key (benchmark, question_id, sample_index) comes first, so
+that a reader finds it at the start of a line without decoding the text. All records are frozen.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 SCHEMA_VERSION = 1
-"""Version of every file of a run. A reader refuses a newer one and upgrades an older one in memory."""
+"""Version of the files of a run. A reader refuses a newer version and converts an older one in memory."""
 
 Verdict = Literal["correct", "wrong", "no_answer", "undecided"]
+"""no_answer: the text gives none. undecided: the rules could not tell whether the answer equals the reference."""
 
 AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program"]
 """integer: compared as an integer · number: one numeric value · expression: any single mathematical object ·
@@ -25,41 +26,41 @@ Form = Literal["fraction", "decimal", "simplest", "factored", "expanded"]
 factored: the factors of the reference · expanded: no product of sums."""
 
 NearMiss = Literal["another box", "form", "rounded", "unit"]
-"""How a wrong answer misses a right one: another box held it · right but for the form asked for · the exact value of
-a rounded reference · the right number with another unit."""
+"""Why an answer that was graded wrong is nearly right. another box: another box of the text holds the right answer ·
+form: right value, not in the form that the question asks for · rounded: the exact value, where the reference is
+rounded · unit: right number, another unit."""
 
 Anomaly = Literal["repetition", "garbled", "rare characters", "language switch", "log-probabilities"]
-"""A sign in a text, or in what came with it, that something went wrong: with the server or with the model."""
+"""A sign in a text, or in its log-probabilities, that the server or the model went wrong."""
 
 
 FROM_FILE = "file:"
-"""Begins the endpoint of a sample that another tool made and that was taken over from its file."""
+"""First characters of `Sample.endpoint` for a sample that was imported from another tool's file."""
 
 
 class Key(NamedTuple):
-    """One sample of one question within a benchmark."""
+    """The identity of a sample within a benchmark. sample_index: counts a question's samples from 0."""
 
     question_id: str
     sample_index: int
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One chat message as it is sent."""
+    """A chat message as it is sent. role: "system", "user" or "assistant"."""
 
     role: str
     content: str
 
 
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the card says about equality. Stored with each question, so that grading never reads the card.
+    """When an answer equals its reference, as the card says. Stored in each question: grading never reads the card.
 
-    grader: "rules", "package.module:function" of a benchmark's own verifier, or "program": an extension that runs it.
-    relative_tolerance, absolute_tolerance: accepted distance of a number from the reference; 0 = exact.
-    round_to_reference: a decimal that rounds to the reference at the reference's own digits is accepted.
-    several_boxes: the boxes of the last sentence together are the answer (multi-part answers).
-    ordered: the parts of a "multiple" answer must come in the reference's order.
-    form: the form that was asked for, which the answer must be written in.
-    conventions: conventions of `docs/grading.md` switched off (false) or on (true) for this benchmark.
+    grader: "rules" (ours), "package.module:function" (the benchmark's own verifier) or "program" (an extension runs
+    the answer). relative_tolerance, absolute_tolerance: largest accepted distance of a number from the reference;
+    0 = exact. round_to_reference: whether a decimal is accepted that rounds to the reference at the reference's digits.
+    several_boxes: whether all boxes of the last sentence together are the answer. ordered: whether the parts of a
+    "multiple" answer must come in the reference's order. form: the form that the answer must be written in; None: any.
+    conventions: conventions of `docs/grading.md` that this benchmark switches on (true) or off (false), by name.
     """
 
     grader: str = "rules"
@@ -73,13 +74,13 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem as it was asked, with its reference answers: a line of `questions.jsonl`.
+    """A question as it is sent, with its reference answers: a line of `questions.jsonl`.
 
-    messages: chat messages (api "chat"); prompt: raw text (api "completions"); the other one is empty.
-    references: every accepted reference answer, as text.
-    choices: option texts in the order shown, letter A first; empty when it is not multiple choice.
-    row_digest: SHA-256 of the source row; prompt_digest: SHA-256 of what is sent.
-    metadata: level, subject …, by which scores can be broken down.
+    messages: the chat messages (api "chat"). prompt: the text (api "completions"). One of these two is empty.
+    references: all reference answers as texts; an answer that equals any of them is right. choices: the texts of the
+    options in the order shown, letter A first; empty unless the question is multiple choice. row_digest: SHA-256 of
+    the data set's row. prompt_digest: SHA-256 of the messages or the prompt. metadata: level, subject and the like, by
+    which scores can be broken down.
     """
 
     benchmark: str
@@ -97,12 +98,12 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def prompt_chars(self) -> int:
-        """Characters of what is asked."""
+        """Length of the prompt, or of all messages together, in characters."""
         return len(self.prompt) + sum(len(message.content) for message in self.messages)
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Token counts as the server states them; None = unknown, never guessed as 0."""
+    """Token counts as the server states them; None: the server did not say."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -111,12 +112,14 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds. `started` is UTC (Unix time) when the request was sent; the others are durations from there.
+    """When a sample's request was sent and how long its reply took, in seconds.
 
-    queued: from the moment the key was planned to the request. first_token, last_token, total: from the request.
-    gap_p50, gap_p99: quantiles of the time between token events; None with fewer than two.
-    clock: "kernel" (receive stamps of the socket) or "user" (the loop's clock at the read).
-    lag: how long a token that had arrived waited to be read, 99th percentile over the session; None = not measured.
+    started: when the request was sent, as Unix time (UTC). queued: time between planning the sample and sending its
+    request. first_token, last_token, total: time from the request to the first token, the last token, and the end of
+    the reply. gap_p50, gap_p99: median and 99th percentile of the time between two events with tokens; None if there
+    were fewer than two. events: number of such events. clock: "kernel" (the socket's receive stamps) or "user" (our
+    clock when the bytes were read). lag: how long arrived bytes waited to be read, 99th percentile over the session;
+    None: not measured.
     """
 
     started: float
@@ -132,12 +135,13 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seam(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a sample was interrupted, and went on in another request.
+    """The place in a sample where it was interrupted and then continued by another request.
 
-    tokens: completion tokens before it. text, reasoning: characters before it. exact: it went on over the very token
-    ids that had been written; else over text that was turned into tokens anew, or where the server said other
-    log-probabilities. difference: between those that it had said of the last `compared` tokens when it wrote them and
-    those that it said before it went on, mean of the absolute values, nats; None = nothing was compared.
+    tokens: completion tokens before the place. text, reasoning: characters of each before the place. exact: whether the
+    continuation started from the same token ids and the server gave them the same log-probabilities as before; False:
+    the text was turned into tokens anew, or the log-probabilities differ. compared: number of tokens before the place
+    whose log-probabilities were compared. difference: mean absolute difference of these log-probabilities, the first
+    time and when they were asked for again, in nats; None: nothing was compared.
     """
 
     tokens: int
@@ -149,13 +153,15 @@ class Seam(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """One finished completion: a line of `samples.jsonl`. It stands alone and is never rewritten.
+    """A finished completion: a line of `samples.jsonl`, which is never rewritten.
 
-    text, reasoning: as sent; null stays None. finish_reason: as sent ("stop", "length", …).
-    attempts: requests made for this key, this one included. request_id: the server's.
-    salvaged_at: where it was interrupted and went on, in order; usage counts all its parts, timing the last request.
-    odd_logprobs: log-probabilities were asked for, and none came with a text, or some of them are no numbers.
-    The journal adds a checksum to each line (see `harness.runs.journal`).
+    text, reasoning: as the server sent them; None if it sent null. finish_reason: as sent ("stop", "length", …).
+    endpoint: the URL that was asked, or `file:PATH` for a sample of another tool. server_model, fingerprint,
+    request_id: as the server stated them. seed: the seed that was sent. attempts: requests made for this sample, the
+    successful one included. salvaged_at: the places where the sample was interrupted and continued, in order; `usage`
+    then counts all parts, `timing` is that of the last request. odd_logprobs: log-probabilities were asked for and are
+    missing ("none") or not all of them are numbers ("not numbers"). The journal adds a checksum to each line (see
+    `harness.runs.journal`).
     """
 
     benchmark: str
@@ -179,30 +185,30 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Key:
-        """Identity within the benchmark."""
+        """The sample's identity within its benchmark."""
         return Key(self.question_id, self.sample_index)
 
     @property
     def foreign(self) -> bool:
-        """Another tool made it: under which settings, and when, is not known here."""
+        """Whether another tool made the sample, so that its settings and its time are unknown."""
         return self.endpoint.startswith(FROM_FILE)
 
     @property
     def truncated(self) -> bool:
-        """The budget ended the completion; finished all the same."""
+        """Whether the bound on new tokens ended the completion. Such a sample is finished, and is graded."""
         return self.finish_reason == "length"
 
 
 class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The verdict on one sample: a line of `grades.jsonl`.
 
-    extracted: the answer as found in the text, None when there is none. rule: the rule that decided
-    ("numeric", "structural", …). grader: name and version of the grader. vote: canonical form of the
-    extracted answer, by which maj@k counts; None does not vote. span: (start, end) of the answer in `text`,
-    in characters. unextracted: a right answer stood in the text but was not given as the answer.
-    near_miss: how a wrong answer misses a right one, where it does by little. anomalies: signs that the text or the
-    reasoning looks wrong; no verdict depends on them.
-    basis: short digest of the references and rules that it was graded by; another one means to grade again.
+    extracted: the answer as it stands in the text; None if there is none. rule: the rule that decided ("numeric",
+    "structural", …). grader: name and version of the grader. vote: the canonical form of the answer, by which maj@k
+    counts equal answers; None: this sample does not vote. span: (start, end) of the answer in `text`, in characters.
+    unextracted: whether the right answer stands in the text without being given as the answer. near_miss: why a wrong
+    answer is nearly right; None: it is not. anomalies: signs that the text or the reasoning looks broken; no verdict
+    depends on them. basis: short digest of the references and the rules; if the question's digest is another, the
+    sample is graded again.
     """
 
     benchmark: str
@@ -223,23 +229,22 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def key(self) -> Key:
-        """Identity within the benchmark."""
+        """The identity of the graded sample within its benchmark."""
         return Key(self.question_id, self.sample_index)
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server says of itself without being asked for a token, by dotted name, as JSON values; unknown facts are
-    left out.
+    """What a server's information pages say about it: dotted name → JSON value; unknown facts are left out.
 
-    model: facts that change the distribution of its replies (weights, chat template, quantisation, parsers, sampling
-    defaults): samples under two different ones do not mix. host: the rest (engine, version, context, machine).
+    model: facts on which the replies depend (weights, chat template, quantisation, parsers, sampling defaults); a run
+    refuses to mix samples made under different ones. host: all other facts (engine, version, context, machine).
     """
 
     model: dict[str, Any] = {}
     host: dict[str, Any] = {}
 
     def over(self, defaults: ServerFacts) -> ServerFacts:
-        """These facts, and those of `defaults` that are not among them."""
+        """These facts, completed by those of `defaults` whose names are missing here."""
         return ServerFacts(model={**defaults.model, **self.model}, host={**defaults.host, **self.host})
 
 

@@ -1,15 +1,21 @@
-"""A key as a value that cannot be shown by mistake; keys among a request's fields; what may be shown of typed words.
+"""API keys and passwords that cannot be printed by mistake, and functions that find and hide them in other values.
+
+    function           takes                             returns
+    seal_secrets       fields of a request's body        the same fields, with a `Secret` in place of each key
+    reveal_secrets     sealed fields                     the fields with the keys' characters, to be sent
+    without_secrets    any JSON value                    the value with `[hidden]` for keys, to be stored or shown
+    command_words      words of a command line           the words with `[hidden]` for keys
 
 Guarantees: text, `repr`, format and JSON of a `Secret`, and of what holds it, are `[hidden]` or refused; `pickle` is
 refused; a copy is the secret itself. Its characters come out by `reveal` alone, and a test lists who calls that.
 
-A key in a request's body has no place of its own: a service may call its field `api_key`, `credentials` or `byok`. So
-`sealed` makes a `Secret` of a text where its field is called as keys are, and of everything below such a field; and
-where the text looks like a key anywhere in it (`looks_like_a_key`). A person's words, names, numbers and grammars stay.
-`without_secrets` and `command_words` hide keys in fields of JSON, in URLs and in the words of a command line.
+Which field of a request's body holds a key cannot be listed: a service may call it `api_key`, `credentials` or `byok`.
+So `seal_secrets` takes a text for a key if its field, or a field around it, has a name usual for keys
+(`names_a_secret`), or if the text contains characters that look like a key (`looks_like_a_key`). Ordinary words,
+names, numbers and grammars stay readable.
 
-Not covered: the memory of the process; a short or wordy password in a field of an unusual name; texts of others in
-which a key stands: the keys of a run's servers are known by value, and `client.address.endpoint` hides them there.
+Not covered: the memory of the process; a short password, or one made of words, in a field of an unusual name; texts of
+servers that repeat a key. For those `harness.client.address.endpoint` compares with the keys of the run.
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema
 
 HIDDEN = "[hidden]"
-"""The text that stands wherever a key would be shown."""
+"""The text that is shown in place of a key."""
 
 
 class Secret:
@@ -38,11 +44,11 @@ class Secret:
 
     @classmethod
     def of(cls, value: str | Secret) -> Secret:
-        """The secret that `value` is."""
+        """A text as a secret; a secret stays as it is."""
         return value if isinstance(value, Secret) else cls(value)
 
     def reveal(self) -> str:
-        """The characters themselves: to be sent, to be looked for, or to be handed to a process of ours."""
+        """The key's characters: to send them, to search a text for them, or to hand them to a process of ours."""
         return self._value
 
     def __str__(self) -> str:
@@ -77,7 +83,7 @@ class Secret:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A text or a secret becomes one; as JSON it is hidden."""
+        """Let a pydantic model have a field of this class: it takes a text or a secret, and is hidden in JSON."""
         from pydantic_core import core_schema
 
         text = core_schema.no_info_after_validator_function(cls, core_schema.str_schema(strict=True))
@@ -94,55 +100,60 @@ class Secret:
 _SECRET_NAME = re.compile(
     r"(?i)(api[-_]?keys?|access[-_]?keys?|token|secrets?|passw(or)?ds?|authorization|credentials?|cookies?)\Z"
 )
+"""Ends of the names of fields that hold keys or passwords."""
 _KEY_SHAPED = re.compile(r"(sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}\Z")
+"""Keys of well-known services, known by their first letters."""
 _TOKEN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")
-"""Characters in a row that could be a key."""
+"""A run of characters that is long enough to be a key."""
 _SEPARATORS = re.compile(r"[_+/=.~-]+")
 _WORD = re.compile(r"[A-Za-z]*+[0-9]{0,8}+[A-Za-z]*+")
-"""Parts of names of models, files and fields, between their separators: `DeepSeek`, `R1`, `20241022`, `v2b`."""
+"""A part, between separators, of an ordinary name: `DeepSeek`, `R1`, `20241022`, `v2b`. Keys mix letters and digits."""
 
 
 def names_a_secret(name: str) -> bool:
-    """Whether a field is called as keys and passwords are."""
+    """Whether a field of this name holds a key or a password, such as `api_key`."""
     return bool(_SECRET_NAME.search(name))
 
 
 def is_secret(name: str, value: Any) -> bool:
-    """Whether a field of this name and value is one that nobody should read."""
+    """Whether the value must not be shown: its field is named as a key's, or it begins as a known service's keys do."""
     if not isinstance(value, str):
         return isinstance(value, Secret)
     return names_a_secret(name) or bool(_KEY_SHAPED.match(value))
 
 
 def looks_like_a_key(text: str) -> bool:
-    """Whether 16 or more characters in a row are not made of words and numbers, as those of keys are not."""
+    """Whether `text` contains 16 or more characters in a row that are not made of ordinary words and numbers."""
     return any(
         not all(_WORD.fullmatch(part) for part in _SEPARATORS.split(token[0])) for token in _TOKEN.finditer(text)
     )
 
 
-def sealed(value: Any, name: str = "") -> Any:
-    """A value as JSON has it, its keys sealed. name: of the field that holds it; sealed fields stay as they are."""
+def seal_secrets(value: Any, name: str = "") -> Any:
+    """A JSON value with a `Secret` in place of each key. name: the field that holds the value; empty if none does."""
     if isinstance(value, Mapping):
-        return {field: sealed(part, name if names_a_secret(name) else str(field)) for field, part in value.items()}
+        # Below a field with a key's name, that name goes down along with the values: all of them are sealed.
+        return {
+            field: seal_secrets(part, name if names_a_secret(name) else str(field)) for field, part in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return type(value)(sealed(part, name) for part in value)
+        return type(value)(seal_secrets(part, name) for part in value)
     if isinstance(value, str) and (is_secret(name, value) or looks_like_a_key(value)):
         return Secret(value)
     return value
 
 
-def opened(value: Any) -> Any:
-    """The same with the characters of its keys: to be sent, or handed to a process of ours."""
+def reveal_secrets(value: Any) -> Any:
+    """A sealed JSON value with the characters of its keys: to be sent, or to be handed to a process of ours."""
     if isinstance(value, Mapping):
-        return {field: opened(part) for field, part in value.items()}
+        return {field: reveal_secrets(part) for field, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(opened(part) for part in value)
+        return type(value)(reveal_secrets(part) for part in value)
     return value.reveal() if isinstance(value, Secret) else value
 
 
 def secrets_in(value: Any) -> Iterator[Secret]:
-    """The keys of sealed fields."""
+    """The secrets in a sealed JSON value."""
     if isinstance(value, Secret):
         yield value
     elif isinstance(value, (Mapping, list, tuple)):
@@ -154,59 +165,65 @@ def secrets_in(value: Any) -> Iterator[Secret]:
 
 
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
+"""Name and password in a URL: `name:password@`."""
 _QUERY_VALUE = re.compile(r"(?<=[?&])([^=&\s#]+)=([^&\s#]+)")
+"""A name and its value in a URL's query."""
 _NAMED_VALUES = frozenset({"header", "judge-header", "env"})
-"""Options whose values are NAME:VALUE or NAME=VALUE, and the value a secret."""
+"""Flags, without dashes, that take NAME:VALUE or NAME=VALUE; the VALUE is hidden."""
 
 _JSON_VALUES = frozenset({"extra-body", "chat-template-kwargs"})
+"""Flags, without dashes, that take a JSON object for the request's body."""
 _BODY_FIELDS = frozenset({"extra_body", "chat_template_kwargs"})
-"""Fields whose values go into a request's body: keys in them are known by their look, too (`sealed`)."""
+"""Options whose values go into the request's body; `seal_secrets` looks for keys in them."""
 
 
 def without_secrets(value: Any, *, queries: bool = False) -> Any:
-    """A value as JSON has it, secrets in it hidden; the same where there is none. queries: also the values in the query
-    of an address. Fields of a request's body are sealed first."""
+    """A JSON value with `[hidden]` in place of its secrets, to be stored or shown.
+
+    Names and passwords in URLs are left out. queries: also hide the values in the query of a URL. In fields that go
+    into a request's body, texts that look like keys are hidden too.
+    """
     if isinstance(value, dict):
-        return {name: _hidden_in(str(name), part, queries) for name, part in value.items()}
+        return {name: _hide_in_field(str(name), part, queries) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(without_secrets(part, queries=queries) for part in value)
     if isinstance(value, Secret):
         return HIDDEN
     if not isinstance(value, str):
         return value
-    return _address(value) if queries else without_user_info(value)
+    return _hide_in_address(value) if queries else without_user_info(value)
 
 
-def _hidden_in(name: str, value: Any, queries: bool) -> Any:
+def _hide_in_field(name: str, value: Any, queries: bool) -> Any:
     if is_secret(name, value):
         return HIDDEN
     if name in _BODY_FIELDS:
-        value = sealed(value)
+        value = seal_secrets(value)
     return without_secrets(value, queries=queries)
 
 
 def without_user_info(text: str) -> str:
-    """`text`, the names and passwords in its URLs left out."""
+    """`text` without the names and passwords in its URLs: `http://me:word@host` becomes `http://host`."""
     return _USER_INFO.sub("", text) if "@" in text else text
 
 
 def command_words(words: Iterable[str]) -> list[str]:
-    """The words of a command line, secrets in them hidden."""
+    """The words of a command line with `[hidden]` in place of secrets, for a log or a manifest."""
     shown: list[str] = []
     option = ""
     for word in words:
         name, equals, value = word.partition("=") if word.startswith("--") else ("", "", "")
         if equals:
-            shown.append(f"{name}={_argument(name.removeprefix('--'), value)}")
+            shown.append(f"{name}={_hide_in_argument(name.removeprefix('--'), value)}")
             option = ""
         else:
-            shown.append(_argument(option, word))
+            shown.append(_hide_in_argument(option, word))
             option = word.removeprefix("--") if word.startswith("--") else ""
     return shown
 
 
-def _argument(option: str, value: str) -> str:
-    """The value of an option, by its name without dashes; option: empty for a word of its own."""
+def _hide_in_argument(option: str, value: str) -> str:
+    """A word of a command line with its secrets hidden. option: the flag before it, without dashes; empty if none."""
     if option in _NAMED_VALUES:
         named = re.match(r"[^:=]*[:=]", value)
         return f"{named[0] if named else ''}{HIDDEN}"
@@ -215,15 +232,15 @@ def _argument(option: str, value: str) -> str:
             given: Any = codec.decode(value)
         except codec.DecodeError:
             return HIDDEN
-        hidden = _hidden_in("extra_body", given, queries=False)
+        hidden = _hide_in_field("extra_body", given, queries=False)
         return value if hidden == given else codec.encode(hidden).decode()
     if option and not value.startswith("-") and is_secret(option, value):
         return HIDDEN
     if is_secret("", value):
         return HIDDEN
-    return _address(value)
+    return _hide_in_address(value)
 
 
-def _address(text: str) -> str:
-    """`text`, where it holds an address, without the names and passwords in it and the values of its query."""
+def _hide_in_address(text: str) -> str:
+    """`text`; if it has a URL, without the name, the password and the values of the query in it."""
     return _QUERY_VALUE.sub(rf"\1={HIDDEN}", without_user_info(text)) if "://" in text else text

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 MAX_NUMBERS = 10_000
-"""Most numbers of a series; a longer one is a typing mistake."""
+"""Most numbers that dots may stand for; a longer series is a typing mistake."""
 
 
 def numbers_of(text: str) -> tuple[int, ...]:
-    """The numbers of `8,16,32`, or of `8,16,…,256` (three dots will do).
+    """The numbers in a text such as `8,16,32` or `8,16,…,256` (`...` means `…`).
 
-    What the dots stand for follows the ratio of the two numbers before them where that leads to the number behind
-    them, else their difference. Raises `ValueError`.
+    The dots continue the two numbers before them: by their ratio if that leads exactly to the number after the dots
+    (8, 16, 32, …), else by their difference (8, 12, 16, …). Raises `ValueError` if neither leads there.
     """
     words = text.replace("...", "…").split(",")
     numbers: list[int] = []
@@ -20,12 +20,12 @@ def numbers_of(text: str) -> tuple[int, ...]:
             continue
         if index < 2 or index + 2 != len(words):
             raise ValueError(text)
-        numbers += _between(numbers[-2], numbers[-1], int(words[-1]))
+        numbers += _numbers_between(numbers[-2], numbers[-1], int(words[-1]))
     return tuple(numbers)
 
 
-def _between(first: int, second: int, last: int) -> list[int]:
-    """The numbers between `second` and `last`, without both."""
+def _numbers_between(first: int, second: int, last: int) -> list[int]:
+    """The numbers that dots between `second` and `last` stand for, without these two."""
     if not 0 < first < second < last:
         raise ValueError(f"{first}, {second} … {last}")
     by_ratio = second % first == 0

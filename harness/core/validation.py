@@ -1,4 +1,4 @@
-"""Pydantic's objections as one sentence for the person who wrote the value."""
+"""Pydantic's validation errors, turned into one sentence for the person who wrote the value."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.core.errors import near_names
 from harness.core.inert import quoted, visible
-from harness.core.secret import sealed, secrets_in
+from harness.core.secret import seal_secrets, secrets_in
 
-if TYPE_CHECKING:  # who has an error to explain has imported pydantic already
+if TYPE_CHECKING:  # a caller with such an error has imported pydantic already
     from pydantic import ValidationError
 
 
 _HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_template_kwargs", "api_key_file"})
-"""Fields in whose values a key may stand under any name, or under none."""
+"""Fields that may hold a key under any name or under none, so their values are never shown."""
 
 
 class Problem(NamedTuple):
-    """The first thing wrong with a value. All four texts are safe to print.
+    """The first problem in a value that pydantic refused. All four texts are safe to print.
 
-    field: dotted path, empty for the value as a whole. complaint: what is wrong, without the field's name. value: the
-    value in Python's notation, clipped; empty for a mapping, and for what may hold a key.
-    sentence: field, complaint and value, to stand alone.
+    field: dotted path to the problem; empty if it is the value as a whole. complaint: what is wrong, without the
+    field's name. value: the refused value in Python's notation, cut; empty for a mapping and for a value that may hold
+    a key. sentence: the first three in one sentence.
     """
 
     field: str
@@ -32,9 +32,9 @@ class Problem(NamedTuple):
 
 
 def first_problem(error: ValidationError, names: Collection[str] = ()) -> Problem:
-    """The problem to name first. names: the known keys, one of which a misspelt key may have meant."""
+    """The problem in a pydantic error that a message names first. names: the known keys, for "Did you mean …?"."""
     problems = error.errors(include_url=False, include_context=False)
-    # A misspelt key is also a missing one; the misspelling says more.
+    # A misspelt key causes two errors, "unknown" and "missing"; the first helps more.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     field = visible(".".join(str(part) for part in first["loc"]), 200)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
@@ -43,7 +43,7 @@ def first_problem(error: ValidationError, names: Collection[str] = ()) -> Proble
         return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}.{near}{more}")
     if first["type"] == "missing":
         return Problem(field, "is missing", "", f"the key {field!r} is missing{more}")
-    # Pydantic speaks Python; what people write is YAML, JSON or a command line.
+    # Pydantic's words are Python's; the person wrote YAML, JSON or a command line.
     spoken = (
         first["msg"]
         .replace("valid tuple", "valid list")
@@ -57,11 +57,11 @@ def first_problem(error: ValidationError, names: Collection[str] = ()) -> Proble
 
 
 def _may_be_secret(where: Sequence[object], value: object) -> bool:
-    """Whether a value, or a mapping that one of its fields holds, is one that nobody should read.
+    """Whether a refused value must not be shown: it holds a key, or it is of a kind that may hold a key anywhere.
 
-    Variables and headers hold keys under any name.
+    where: the path to the value, field names and indices.
     """
     if isinstance(value, dict) or not _HOLD_KEYS.isdisjoint(where):
         return True
-    shown = sealed(value, str(where[-1]) if where else "")
+    shown = seal_secrets(value, str(where[-1]) if where else "")
     return next(secrets_in(shown), None) is not None

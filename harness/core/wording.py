@@ -1,8 +1,8 @@
-"""How a sentence names an option, so that each door says it in its own words.
+"""How messages name an option: one message serves Python (`max_tokens`) and the command line (`--max-tokens`).
 
-A sentence below the doors writes `option("max_tokens")`, never a flag: a mark that holds the option's name and, where
-one is given, its value. `Sentence` shows the mark as Python's callers know the option (`max_tokens`, `canary=False`);
-`harness.cli` shows it as the flag of the command that was typed.
+Code that writes a message calls `option("max_tokens")` and never writes a flag. The call returns a mark: control
+characters around the option's name and, if one is given, its value. `Sentence` shows the marks as Python's keywords
+(`max_tokens`, `canary=False`); `harness.cli` shows them as the flags of the command that was typed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 _OPEN, _VALUE, _CLOSE = "\x0e", "\x1f", "\x0f"
-"""Control characters: foreign text is made visible before it enters a sentence, so it cannot hold a mark."""
+"""Control characters that begin a mark, separate name and value, and end it. Foreign text cannot forge a mark: its
+control characters are escaped (`harness.core.inert`) before it enters a message."""
 
 _MARK = re.compile(f"{_OPEN}([a-z0-9_.]+)(?:{_VALUE}([^{_OPEN}{_CLOSE}]*))?{_CLOSE}")
 
@@ -23,40 +24,43 @@ class _Unset:
 
 
 UNSET: Final = _Unset()
-"""No value: the option is named only."""
+"""Stands for "no value given": the message then shows the option's name only."""
 
 Spell = Callable[[str, Any], str]
-"""(name of an option, its value or `UNSET`) → the words of a door for the option."""
+"""A function of (an option's name, its value or `UNSET`) that returns the text to show, such as `--samples 4`."""
 
 
 def option(name: str, value: object = UNSET) -> str:
-    """The mark of an option in a sentence. name: as Python spells it; `server.port` is the port of a server's spec."""
+    """The mark that stands for an option in a message.
+
+    name: the option's name in Python; `server.port` is the field `port` of a server's spec. value: what was given.
+    """
     if value is UNSET:
         return f"{_OPEN}{name}{_CLOSE}"
     plain = dict(value) if isinstance(value, Mapping) else value
     return f"{_OPEN}{name}{_VALUE}{json.dumps(plain, default=str)}{_CLOSE}"
 
 
-def worded(marked: str, spell: Spell) -> str:
-    """`marked` with every mark in the words of `spell`."""
+def spell_options(marked: str, spell: Spell) -> str:
+    """`marked` with each mark replaced by what `spell` returns for it."""
     return _MARK.sub(lambda m: spell(m[1], UNSET if m[2] is None else json.loads(m[2])), marked)
 
 
 def as_keyword(name: str, value: object) -> str:
-    """An option as Python's callers write it: `samples`, `samples=4`."""
+    """An option as Python's callers write it: `samples`, or `samples=4` with a value."""
     word = name.rpartition(".")[2]
     return word if value is UNSET else f"{word}={value!r}"
 
 
 class Sentence(str):
-    """A finished sentence. As text it is in Python's words; `marked` keeps the marks for another door."""
+    """A finished message. As a text it names options as Python does; `marked` has the marks, for the command line."""
 
     __slots__ = ("marked",)
     marked: str
 
     def __new__(cls, marked: str) -> Sentence:
-        """From text with marks, or from a sentence."""
+        """marked: a text with marks, or a finished sentence, which is copied."""
         marked = marked.marked if isinstance(marked, Sentence) else marked
-        sentence = super().__new__(cls, worded(marked, as_keyword))
+        sentence = super().__new__(cls, spell_options(marked, as_keyword))
         sentence.marked = marked
         return sentence

@@ -1,4 +1,7 @@
-"""YAML that carries data only (no tags that build objects, no aliases, no repeated keys), and names by pattern."""
+"""Reading YAML files as plain data, and matching names against patterns such as `aime*`.
+
+Refused: tags that build Python objects, aliases, a key twice in one mapping, deep nesting, files that are too long.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ from harness.core.files import read_named
 from harness.core.inert import quoted
 
 MAX_BYTES = 256 * 1024
-"""Longest file that is read as YAML, in bytes, unless its reader says otherwise."""
+"""Longest YAML file that is read, unless the caller gives another bound."""
 
 
-# libyaml's parser takes a tenth of the time; wheels of PyYAML have it, a build from source may not.
+# libyaml's parser takes a tenth of the time. PyYAML's wheels include it; a build from source may lack it.
 _Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 MAX_DEPTH = 50
-"""Deepest nesting of mappings and lists that is read."""
+"""Deepest nesting of mappings and lists; a file with more is refused."""
 
 
 class _PlainLoader(_Loader):  # type: ignore[misc, valid-type]
@@ -42,8 +45,11 @@ class _PlainLoader(_Loader):  # type: ignore[misc, valid-type]
 
 
 def _check_events(text: str) -> None:
-    """Raise for an alias (`yaml.MarkedYAMLError`: a few lines of them unfold to gigabytes) and for deep nesting
-    (`RecursionError`: libyaml composes by recursion, and a deep file would end the process)."""
+    """Raise for aliases (`yaml.MarkedYAMLError`) and for deep nesting (`RecursionError`), before anything is built.
+
+    A few lines of aliases unfold to gigabytes. libyaml builds values by recursion in C, and a deep file would crash the
+    process.
+    """
     depth = 0
     event: Any
     for event in yaml.parse(text, Loader=_PlainLoader):
@@ -60,29 +66,30 @@ def _check_events(text: str) -> None:
 def read_mapping(
     path: Path, what: str, max_bytes: int = MAX_BYTES, is_wanted: Callable[[str], bool] | None = None
 ) -> dict[str, Any]:
-    """The mapping in the YAML file, which should hold `what` ("a card"). Raises `UsageError` with file and line.
+    """The mapping in a YAML file. what: what the file should hold ("a card"), for messages.
 
-    is_wanted: whether a line of a long file is parsed; other lines count as empty.
+    is_wanted: says for a line of the file whether it is parsed; other lines count as empty. With it, a few keys of a
+    long file are read quickly. Raises `UsageError` with file and line.
     """
-    return _loaded(path, what, max_bytes, is_wanted)[0]
+    return _load_mapping(path, what, max_bytes, is_wanted)[0]
 
 
 def read_list(path: Path, what: str, max_bytes: int = MAX_BYTES) -> list[Any]:
-    """The list in the YAML file, which should hold `what`. Raises `UsageError` with file and line."""
-    value, _ = _parsed(path, what, max_bytes, None)
+    """The list in a YAML file. what: what it should hold, for messages. Raises `UsageError` with file and line."""
+    value, _ = _parse(path, what, max_bytes, None)
     if not isinstance(value, list):
         raise UsageError(f"{path} must hold a list of {what}, found {type(value).__name__}")
     return value
 
 
 Lines = Callable[[Sequence[str | int]], int]
-"""The keys and indices that lead to a value (("runs", 2, "model")) → the line of the value, from 1; for a value that is
-not there, the line of the nearest value around it."""
+"""A function that maps the path to a value, such as ("runs", 2, "model"), to the value's line, counted from 1. For a
+value that is not in the file it returns the line of the nearest mapping or list around it."""
 
 
 def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
-    """The same mapping, and where each of its values stands. Raises as `read_mapping` does."""
-    value, text = _loaded(path, what, MAX_BYTES, None)
+    """(the mapping in a YAML file, a function that tells the line of each value). Raises as `read_mapping` does."""
+    value, text = _load_mapping(path, what, MAX_BYTES, None)
     root = yaml.compose(text, Loader=_PlainLoader)
 
     assert root is not None  # it holds a mapping
@@ -100,7 +107,7 @@ def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
 
 
 def _below(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
-    """(line of the key or item, its value) of one step down."""
+    """(line, node) of the value under a key or an index of `node`; None if there is none."""
     if isinstance(node, yaml.MappingNode):
         return next(((name.start_mark.line, value) for name, value in node.value if name.value == key), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and 0 <= key < len(node.value):
@@ -108,11 +115,11 @@ def _below(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
     return None
 
 
-def _loaded(
+def _load_mapping(
     path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None
 ) -> tuple[dict[str, Any], str]:
     """(the mapping, the text that was parsed)."""
-    value, text = _parsed(path, what, max_bytes, is_wanted)
+    value, text = _parse(path, what, max_bytes, is_wanted)
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         kinds = {dict: "a key that is no text", list: "a list", type(None): "nothing"}
         kind = kinds.get(type(value), "a single value")
@@ -120,7 +127,7 @@ def _loaded(
     return value, text
 
 
-def _parsed(path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None) -> tuple[Any, str]:
+def _parse(path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None) -> tuple[Any, str]:
     """(the value, the text that was parsed)."""
     try:
         data = read_named(path, max_bytes)
@@ -149,8 +156,8 @@ def _parsed(path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bo
 # ---- names by pattern
 
 
-def fits_one(name: str, patterns: Iterable[str]) -> bool:
-    """Whether the whole name fits at least one pattern."""
+def fits_any(name: str, patterns: Iterable[str]) -> bool:
+    """Whether `name` matches at least one pattern (`*`, `?`, `[…]`), ignoring case."""
     name = name.lower()
     return any(_fits(name, pattern.lower()) for pattern in patterns)
 
@@ -158,7 +165,7 @@ def fits_one(name: str, patterns: Iterable[str]) -> bool:
 def _fits(name: str, pattern: str) -> bool:
     if "?" in pattern or "[" in pattern:
         return fnmatchcase(name, pattern)
-    # A start compares a hundred patterns, and compiling each as an expression would take longer than all else here.
+    # Only `*`: every start of a command tries a hundred such patterns, and fnmatch would compile each.
     first, *middle = pattern.split("*")
     if not middle:
         return name == first

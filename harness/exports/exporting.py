@@ -100,7 +100,7 @@ def exporter_named(name: str) -> Exporter:
         return exporter
     if (offered := plugins.load("exporter", name)) is not None:
         return _of_plugin(name, offered)
-    raise plugins.unknown("exporter", "format", name, field="to")
+    raise plugins.unknown_name_error("exporter", "format", name, field="to")
 
 
 def _of_plugin(name: str, offered: object) -> Exporter:
@@ -109,7 +109,7 @@ def _of_plugin(name: str, offered: object) -> Exporter:
     elif callable(offered):
         exporter = Exporter(kind="samples", about="a plug-in", write=offered)
     else:
-        raise plugins.refuse("exporter", name, offered)
+        raise plugins.wrong_kind_error("exporter", name, offered)
 
     def written(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         files = plugins.call("exporter", name, exporter.write, benchmarks, out)

@@ -67,7 +67,7 @@ def tracker_named(name: str) -> Tracker:
         return partial(plugins.call, "tracker", name, send)
     offered = plugins.function("tracker", name)
     if offered is None:
-        raise plugins.unknown("tracker", "tracker", name, field="track")
+        raise plugins.unknown_name_error("tracker", "tracker", name, field="track")
     return offered
 
 

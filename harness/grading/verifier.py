@@ -110,4 +110,4 @@ def _trusted(grader: str) -> bool:
     allowed = [part.strip() for part in os.environ.get(TRUST_VARIABLE, "").split(",")]
     if module.startswith("harness.") or module in allowed:
         return True
-    return any(plugin.kind == "grader" and plugin.value == grader for plugin in plugins.listed())
+    return any(plugin.kind == "grader" and plugin.value == grader for plugin in plugins.list_plugins())

@@ -20,7 +20,7 @@ from harness.core.inert import visible
 from harness.core.part import Part
 from harness.core.validation import first_problem
 from harness.core.wording import option
-from harness.core.yaml_file import fits_one, read_mapping
+from harness.core.yaml_file import fits_any, read_mapping
 from harness.presets.sampling import Sampling, sampling_fields
 
 _FOLDER = Path(__file__).parent / "files"
@@ -208,7 +208,7 @@ def for_model(model: str) -> Preset | None:
         (len(pattern), name)
         for name in names()
         for pattern in _models(name)
-        if any(fits_one(candidate, (pattern, pattern.rpartition("/")[2])) for candidate in candidates)
+        if any(fits_any(candidate, (pattern, pattern.rpartition("/")[2])) for candidate in candidates)
     ]
     return load(max(fitting)[1]) if fitting else None
 

@@ -37,7 +37,7 @@ __all__ = [
     "to_terminal",
 ]
 
-__getattr__ = late.names(
+__getattr__ = late.import_on_use(
     __name__,
     {
         "Report": "report",

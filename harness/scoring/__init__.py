@@ -36,7 +36,7 @@ __all__ = [
     "score_benchmark",
 ]
 
-__getattr__ = late.names(
+__getattr__ = late.import_on_use(
     __name__,
     {
         "Bounds": "score",

@@ -130,7 +130,7 @@ def _to_sample(source: Source, given: Mapping[str, Any]) -> RepeatedOptions:
 
 def _to_draw(source: Source, given: Mapping[str, Any]) -> tuple[RunFolder, RepeatedOptions]:
     """The run to draw from, and how to draw. Raises `UsageError` for options that need new samples."""
-    stated = RepeatedOptions.stated(given)
+    stated = RepeatedOptions.without_unset(given)
     if others := [name for name in stated if name not in DRAWN]:
         raise UsageError(f"it needs {option('real', True)}: a stored run is not sampled again", field=others[0])
     if not source or not isinstance(source, str | PathLike):

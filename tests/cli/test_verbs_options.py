@@ -17,7 +17,7 @@ from harness.cli.flag_words import flag_of
 from harness.cli.main import LazyGroup, cli
 from harness.core.errors import UsageError
 from harness.core.options import options_of
-from harness.core.wording import Sentence, worded
+from harness.core.wording import Sentence, spell_options
 
 PYTHON: dict[str, Callable[..., Any]] = {
     "run": harness.run,
@@ -78,7 +78,7 @@ def test_both_doors_refuse_an_option_of_another_verb_in_one_sentence(verb: str) 
         with pytest.raises(UsageError) as error:
             PYTHON[verb](**{name: "x"})
         marked = Sentence(error.value.sentence).marked
-        spelt = worded(marked, lambda other, _: FLAGS.get(other, f"--{other.replace('_', '-')}"))
+        spelt = spell_options(marked, lambda other, _: FLAGS.get(other, f"--{other.replace('_', '-')}"))
         assert str(done.exception.sentence) == spelt
         assert spelt.startswith(f"{FLAGS[name]}: ")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.wording import UNSET, Sentence, option, worded
+from harness.core.wording import UNSET, Sentence, option, spell_options
 
 VALUES = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text(), max_size=3)
 
@@ -31,7 +31,7 @@ def test_what_a_door_is_asked_to_spell_is_what_was_named(name: str, value: objec
         return "!"
 
     sentence = Sentence(f"{visible(around)}{option(name, value)}{visible(around)}")
-    assert worded(sentence.marked, spell) == f"{visible(around)}!{visible(around)}"
+    assert spell_options(sentence.marked, spell) == f"{visible(around)}!{visible(around)}"
     assert seen == [(name, value)]
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from harness.client.address.endpoint import repeats, without_repeats
 from harness.core.errors import HarnessError
-from harness.core.secret import HIDDEN, Secret, looks_like_a_key, opened, sealed
+from harness.core.secret import HIDDEN, Secret, looks_like_a_key, reveal_secrets, seal_secrets
 from server_launchers import shown
 from tests.faults.server import FaultServer, Request, Step, delta, event, event_stream, http, models
 from tests.system.command import harness
@@ -211,7 +211,7 @@ PLAIN: list[Any] = [
 
 def test_names_of_models_grammars_and_words_of_a_body_stay_to_be_read() -> None:
     for value in PLAIN:
-        assert sealed({"field": value}) == {"field": value}, value
+        assert seal_secrets({"field": value}) == {"field": value}, value
 
 
 KEYS = [
@@ -225,12 +225,12 @@ def test_keys_of_a_body_are_sealed_under_any_name_and_come_out_by_name() -> None
     for key in KEYS:
         assert looks_like_a_key(key) or key.startswith("sk-"), key
         for body in ({"byok": key}, {"a": {"b": [key]}}, {"a": [{"b": key}]}):
-            assert key not in str(sealed(body)) + repr(sealed(sealed(body)))
-            assert opened(sealed(body)) == body
+            assert key not in str(seal_secrets(body)) + repr(seal_secrets(seal_secrets(body)))
+            assert reveal_secrets(seal_secrets(body)) == body
     for body in ({"api_key": "short"}, {"passwords": ["a", "b"]}, {"credentials": {"user": "u", "value": "v"}}):
-        assert "short" not in str(sealed(body))
-        assert str(sealed(body)).count(HIDDEN) in (1, 2)
-        assert opened(sealed(body)) == body
+        assert "short" not in str(seal_secrets(body))
+        assert str(seal_secrets(body)).count(HIDDEN) in (1, 2)
+        assert reveal_secrets(seal_secrets(body)) == body
 
 
 SWEEP = "models: [m]\nbenchmarks: [{data: q.jsonl}]\n"

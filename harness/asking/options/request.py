@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from harness.asking.options.headings import BATCH, REQUEST, SAMPLING
 from harness.core.choices import LengthField, Thinking
 from harness.core.options import JSON, LINES, SEED, Option, Options
-from harness.core.secret import sealed
+from harness.core.secret import seal_secrets
 
-BODY = JSON._replace(parse=lambda value: sealed(JSON.parse(value)))
+BODY = JSON._replace(parse=lambda value: seal_secrets(JSON.parse(value)))
 """Fields of a request's body; those that may hold keys are sealed, so they are never shown."""
 
 

@@ -10,7 +10,7 @@ from harness.asking.options.headings import LIMITS, RESUMING, WHOM
 from harness.core.choices import Api, TransportName
 from harness.core.errors import UsageError
 from harness.core.options import Kind, Option, Options
-from harness.core.secret import Secret, opened
+from harness.core.secret import Secret, reveal_secrets
 from harness.core.wording import option
 
 
@@ -117,7 +117,7 @@ class WhichServer(Options):
     def for_worker(self) -> dict[str, Any]:
         """The options that were set, with keys in the clear, as values for a worker process of ours."""
         plain = {name: str(value) if isinstance(value, Path) else value for name, value in self.given.items()}
-        opening: dict[str, Any] = opened(plain)
+        opening: dict[str, Any] = reveal_secrets(plain)
         return opening
 
     def _check(self) -> None:

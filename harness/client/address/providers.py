@@ -29,7 +29,7 @@ from harness.core.part import Part
 from harness.core.secret import Secret
 from harness.core.validation import first_problem
 from harness.core.wording import option
-from harness.core.yaml_file import fits_one
+from harness.core.yaml_file import fits_any
 from harness.presets.sampling import sampling_fields
 from server_launchers.engines import table as engines
 
@@ -71,7 +71,7 @@ class ForModels(Fact):
 
     def covers(self, model: str) -> bool:
         """Whether it is about `model`."""
-        return fits_one(model, self.models) and not fits_one(model, self.but_not)
+        return fits_any(model, self.models) and not fits_any(model, self.but_not)
 
 
 class Length(ForModels):
@@ -432,7 +432,7 @@ def _of_engines() -> dict[str, Any]:
 
 def _of_plugin(name: str, provider: object) -> Provider:
     if not isinstance(provider, Provider | Mapping):
-        raise plugins.refuse("provider", name, provider)
+        raise plugins.wrong_kind_error("provider", name, provider)
     try:
         return provider if isinstance(provider, Provider) else Provider.model_validate({"name": name, **provider})
     except ValidationError as error:
@@ -447,7 +447,7 @@ def recognise(url: str) -> Provider:
         raise UsageError(visible(str(error), 80), field="base_url", value=visible(url, 80)) from error
     if not Endpoint(f"http://{host}").local:
         for name in names():
-            if fits_one(host, load(name).address.hosts):
+            if fits_any(host, load(name).address.hosts):
                 return load(name)
     return load(GENERIC)
 

@@ -17,7 +17,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.records import Message, Question
-from harness.core.secret import opened
+from harness.core.secret import reveal_secrets
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import TokenPages
 
@@ -67,7 +67,7 @@ class Tokenizer:
         """The prompt that messages become, as text and as tokens. tail: the text of so many last tokens is enough."""
         body: dict[str, Any] = {"messages": messages, "add_generation_prompt": True}
         if template_kwargs:
-            body["chat_template_kwargs"] = opened(template_kwargs)
+            body["chat_template_kwargs"] = reveal_secrets(template_kwargs)
         if self._pages.template is not None:
             text: str = self._ask(self._pages.template, body, _Templated).prompt
             return text, self.text(text, special=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PublishedScore", "Source", "load_published", "matching", "published_folder", "short_name"]
 
-__getattr__ = late.names(
+__getattr__ = late.import_on_use(
     __name__,
     {
         "PublishedScore": "value",

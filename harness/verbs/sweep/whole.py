@@ -30,12 +30,12 @@ def planned(name: str, given: Mapping[str, Any], judge: Mapping[str, Any]) -> Sw
     file's. An option that is None stays as the file has it, except a seed. Raises `UsageError` with file and line, or
     with the option.
     """
-    over = SweepOptions.stated(given)
+    over = SweepOptions.without_unset(given)
     try:
         serve = SERVED.parse(over.pop("serve", None))
     except ValueError as error:
         raise UsageError(str(error), field="serve", value=given["serve"]) from error
-    return cells.plan(files.read(files.find(name)), over, serve, JudgeOptions.stated(judge))
+    return cells.plan(files.read(files.find(name)), over, serve, JudgeOptions.without_unset(judge))
 
 
 @dataclass(frozen=True, kw_only=True)
