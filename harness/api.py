@@ -1,4 +1,4 @@
-"""The Python front door: what the command line does, as functions. `harness` hands on the names that stand here.
+"""The Python front door: a function for each command. `import harness` offers the names in `__all__` below.
 
 run = harness.run("aime24:64", base_url="http://127.0.0.1:8000")
 harness.score(run)
@@ -101,12 +101,13 @@ def run(
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
 ) -> Run:
-    """Sample completions, resumably: the same call again asks only for what is missing.
+    """Sample completions of benchmarks. The same call again asks only for the samples that are missing.
 
-    benchmarks: "aime24:64,math500" (a name, with samples a question if you like), or card files. The options are
-    those of `harness run`, by the same names; see `RunOptions`. on: "ray" or "ray://HOST:PORT", a cluster whose nodes
-    ask `shards` parts of the questions (default: one a node), without progress. progress: show it as the command does,
-    in a notebook below the cell. on_progress: called now and then.
+    benchmarks: "aime24:64,math500" (a name, if you like with the number of samples a question), or card files. The
+    options are those of `harness run`, by the same names; see `RunOptions`. on: "ray" or "ray://HOST:PORT": the nodes
+    of this cluster ask `shards` parts of the questions (default: one part a node); progress is not shown then.
+    progress: show the run's progress on the terminal, or below the cell of a notebook. on_progress: called about twice
+    a second with a `Progress`.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """
     run_options, where = _run_options(benchmarks, options), OnRay.of(on=on, shards=shards)
@@ -120,10 +121,10 @@ def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
 
 def _run(options: RunOptions, watcher: Collecting, where: OnRay) -> Run:
     with contextlib.closing(watcher):
-        return _ended(run_at(where, options, watcher), watcher)
+        return _run_result(run_at(where, options, watcher), watcher)
 
 
-def _ended(ran: Ran, watcher: Collecting) -> Run:
+def _run_result(ran: Ran, watcher: Collecting) -> Run:
     sampled = ran.sampled
     return Run(
         path=ran.folder,
@@ -142,9 +143,10 @@ async def run_async(
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
 ) -> Run:
-    """`run`, without blocking the caller's loop; on_progress is called on that loop.
+    """Do what `run` does, without blocking the caller's asyncio loop; on_progress is called on that loop.
 
-    Cancelled, it ends the session (what is stored counts) before it raises `asyncio.CancelledError`.
+    If its task is cancelled, it first ends the session (stored samples count), and then raises
+    `asyncio.CancelledError`.
     """
     loop = asyncio.get_running_loop()
     cancelled = threading.Event()
@@ -175,7 +177,10 @@ def pilot(
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
 ) -> Pilot:
-    """Two samples a question, which count towards the run, and a forecast of the rest: time, tokens, money, error."""
+    """Take two samples of each question, which count; forecast the time, tokens, money and error of the rest.
+
+    Parameters as for `run`. Raises what `run` raises.
+    """
     watcher = Collecting(on_progress, shown=progress)
     with contextlib.closing(watcher):
         piloted = take_pilot(_run_options(benchmarks, options), watcher)
@@ -190,11 +195,12 @@ def score(
     judge: Judge | None = None,
     **options: Unpack[ScoreKeywords],
 ) -> Scores:
-    """Grade and aggregate a run, or a file of another tool's outputs (then the columns, the tool or the card matter;
-    what came of it stands in `FILE.scored`, for `report`, `compare` and `verify`).
+    """Grade the samples of a run, or the outputs of another tool, and return their scores.
 
-    judge: a model that decides what the rules leave undecided. The options are those of `harness score`, by the same
-    names; on: "ray" or "ray://HOST:PORT", a cluster whose nodes grade a run.
+    source: a run, a run folder, or a file of another tool's outputs; then options name the columns, the tool or the
+    card, and the results are written to `FILE.scored`, which `report`, `compare` and `verify` take. judge: a model that
+    decides the answers that the rules leave undecided. The options are those of `harness score`, by the same names.
+    on: "ray" or "ray://HOST:PORT": the nodes of this cluster grade the run.
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
     verbs.check("score", options)
@@ -215,21 +221,22 @@ def score(
 
 
 def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:
-    """The audit of each benchmark of a scored run: samples left for a person to judge, and what the verdicts say.
+    """Audit the grades of a scored run: draw samples for a person to judge; estimate the accuracy by the verdicts.
 
-    samples: how many a person judges in all. out: a file that gets them; verdicts: that file with the verdicts filled
-    in, which are then stored as corrections by `who`. A value holds `items` and `estimate`, the accuracy by a person
-    with intervals that hold the grader's errors. Raises `UsageError`, `StoreError`.
+    samples: how many samples a person judges in all. out: the file to which the drawn samples are written. verdicts:
+    this file once a person has filled it in; its verdicts are stored as corrections by `who`. Returns a value for each
+    benchmark: `items` are the samples still to judge, `estimate` is the accuracy by the person's verdicts, whose
+    intervals allow for errors of the grader. Raises `UsageError`, `StoreError`.
     """
     verbs.check("audit", options)
     return audit_run(Path(source), AuditOptions.of(**options))
 
 
 def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **options: Unpack[MergeKeywords]) -> Merged:
-    """Join run folders of one run (shards, or what was begun in several places) into the folder `out`.
+    """Join run folders of one run (shards, or a run begun on several machines) into the folder `out`.
 
-    Each sample is kept once; the same call again adds what has come since. `harness.score` takes what it returns.
-    Raises `UsageError`, `StoreError` with what differs.
+    Each sample is kept once. The same call again adds samples that have come since. `harness.score` takes the result.
+    Raises `UsageError`; `StoreError` that names the setting in which the folders differ.
     """
     verbs.check("merge", options)
     return merge_runs([Path(source) for source in sources], MergeOptions.of(out=out, **options))
@@ -239,12 +246,11 @@ def report(
     runs: Sequence[Run | RunFolder | FilePath] | Run | FilePath,
     **options: Unpack[ReportKeywords],
 ) -> Report:
-    """One report of scored runs, the first one the baseline, beside published scores of their models. Scored outputs of
-    other tools are runs here.
+    """Make one report of scored runs, beside published scores of their models. The first run is the baseline.
 
-    out: a folder for report.html, .md, .csv and .tex. plots: a folder for each plot as SVG, PNG and CSV (extra
-    `report`). show_withheld: show also the questions that their card asks to keep out of what is published. Without a
-    folder nothing is written. Raises `UsageError`, `StoreError`.
+    runs: runs, run folders, or scored outputs of other tools. out: the folder for report.html, .md, .csv and .tex;
+    None: nothing is written. plots: the folder for each plot as SVG, PNG and CSV (needs the extra `report`).
+    show_withheld: also show questions whose card asks not to publish them. Raises `UsageError`, `StoreError`.
     """
     verbs.check("report", options)
     report_options = ReportOptions.of(**options)
@@ -264,38 +270,43 @@ def report(
 def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[ExportKeywords]) -> Written:
     """Write a run in another tool's format: sharegpt, alpaca, trl, parquet, llmeval … (docs/exports.md).
 
-    out: a folder; none: `exports/` in the run's. finish_reasons: how replies must have ended; () = in any way. The
-    options are those of `harness export`, by the same names; None leaves each as the format has it. Raises
-    `UsageError`, `StoreError`.
+    to: the name of the format. out: a folder; None: `exports/` in the run folder. finish_reasons: only replies that
+    ended in one of these ways are written; (): all. The options are those of `harness export`, by the same names; None
+    means the default of the format. Raises `UsageError`, `StoreError`.
     """
     verbs.check("export", options)
     return export_run(RunFolder.open(Path(source)), **dict(ExportOptions.of(to=to, **options)))
 
 
 def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> list[RunComparison]:
-    """Every other scored run minus the baseline (none: the first) on each benchmark that both were asked.
+    """Compare scored runs with a baseline: which is better on each benchmark, and how sure that is.
 
-    Scored outputs of other tools are runs here. A value holds `decision` (verdicts, intervals, p after Holm over all
-    values), `moved` and `settings`. Raises `UsageError`, `StoreError`.
+    runs: runs, run folders, or scored outputs of other tools; the baseline is the first unless the option says
+    otherwise. Returns a value for each other run and benchmark. Its `decision` holds the verdicts, the intervals of the
+    difference, and the p-values (how likely so large a difference is by luck), corrected for the number of comparisons
+    by Holm's method; `moved` are the questions that changed; `settings` are the settings that differ. Raises
+    `UsageError`, `StoreError`.
     """
     verbs.check("compare", options)
     return compare_runs([Path(run) for run in runs], CompareOptions.of(**options))
 
 
 def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]) -> list[Verified]:
-    """A scored run, or another tool's outputs, beside what is published of its model, a value a benchmark.
+    """Check whether a scored run, or another tool's outputs, agrees with published scores of its model.
 
-    model: its published name, where the run's is another; no outputs say theirs. published: a file or folder of scores
-    of one's own. Raises `UsageError` where nothing is published of it, `StoreError`.
+    Returns a value for each benchmark. model: the name under which scores are published, if the run has another one;
+    needed for another tool's outputs, which do not name their model. published: a file or folder of your own published
+    scores. Raises `UsageError` if no score of the model is known, `StoreError`.
     """
     verbs.check("verify", options)
     return verify_run(Path(source), VerifyOptions.of(**options))
 
 
 def published(model: str, benchmark: str | None = None) -> PublicScores:
-    """All public scores of a model: the shipped ones, and those of the local index (`update_published`).
+    """Return all public scores of a model: those shipped with the harness and those in the local index.
 
-    benchmark: a card's name, or a source's; None: all. Raises `UsageError` where nothing is known.
+    benchmark: the name of a card, or the name that a source uses; None: all benchmarks. `update_published` fills the
+    index. Raises `UsageError` if no score is known.
     """
     return published_scores(model, benchmark)
 
@@ -311,11 +322,12 @@ def plan(
     detect: float,
     **options: Unpack[PlanKeywords],
 ) -> list[Needed]:
-    """Samples, tokens, seconds and money that find a true difference of `detect` points four times in five.
+    """Plan a comparison: how many samples, tokens, seconds and USD it takes to find a difference of `detect` points.
 
-    source: a scored run that shows the spread, with two samples a question or more; or a benchmark's name: then the run
-    in `results` whose scores of it are the latest. other_samples: of each question in what it is compared with; none:
-    as many. price_in, price_out: USD per million tokens. Raises `UsageError`, `StoreError`.
+    To find means: with a probability of 80 % if the true difference is that large. source: a scored run with at least
+    two samples a question, from which the spread is taken; or a benchmark's name: then the run in `results` with the
+    latest scores of this benchmark. other_samples: samples a question of the run to compare with; None: as many.
+    price_in, price_out: USD per million tokens. Raises `UsageError`, `StoreError`.
     """
     verbs.check("plan", options)
     return plan_from(Path(source), PlanOptions.of(detect=detect, **options))
@@ -332,11 +344,12 @@ def race(
     on_look: races.OnLook = lambda _standings: None,
     **options: Unpack[RunKeywords],
 ) -> races.Raced:
-    """Sample whole rounds of all candidates until it is decided how each stands to the first: the same call goes on.
+    """Sample several candidates in rounds until it is decided whether each is better or worse than the first.
 
-    candidates: name → what is its own of the options, which hold for all; samples: the most that one may use. margin:
-    points below which two count as equal. step: rounds between two looks, of which on_look is told. open_ended: samples
-    may be raised later. The result holds `standings`, `decided`, `folders`. Raises what `run` raises.
+    The same call again continues the race. candidates: name → options of its own; the other options hold for all.
+    samples (an option): the most samples a question that a candidate may use. margin: candidates that differ by fewer
+    points count as equal. step: rounds between two looks at the scores; on_look is called at each. open_ended: allows
+    `samples` to be raised later. The result holds `standings`, `decided` and `folders`. Raises what `run` raises.
     """
     verbs.check("race", options)
     entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
@@ -352,12 +365,12 @@ def sweep(
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
 ) -> Swept:
-    """Run and score every cell of a sweep's file, or of a suite: the same call goes on where it was stopped.
+    """Run and score every cell of a sweep file or a suite. The same call again continues where it was stopped.
 
-    options: of `run`; they stand above what the file says, `serve` where it names no servers. judge: as in `score`.
-    progress, on_progress: as in `run`.
-    Cells that fail are in the result's `lost` and stop no other. Here one server runs after the other, whatever `slots`
-    the file has. Raises `UsageError`, `StoreError`, `Interrupted`.
+    options: those of `run`; they override the file, but `serve` counts only if the file names no servers. judge: as in
+    `score`. progress, on_progress: as in `run`. A cell that fails stops no other cell; the result's `lost` names it.
+    Called from Python, a sweep runs one server after the other, whatever `slots` the file has. Raises `UsageError`,
+    `StoreError`, `Interrupted`.
     """
     verbs.check("sweep", options)
     planned = whole.planned(os.fspath(file), options, {} if judge is None else judge.given)
@@ -375,12 +388,12 @@ def repeats(
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
 ) -> Experiment:
-    """How far the accuracies of repeated runs lie apart, beside what their sampling error predicts.
+    """Show how far the accuracies of repeated runs lie apart, beside what their sampling error predicts.
 
-    source: a scored run, whose samples are drawn without replacement (options: samples of each repeat, seed of the
-    drawing); or with real=True benchmarks as `run` takes them, sampled `runs` times with seeds of their own into
-    folders below `out`; then the options are those of `run`. Raises what `run` raises, and `ServerError` where samples
-    are owed in the end.
+    source: a scored run; each repeat draws from its samples without replacement (options: samples of each repeat, seed
+    of the drawing). With real=True: benchmarks, as for `run`, which are sampled `runs` times, each time with another
+    seed and in another folder below `out`; the options are then those of `run`. Raises what `run` raises, and
+    `ServerError` if samples are still missing at the end.
     """
     verbs.check("experiment repeats", options)
     rules = RepeatsRules.of(runs=runs, real=real)
@@ -398,10 +411,10 @@ def sample_sizes(
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
 ) -> Experiment:
-    """How the sampling error falls with the samples of a question, beside the curve that it should follow.
+    """Show how the sampling error falls with the number of samples a question, beside the curve that theory predicts.
 
-    n: numbers of samples, each 2 or more. runs: repeats of each; none: 200 draws, or one real run. Otherwise as
-    `repeats`.
+    n: the numbers of samples to try, each 2 or more. runs: repeats of each; None: 200 draws, or one real run. Other
+    parameters as for `repeats`.
     """
     verbs.check("experiment samples", options)
     rules = SizesRules.of(n=n, runs=runs, real=real)
@@ -416,9 +429,9 @@ def _experiment(experiment: experiments.Experimented[Any], real: bool) -> Experi
 
 
 def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Verdict:
-    """The verdict on one response, with the steps that led to it; true where the answer is right.
+    """Grade one response; return a verdict with the steps that led to it, which is true if the answer is right.
 
-    The comparison runs in a process of its own, bounded in time (deadline: seconds) and memory. The options are those
+    The comparison runs in a process of its own, with a limit of memory and a deadline in seconds. The options are those
     of `harness grade`, by the same names. Raises `UsageError`.
     """
     verbs.check("grade", options)
@@ -426,17 +439,17 @@ def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Ve
 
 
 def serve(engine: str, model: str = "", *, detach: bool = False, **fields: Any) -> RunningServer:
-    """Start a server and wait until it really answers; a context manager that stops it.
+    """Start a server and wait until it answers a request; the result is a context manager that stops the server.
 
-    engine: llama_cpp, vllm, sglang …; fields: those of `server_launchers.spec.ServerSpec`, such as tp=8.
-    detach: it outlives this process; stop it by `.stop()` or `harness serve stop`. Raises `UsageError`, `ServerError`.
+    engine: llama_cpp, vllm, sglang …; fields: those of `server_launchers.spec.ServerSpec`, such as tp=8. detach: the
+    server outlives this process, until `.stop()` or `harness serve stop`. Raises `UsageError`, `ServerError`.
     """
     watcher = Watcher()
     return servers.launched(servers.spec(engine, model, watcher, **fields), watcher, detach=detach)
 
 
-def _named_keywords(function: Callable[..., Any], declared: type[Options]) -> None:
-    """Let `help` and editors show the options by name in the place of `**options`."""
+def _show_keywords(function: Callable[..., Any], declared: type[Options]) -> None:
+    """Make `help` and editors show the options of `declared` by name in place of `**options`."""
     shown = inspect.signature(function)
     fixed = [option for option in shown.parameters.values() if option.kind is not inspect.Parameter.VAR_KEYWORD]
     options = [
@@ -448,8 +461,8 @@ def _named_keywords(function: Callable[..., Any], declared: type[Options]) -> No
 
 
 for _function in (run, run_async, pilot, race, repeats, sample_sizes, sweep):
-    _named_keywords(_function, RunOptions)
-_named_keywords(score, ScoreOptions)
+    _show_keywords(_function, RunOptions)
+_show_keywords(score, ScoreOptions)
 for _verb, _declared in (
     (plan, PlanOptions),
     (merge, MergeOptions),
@@ -461,7 +474,7 @@ for _verb, _declared in (
     (grade, GradeOptions),
     (audit, AuditOptions),
 ):
-    _named_keywords(_verb, _declared)
+    _show_keywords(_verb, _declared)
 
 __all__ = [
     "Experiment",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.verbs.sweep.whole import EndedSweep
 
 
-def frame(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
+def to_pandas(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """The records as a pandas table. Raises `UsageError` where pandas is not installed."""
     try:
         import pandas as pd
@@ -73,11 +73,11 @@ class Run:
 
     def records(self) -> list[dict[str, Any]]:
         """One flat dictionary a sample: key, text, reasoning, finish reason, tokens, seconds, endpoint."""
-        return [_flat(sample) for sample in self.samples()]
+        return [_flatten(sample) for sample in self.samples()]
 
     def to_frame(self) -> pd.DataFrame:
         """`records` as a pandas table."""
-        return frame(self.records())
+        return to_pandas(self.records())
 
     def __repr__(self) -> str:
         done, expected = self.outcome.n_done, self.outcome.n_expected
@@ -89,7 +89,7 @@ class Run:
         return f"<Run {self.path}: {self.model}, {done} of {expected} samples, {state}>"
 
 
-def _flat(sample: Sample) -> dict[str, Any]:
+def _flatten(sample: Sample) -> dict[str, Any]:
     row = msgspec.structs.asdict(sample)
     usage, timing = row.pop("usage"), row.pop("timing")
     return row | msgspec.structs.asdict(usage) | msgspec.structs.asdict(timing)
@@ -133,27 +133,27 @@ class Scores(Sequence[Score]):
 
     def to_frame(self) -> pd.DataFrame:
         """`records` as a pandas table."""
-        return frame(self.records())
+        return to_pandas(self.records())
 
     def __repr__(self) -> str:
-        return "\n".join(map(_in_a_line, self.scores))
+        return "\n".join(map(_score_line, self.scores))
 
     def _repr_markdown_(self) -> str:
         named = [(self.label, score) for score in self.scores]
         return to_markdown([score_table(named), sample_table(named)])
 
 
-def _in_a_line(score: Score) -> str:
+def _score_line(score: Score) -> str:
     if score.accuracy is None:
         return f"{score.benchmark}: no sample"
-    error = _between(score.sampling_interval, "same questions")
-    question_side = _between(score.question_interval, "new questions")
+    error = _interval_in_words(score.sampling_interval, "same questions")
+    question_side = _interval_in_words(score.question_interval, "new questions")
     size = f"{score.n_questions} questions, {score.n_samples} samples"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
     return f"{score.benchmark}: {100 * score.accuracy:.1f} %{error}{question_side}, {size}{missing}"
 
 
-def _between(interval: tuple[float, float] | None, of: str) -> str:
+def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:
     return "" if interval is None else f", {100 * interval[0]:.1f} to {100 * interval[1]:.1f} ({of})"
 
 
@@ -177,7 +177,7 @@ class Experiment:
 
     def to_frame(self) -> pd.DataFrame:
         """`records` as a pandas table."""
-        return frame(self.records())
+        return to_pandas(self.records())
 
     def plots(self) -> list[Plot]:
         """The picture of each benchmark."""
@@ -233,7 +233,7 @@ class Swept:
 
     def to_frame(self) -> pd.DataFrame:
         """`records` as a pandas table."""
-        return frame(self.records())
+        return to_pandas(self.records())
 
     def markdown(self) -> str:
         """The tables."""
@@ -269,4 +269,4 @@ class Pilot:
 
     def to_frame(self) -> pd.DataFrame:
         """`records` as a pandas table."""
-        return frame(self.records())
+        return to_pandas(self.records())

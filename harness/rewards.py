@@ -74,7 +74,7 @@ def configure(*, workers: int | None = None, deadline_s: float | None = None) ->
 
 def accuracy_reward(completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any) -> list[float | None]:
     """1 where the answer is the reference, else 0; None where the reference cannot be read."""
-    return _rewards(_texts(completions), _as_many(solution, completions))
+    return _rewards(_texts(completions), _check_length(solution, completions))
 
 
 def format_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
@@ -202,7 +202,7 @@ def _contents(completions: Sequence[Completion]) -> Iterator[str]:
         yield content if isinstance(content, str) else ""
 
 
-def _as_many(solution: Sequence[Any], completions: Sequence[Completion]) -> Sequence[Any]:
+def _check_length(solution: Sequence[Any], completions: Sequence[Completion]) -> Sequence[Any]:
     if isinstance(solution, str) or len(solution) != len(completions):
         given = "a text" if isinstance(solution, str) else str(len(solution))
         raise UsageError(

@@ -29,7 +29,7 @@ from rich.terminal_theme import MONOKAI
 from harness.cli.status import progress_of
 from harness.generation.progress import Progress
 from harness.runs import RunFolder
-from harness.showing.display import rendered
+from harness.showing.display import render_lines
 from harness.showing.lines import panel
 from harness.showing.running_score import RunningScore, RunningScores
 from server_launchers.embedded import weights
@@ -96,7 +96,7 @@ def run(folder: Path, name: str, server: RunningServer, questions: int, samples:
 def terminal_picture(progress: Progress, scores: Scores, path: Path) -> None:
     """What the display shows of `progress`, as an SVG."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
-    console.print(rendered(panel(progress, COLUMNS, 30, scores)))
+    console.print(render_lines(panel(progress, COLUMNS, 30, scores)))
     console.save_svg(str(path), title="harness run", theme=MONOKAI)
 
 

@@ -1,9 +1,9 @@
 r"""Boxes: `\boxed{…}`, `\fbox{…}`, `\framebox{…}`, found from the end of a text in linear time.
 
-A text is scanned from its end by `str.rfind` for the letters "box", so that the last box of ten megabytes costs one
-look. From each hit the command before the letters and the closing brace behind them are sought; the braces of all hits
-share one budget, so that a text of unclosed boxes cannot make the search quadratic. Positions are characters of the
-whole text; `lo` and `hi` bound the part that is searched.
+The search runs from the end of the text, by `str.rfind` for the letters "box": the last box of a text of ten megabytes
+is found at once. At each hit the search looks back for the command and ahead for the closing brace. All hits share one
+budget of braces, so that a text full of unclosed boxes cannot make the search quadratic. Positions are characters of
+the whole text; `lo` and `hi` bound the part that is searched.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def boxes_from_end(text: str, lo: int = 0, hi: int | None = None) -> Iterator[Bo
                 return
 
 
-def bare(source: str) -> str:
-    """The content of the boxes of `source`, a reference or an answer; without a box `source` itself.
+def without_boxes(source: str) -> str:
+    """Return what stands inside the boxes of `source`, a reference or an answer; `source` itself if it has no box.
 
-    Different contents of several boxes are joined by commas, in the order of the text.
+    If several boxes have different contents, the contents are joined by commas, in the order of the text.
     """
     if "boxed" in source or "fbox" in source:
         contents = [box.content for box in boxes_from_end(source)]
@@ -73,11 +73,10 @@ def bare(source: str) -> str:
 
 
 def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
-    r"""Is `box`, the last complete one of text[lo:hi], not the answer, because another box is opened and never closed?
+    r"""Whether an unclosed box shows that `box`, the last complete box of text[lo:hi], was not meant as the answer.
 
-    True if a box behind it is opened, with content or as the announced answer: that one was to be the answer. True too
-    if two or more boxes directly around it stay open, `\boxed{\boxed{\boxed{5}`. An empty opening behind it
-    (`\boxed{` and nothing more) changes nothing.
+    True if an unclosed box behind `box` has content or is announced as the answer. True as well if two or more boxes
+    directly around `box` stay open, as in `\boxed{\boxed{\boxed{5}`. False if the text only ends in an empty `\boxed{`.
     """
     if (opening := _OPENING.search(text, box.outer_end, hi)) is not None:
         nearby = max(box.outer_end, opening.start() - _ANNOUNCEMENT_CHARS)
@@ -90,10 +89,10 @@ def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
     return n_openings - (closing.group().count("}") if closing else 0) > 1
 
 
-def open_box(text: str, lo: int, hi: int) -> Box | None:
-    """The only box of text[lo:hi] if its closing brace is missing: its content up to the end of the formula or line.
+def unclosed_box(text: str, lo: int, hi: int) -> Box | None:
+    """Return the only box of text[lo:hi] if it lacks its closing brace; its content ends with the formula or the line.
 
-    None if there is no such box, a second one, no content, or a content that lacks more than 3 closing braces.
+    None if every box is closed, if there are several boxes, or if the content is empty or lacks more than 3 braces.
     """
     letters = text.rfind("box", lo, hi)
     if letters < 0:
@@ -122,7 +121,7 @@ def has_box(text: str, lo: int, hi: int) -> bool:
 
 
 def _command_start(text: str, letters: int, lo: int) -> int:
-    """Where the command begins whose letters "box" stand at `letters`; -1 if they belong to no box command."""
+    """Return the position at which the box command around `letters`, the position of "box", begins; -1 if none does."""
     if text.startswith("boxed", letters) and letters > lo and text[letters - 1] == "\\":
         return letters - 1
     for prefix in ("\\f", "\\frame"):
@@ -150,7 +149,10 @@ def _box_at(text: str, letters: int, lo: int, hi: int, budget: list[int]) -> Box
 
 
 def _closing_brace(text: str, opening: int, hi: int, budget: list[int]) -> int:
-    """Where the brace at `opening` is closed; -1 if that is not before `hi` or the budget of braces is spent."""
+    """Return the position of the brace that closes the one at `opening`.
+
+    -1 if there is none before `hi`, or if the budget of braces is spent.
+    """
     depth = 0
     position = opening
     while (stop := _BRACE_OR_BACKSLASH.search(text, position, hi)) is not None:

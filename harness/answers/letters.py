@@ -15,7 +15,7 @@ LAST_LETTER = "J"
 """Last option letter of a question whose options are not known."""
 
 _MAX_CHARS = 2_000
-"""Characters of an answer in which a letter is looked for."""
+"""A letter is looked for in the first so many characters of an answer; the rest is ignored."""
 
 _WRAPPER = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|mbox|bf|rm|operatorname|boxed|fbox)(?![A-Za-z])"
@@ -52,7 +52,7 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     if _LIST_OF_LABELS.fullmatch(squeezed):
         return None
     if match := (_ALONE_IN_ANY_CASE if any_case else _ALONE).fullmatch(squeezed):
-        return within(match[1].upper(), last)
+        return letter_up_to(match[1].upper(), last)
     match = _WITH_TEXT.match(plain) or _NAMED_OPTION.match(plain)
     if match is None and any_case:
         match = _LOWER_WITH_TEXT.match(plain)
@@ -64,7 +64,7 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     second = _SECOND_LETTER.match(plain, match.end(match.lastindex or 1))
     if second is not None and (second[1] or second[2]).upper() != letter:
         return None
-    return within(letter, last)
+    return letter_up_to(letter, last)
 
 
 def letters_of(answer: str) -> frozenset[str] | None:
@@ -83,10 +83,10 @@ def is_one_of_letters(answer: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _plain(answer: str) -> str:
-    """`answer` without the commands and signs that only set it."""
+    """Return `answer` without the LaTeX commands and signs that only change how it looks."""
     return _NOISE.sub(" ", _WRAPPER.sub(" ", plain_latex(answer[:_MAX_CHARS]))).strip()
 
 
-def within(letter: str | None, last: str) -> str | None:
+def letter_up_to(letter: str | None, last: str) -> str | None:
     """`letter` if it is one of the options A to `last`, else None."""
     return letter if letter is not None and "A" <= letter <= last else None

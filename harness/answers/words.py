@@ -1,4 +1,4 @@
-r"""Answers in words, reduced to what is compared: no case, no articles, no punctuation, no commands of layout."""
+r"""Answers in words, brought to the form in which they are compared: no case, articles, punctuation or layout."""
 
 from __future__ import annotations
 
@@ -54,26 +54,26 @@ def words_of(source: str) -> str:
     return _SYNONYMS.get(text, text)
 
 
-def exclude(first: str, second: str) -> bool:
-    """Whether two different answers, as `words_of` returns them, exclude one another: "yes" and "no"."""
+def exclude_each_other(first: str, second: str) -> bool:
+    """Whether two answers in words cannot both be right, as "yes" and "no". Both come from `words_of` and differ."""
     return any(first in group and second in group for group in _EXCLUSIVE)
 
 
-def unwrapped(source: str) -> str:
+def without_text_commands(source: str) -> str:
     r"""`source` without the commands that mark words, such as `\text` and `\mathrm`; braces stay."""
     return _WRAPPERS.sub(" ", source)
 
 
 def is_words(source: str) -> bool:
-    """Whether `source` is nothing but words and punctuation, one word of at least two letters or Chinese.
+    """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign.
 
-    Such an answer is compared as words before the grammar is tried.
+    `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).strip()
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 
 
-def squeezed(source: str) -> str:
+def without_layout(source: str) -> str:
     """`source` without layout and spaces, its case kept; equal results are the same signs in the same order.
 
     Spaces between digits stay (`1 2` is not `12`), and so does the end of a command before a letter.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import msgspec
 
-from harness.answers.boxed import bare, boxes_from_end
+from harness.answers.boxed import boxes_from_end, without_boxes
 from harness.answers.letters import LAST_LETTER, letter_of
 from harness.answers.words import is_words
 from harness.benchmarks.card import Card, Names
@@ -72,7 +72,7 @@ def read_reference(
 
 def kind_of(reference: str) -> AnswerKind:
     """The kind as which `reference` is compared, by its form: integer, choice, text, multiple, number or expression."""
-    reference = bare(reference)
+    reference = without_boxes(reference)
     if plain := _PLAIN.fullmatch(reference):
         return cast("AnswerKind", plain.lastgroup)
     from harness.answers.grammar.literals import Unreadable

@@ -171,14 +171,14 @@ def _record(ran: Ran, code: int) -> SessionEnd:
 
 def _summary(outcome: Outcome, prices: Prices | None) -> None:
     """Print the samples, tokens and oddities of the session."""
-    from harness.showing.lines import continued, counted, duration
+    from harness.showing.lines import continued_in_words, count_noun, duration
 
     for warning in outcome.warnings:
         terminal.warn(warning)
     if outcome.n_session:
         terminal.note(
-            f"{counted(outcome.n_session, 'sample')} in {duration(outcome.elapsed_s)}, "
-            f"{counted(outcome.tokens, 'new token')}"
+            f"{count_noun(outcome.n_session, 'sample')} in {duration(outcome.elapsed_s)}, "
+            f"{count_noun(outcome.tokens, 'new token')}"
             f" ({outcome.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)"
         )
         for n, what in (
@@ -189,7 +189,7 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
             if n:
                 terminal.note(f"  {n} of them {what} ({n / outcome.n_session:.1%})")
         if outcome.n_continued:
-            terminal.note(f"  {continued(outcome.n_continued, outcome.kept_tokens)}")
+            terminal.note(f"  {continued_in_words(outcome.n_continued, outcome.kept_tokens)}")
         if prices is not None:
             terminal.note(f"this session: {outcome.spent.sentence(prices)}")
 

@@ -54,9 +54,9 @@ def passing(text: str) -> None:
 
     Empty text: the last note is over.
     """
-    from harness.showing.display import redraws
+    from harness.showing.display import can_redraw
 
-    if not redraws():
+    if not can_redraw():
         if text:
             note(text)
         return
@@ -73,9 +73,9 @@ def warn(sentence: str) -> None:
 @contextlib.contextmanager
 def byte_progress(label: str) -> Iterator[Callable[[int, int | None], None]]:
     """A callback that shows the bytes so far on standard error: a bar on a terminal, nothing elsewhere."""
-    from harness.showing.display import redraws
+    from harness.showing.display import can_redraw
 
-    if not redraws():
+    if not can_redraw():
         yield lambda _done, _total: None
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn

@@ -18,7 +18,7 @@ from harness.core.inert import visible
 from harness.core.secret import command_words
 from harness.core.wording import Sentence
 from harness.showing.display import ProgressDisplay
-from harness.showing.lines import counted
+from harness.showing.lines import count_noun
 from server_launchers.engines import table as engines
 from server_launchers.keeping.progress import Heartbeat
 
@@ -129,4 +129,4 @@ class Terminal(Watcher):
             self._graded_due = time.monotonic() + GRADED_SECONDS
         if time.monotonic() >= self._graded_due:
             self._graded_due = time.monotonic() + GRADED_SECONDS
-            terminal.note(f"{benchmark}: {counted(n, 'sample')} graded")
+            terminal.note(f"{benchmark}: {count_noun(n, 'sample')} graded")

@@ -1,9 +1,10 @@
 """What this machine allows a session: open files for requests in flight, and room on the disk for what it writes.
 
-Each request in flight holds a socket, so the limit of open files bounds the concurrency (`affordable`), and a few
-descriptors are held back for files (`Reserve`). `DiskRoom` compares what a session is expected to write with what is
-free, and ends the session at a reserve: the replies in flight may then end, and are stored. A disk that fills faster,
-or where there is no reserve, stops the journal (`harness.runs.journal`).
+Each request in flight holds a socket, so the limit of open files bounds the concurrency (`limit_concurrency`), and a
+few descriptors are held back for files (`Reserve`). `DiskRoom` compares the bytes that a session is expected to write
+with the free bytes, and ends the session when only a reserve is left: the replies in flight may still end, and are
+stored. If the disk fills faster than that, or no reserve is set, a failed write stops the journal
+(`harness.runs.journal`).
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from harness.generation.plan import Owed
 # ---- open files
 
 
-SPARE = 64
+SPARE_DESCRIPTORS = 64
 """Descriptors for everything but requests: journals, logs, the loop, name look-ups."""
 
 
-LEAST = 24
-"""Least descriptors with which a run begins."""
+MIN_DESCRIPTORS = 24
+"""A run does not begin with a limit of fewer descriptors than this."""
 
 
-def affordable(concurrency: int) -> int:
-    """At most `concurrency` requests in flight, as the limit of open files allows; raises the soft limit if possible.
+def limit_concurrency(concurrency: int) -> int:
+    """Return how many requests may be in flight under the limit of open files, at most `concurrency`.
 
-    Raises `UsageError` if the limit does not allow even one.
+    Raises the soft limit if the system allows. Raises `UsageError` if the limit is too low for a single request.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = concurrency + SPARE
+    needed = concurrency + SPARE_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < needed:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         try:
@@ -44,9 +45,12 @@ def affordable(concurrency: int) -> int:
             soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:
         return concurrency
-    if soft < LEAST:
-        raise UsageError(f"the limit of open files (ulimit -n) is {soft}; a run needs {LEAST}, plus one per request")
-    return max(1, min(concurrency, soft - SPARE))
+    if soft < MIN_DESCRIPTORS:
+        raise UsageError(
+            f"the limit of open files (ulimit -n) is {soft}; a run needs {MIN_DESCRIPTORS}, plus one per request; "
+            f"raise it, for example with `ulimit -n {MIN_DESCRIPTORS + SPARE_DESCRIPTORS + concurrency}`"
+        )
+    return max(1, min(concurrency, soft - SPARE_DESCRIPTORS))
 
 
 class Reserve:
@@ -82,13 +86,13 @@ UNKNOWN_TOKENS = 4096
 
 
 class DiskRoom:
-    """The room for one run folder. reserve: bytes that stay free."""
+    """Watches the free space of the disk that holds a run folder. reserve: bytes that must stay free; 0: none."""
 
     def __init__(self, folder: Path, reserve: int) -> None:
         self._folder = folder
         self._reserve = reserve
         self.reached = False
-        """The reserve was reached."""
+        """Whether the free space has ever fallen below the reserve."""
 
     def check(self) -> None:
         """Raise `StoreError` if less than the reserve is free before the first request."""
@@ -96,7 +100,7 @@ class DiskRoom:
             raise StoreError(f"the run was not started: {self.sentence}")
 
     def reach(self) -> bool:
-        """Whether the reserve is or was reached."""
+        """Look at the disk; return whether its free space is, or ever was, below the reserve."""
         self.reached = self.reached or (self._reserve > 0 and _free(self._folder) < self._reserve)
         return self.reached
 
@@ -109,7 +113,7 @@ class DiskRoom:
         )
 
     def doubt(self, expected: int) -> str:
-        """A warning if `expected` bytes may not fit; else empty."""
+        """Return a warning if `expected` more bytes may not fit; "" if they fit."""
         free = _free(self._folder)
         if expected <= free - self._reserve:
             return ""
@@ -122,7 +126,7 @@ class DiskRoom:
 def expected_bytes(
     owed: Sequence[Owed], bytes_a_sample: Mapping[str, float], max_tokens: Mapping[str, int | None]
 ) -> int:
-    """Bytes that the missing samples will take.
+    """Return about how many bytes the missing samples will take.
 
     bytes_a_sample: mean size of stored samples, by benchmark. max_tokens: most tokens of a reply, by benchmark.
     """

@@ -1,4 +1,4 @@
-"""What a session came to, and what in it should make the reader wary of its scores."""
+"""The result of a session, and warnings about whatever makes its scores doubtful."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from harness.generation.progress import Progress
 from harness.generation.spending import Spent
 
 MANY_TRUNCATED = 0.01
-"""A larger share of truncated samples is a warning: it is the commonest cause of a bad number."""
+"""A warning is given if more than this fraction of the samples is truncated, the commonest cause of a wrong score."""
 
 MANY_LOOPS = 0.01
-"""A larger share of samples that end in a loop is a warning."""
+"""A warning is given if more than this fraction of the samples ends in a loop of the same words."""
 
 MANY_DUPLICATES = 0.05
-"""A larger share of replies that repeat another one under another seed is a warning."""
+"""A warning is given if more than this fraction of the replies repeats another reply, sent under another seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a session came to. Samples: n_done of n_expected are on disk, n_owed are not.
+    """The result of a session.
 
-    complete: nothing is owed, but for what `accept_missing` accepts (n_missing of the owed).
-    causes: why samples are owed. n_session, n_truncated: finished in this session, and truncated among them.
-    n_duplicates: replies that repeat another one word by word; n_loops: that end in a loop.
-    n_continued: that went on from a beginning written before; kept_tokens: how long those were. spent: as stated.
-    stopped: why the session ended early; else empty.
+    n_done of n_expected samples are on disk; n_owed are not. complete: no sample is owed, except n_missing that can
+    never succeed and that `accept_missing` accepts. causes: why samples are owed. n_session: samples finished in this
+    session; of these n_truncated are truncated, n_duplicates repeat another reply word by word, n_loops end in a loop,
+    n_continued continued a written part (kept_tokens: tokens of these parts). tokens: completion tokens of this
+    session. spent: tokens that the server's replies state. stopped: why the session ended early; "" if it did not.
     """
 
     complete: bool
@@ -62,8 +62,8 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
     for note in UNLIKE.values():
         if n := counts.notes.get(note):
             yield (
-                f"{note}: {n} half-written answer{'' if n == 1 else 's'}, of whose last tokens the server says other "
-                "log-probabilities than when they were written: another model or precision."
+                f"{note}: {n} half-written answer{'' if n == 1 else 's'} was continued although the server now gives "
+                "other log-probabilities for the last written tokens: another model or precision may be answering."
             )
     truncated = counts.truncated / counts.finished
     if truncated > MANY_TRUNCATED:

@@ -1,4 +1,4 @@
-"""What a run owes: the expected keys that are not on disk; and what a session starts from. Pure."""
+"""Which samples a run still owes (expected and not on disk), and what a session starts from. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from harness.core.records import Key
 from harness.runs.record import KeySet
 
 Order = Literal["longest", "rounds"]
-"""In which order samples are asked; see `harness.generation.dispatch.schedule`."""
+"""The order in which samples are asked; `harness.generation.dispatch.schedule` explains the two."""
 
 
 class Owed(NamedTuple):
-    """The samples of one question that are still to be asked, by rising index; never empty."""
+    """The samples of one question that are still to be asked. indices: ascending, at least one."""
 
     benchmark: str
     question_id: str
@@ -23,7 +23,7 @@ class Owed(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One sample to ask."""
+    """The key of one sample to ask for."""
 
     benchmark: str
     question_id: str
@@ -34,10 +34,10 @@ class Task(NamedTuple):
 class SessionPlan:
     """What one session starts from.
 
-    owed: the samples to ask. done, total: samples by benchmark, on disk before the session and expected in the end.
-    long_prompts: (benchmark, question_id) of questions whose prompt is worth finding in a server's cache.
-    server_model: the name that the run's first reply came under, in any session; None if there was none. builds: what
-    its servers named as their `system_fingerprint`.
+    owed: the samples to ask for. done, total: samples by benchmark, on disk before the session and expected in the end.
+    long_prompts: (benchmark, question_id) of questions with prompts so long that a server's cache of them saves time.
+    server_model: the model's name in the first reply of the run, in any session; None before that. builds: values of
+    `system_fingerprint` in the run's replies so far.
     """
 
     owed: Sequence[Owed]
@@ -48,15 +48,16 @@ class SessionPlan:
     builds: Collection[str] = ()
 
     def asks(self) -> Callable[[Task], bool]:
-        """Whether a sample is owed. What this looks up is made when it is first asked: mostly nobody asks."""
+        """Return a function that says whether a sample is owed; its table is built at the first call."""
         rows = cache(lambda: {(row.benchmark, row.question_id): row.indices for row in self.owed})
         return lambda task: task.sample_index in rows().get((task.benchmark, task.question_id), ())
 
 
 def owed(benchmark: str, question_ids: Iterable[str], samples: int, on_disk: Set[Key]) -> list[Owed]:
-    """Expected keys (every question, indices 0 … samples-1) minus `on_disk`, in the order of `question_ids`.
+    """Return the samples that are expected and not in `on_disk`, by question, in the order of `question_ids`.
 
-    `on_disk` may hold keys that are not expected (other questions, higher indices): they change nothing.
+    Expected are the indices 0 … samples-1 of every question. Other keys in `on_disk` (of other questions, with higher
+    indices) change nothing.
     """
     keys = on_disk if isinstance(on_disk, KeySet) else KeySet(on_disk)
     whole = tuple(range(samples))  # one for all that owe everything

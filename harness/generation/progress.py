@@ -1,4 +1,4 @@
-"""What a run is doing, as an immutable value. Rendering belongs to the command line."""
+"""The state of a run at one moment, as an immutable value that `harness.showing` draws."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple
 from harness.generation.forecast import TimeLeft
 
 EndpointState = Literal["open", "paused", "set aside", "left"]
-"""paused: it asked to wait (429, Retry-After). set aside: it failed several times in a row; it is probed.
-left: it was taken off the list while the run went on."""
+"""paused: the endpoint asked to wait (429, Retry-After). set aside: it failed several times in a row and is probed.
+left: it was taken off the list of endpoints during the run."""
 
 
 class Continued(NamedTuple):
-    """Replies that went on from what had been written before, and how many tokens that was."""
+    """How many replies continued a part that an earlier request wrote, and how many tokens these parts had."""
 
     samples: int = 0
     tokens: int = 0
@@ -24,9 +24,10 @@ NOTHING_CONTINUED = Continued()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkProgress:
-    """done: samples on disk, former sessions included; total: samples expected.
+    """The samples of one benchmark.
 
-    in_flight: being answered. retrying: failed, and to be asked again. given_up: not asked again in this session.
+    done: on disk, earlier sessions included. total: expected. in_flight: being answered. retrying: failed, and to be
+    asked again. given_up: not asked again in this session.
     """
 
     name: str
@@ -39,9 +40,10 @@ class BenchmarkProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointProgress:
-    """limit: requests in flight that it is given at present. done, failed: requests of this session.
+    """The state of one endpoint.
 
-    why: its latest failure, in the server's words, where it is not open. wait_s: seconds until it is sent something.
+    limit: requests that it may have in flight at present. done, failed: requests of this session. why: its latest
+    failure in the server's words, unless its state is "open". wait_s: seconds until the next request is sent to it.
     """
 
     base_url: str
@@ -56,7 +58,7 @@ class EndpointProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureProgress:
-    """Failed requests of one kind. latest: the last one's cause; ago_s: seconds since then."""
+    """Failed requests of one kind. latest: the cause of the last one; ago_s: seconds since it failed."""
 
     kind: str
     count: int
@@ -66,7 +68,7 @@ class FailureProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldestInFlight:
-    """The sample that has been in flight longest. seconds: for how long; tokens: so far."""
+    """The sample that has been in flight longest. seconds: in flight so far; tokens: received so far."""
 
     benchmark: str
     question_id: str
@@ -77,16 +79,21 @@ class OldestInFlight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A snapshot. elapsed_s: seconds. finished: replies of this session; truncated: those cut at their budget.
+    """The state of a session at one moment.
 
-    continued: replies that went on from a beginning that had been written before.
-    tokens: completion tokens of the finished ones, as stated; arrived: tokens received in this session by now, those of
-    requests in flight and of failed ones included. tokens_per_s: of all that arrived, over the whole session;
-    tokens_per_s_now: over the last seconds; None before anything has. eta: until the session ends; None while unknown.
-    waiting: samples still to be asked. given_up: samples that stay owed in this session. failures: failed requests;
-    retries: requests made again; failed: by kind, the latest first. oldest: None while nothing is in flight.
-    concurrency: requests that may be in flight at present. paused: by the user.
-    stopping: nothing more is asked; why: the reason; grace_s: seconds that requests in flight are given from now on,
+    Samples. done, total: on disk, and expected, earlier sessions included. in_flight: being answered. waiting: still to
+    be asked. given_up: not asked again in this session. finished: replies of this session; truncated: those cut at
+    max_tokens; continued: those that continued a written part. oldest: the sample in flight longest; None without one.
+
+    Requests. failures: failed ones; retries: those made again; failed: failures by kind, the latest first. concurrency:
+    how many may be in flight at present.
+
+    Tokens. tokens: completion tokens of the finished replies, as the server states them. arrived: all tokens received
+    in this session, also of requests in flight and of failed ones. tokens_per_s: `arrived` by the seconds of the
+    session; tokens_per_s_now: over the last seconds; None before the first token.
+
+    Time. elapsed_s: seconds since the session began. eta: time until it ends; None while unknown. paused: by the user.
+    stopping: no further request is sent, for the reason `why`; grace_s: seconds that requests in flight still have,
     None for as long as they take.
     """
 

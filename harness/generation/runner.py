@@ -1,12 +1,12 @@
-"""A run from its settings to its samples on disk.
+"""Runs one session: from settings to samples on disk. `generate` goes through these steps:
 
     open     signals, lock, log, session   a second writer of the folder is refused here
-    plan     what is owed                  where nothing is, the session is a success and contacts no server
+    plan     which samples are owed        if none is, the session is complete and contacts no server
     ask      network thread                the main thread shows progress and takes signals; the journals write
     finish   the outcome                   or, as an exception, why the session ended with samples owed
     close    in the opposite order         also after an exception
 
-The same call again continues the run: it asks what is owed and nothing else.
+The same call again continues the run: it asks for the samples that are owed, and for nothing else.
 """
 
 from __future__ import annotations
@@ -58,21 +58,22 @@ PROGRESS_S = 0.5
 
 
 def stated_context(endpoint: Endpoint, model: str) -> int | None:
-    """Tokens that the server states as its context; None if it does not say. Raises `ServerError`."""
+    """Return how many tokens the server states as its context; None if it does not say. Raises `ServerError`."""
     facts = find_model(endpoint, model)
     return None if facts is None else facts.context_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSide:
-    """What a session knows of its servers, and how it learns more of them.
+    """What a session knows of its servers, and how it learns more about them.
 
-    facts: what each endpoint tells of itself, by base URL; a model other than the one that made the run's samples is
-    refused. environment: engine, version, devices …, for the manifest. context_of: what the server states as its
-    context; raises `ServerError` where it cannot be asked. describe: the facts of an endpoint that joins later; it
-    blocks, and raises `ServerError` while the endpoint is down. None: every endpoint is in from the start.
-    endpoints_file: where `settings.endpoints` come from; it is followed while the run goes on. lost: asked now and
-    then; that the only server has ended for good, and why, which ends the session at once.
+    facts: what each endpoint says of itself, by base URL; the session refuses a model other than the one that made the
+    run's samples. environment: engine, version, devices …, for the manifest. context_of: returns the context that a
+    server states, in tokens; raises `ServerError` if the server cannot be asked. describe: returns the facts of an
+    endpoint that joins later; blocks, and raises `ServerError` while the endpoint is down; None: every endpoint takes
+    part from the start. endpoints_file: the file that `settings.endpoints` were read from; changes of it are followed
+    during the run. lost: called now and then; returns why the only server has ended for good, which ends the session at
+    once, or None.
     """
 
     facts: Mapping[str, ServerFacts] = field(default_factory=dict)
@@ -83,17 +84,17 @@ class ServerSide:
     lost: Callable[[], str | None] = lambda: None
 
     def ready(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-        """The endpoints that are in from the start; the others join once they tell what they are."""
+        """Return the endpoints that take part from the start; the others join once `describe` has their facts."""
         return [endpoint for endpoint in endpoints if self.describe is None or endpoint.base_url in self.facts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """Who is told how a session goes, on the thread that called `generate`.
+    """The callbacks by which a session reports to its caller, on the thread that called `generate`.
 
-    on_progress: every `interval` seconds. on_surplus: before the first request, where more samples are stored than
-    planned. on_standing: what is waited for: how batches stand, a slow fingerprint. resume_command: shown when a
-    signal ends the run.
+    on_progress: called every `interval` seconds. on_surplus: called before the first request if more samples are stored
+    than planned. on_standing: gets a sentence on what the session waits for, such as a batch or a slow fingerprint.
+    resume_command: the command that resumes the run, shown when a signal ends it.
     """
 
     on_progress: Callable[[Progress], None] | None = None
@@ -104,7 +105,7 @@ class Listener:
 
     @property
     def resume(self) -> str:
-        """How to go on, as a sentence to append."""
+        """A sentence, to be appended to a message, on how to resume the run."""
         return f" Resume with: {self.resume_command}" if self.resume_command else " The same command again resumes."
 
 
@@ -122,12 +123,13 @@ def generate(
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
-    """Ask for every owed sample of `question_sets` and store it in `settings.out`.
+    """Ask for every owed sample of `question_sets` and store it in the run folder `settings.out`.
 
-    answered: whether a reply gives an answer, for the canary. prior_lengths: mean tokens by (benchmark, question_id)
-    of a former run, for the order only. taken_over: samples that another tool made, each time anew; those that are
-    owed are stored before the first request. transport_factory: makes another transport than `settings.transport`,
-    for tests. loop_factory: makes the network thread's loop, on which the transport is made.
+    answered: says whether a reply gives an answer, for the canary (the check of the first replies). prior_lengths: mean
+    tokens by (benchmark, question_id) of an earlier run; they change only the order. taken_over: returns samples that
+    another tool made, at each call from the first on; those that are owed are stored before the first request.
+    transport_factory: makes another transport than `settings.transport`, for tests. loop_factory: makes the network
+    thread's loop, on which the transport is made.
     A session that ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError`
     (unreachable, refusing, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget,
     another model answers), `Interrupted`.
@@ -166,7 +168,7 @@ def generate(
 
 
 class Runner:
-    """The part of a session between its plan and its end. `look_first`, `way`, `network` and `ask`, in this order."""
+    """Carries out a session after its plan: `look_first`, `way`, `network` and `ask`, called in this order."""
 
     def __init__(
         self,
@@ -205,7 +207,7 @@ class Runner:
         self._session.sampling_begins()
 
     def way(self, requests: Callable[[], Requests]) -> Way:
-        """How the samples are asked: one request each, or by the batch."""
+        """Return how the samples are asked: one request each, or by the batch."""
         settings = self._settings
         if settings.batching is not None:
             from harness.generation.batching.opening import by_batch  # few runs need it
@@ -226,7 +228,7 @@ class Runner:
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         clock: Callable[[], float],
     ) -> Network:
-        """The network thread, ready to be started."""
+        """Return the network thread, not yet started."""
         return Network(
             dispatcher,
             self._session.journals,
@@ -241,7 +243,7 @@ class Runner:
         )
 
     def _admission(self) -> Admission | None:
-        """Who looks at the endpoints that join later; None where none can."""
+        """Return what admits endpoints that join later; None if no endpoint can join."""
         servers, endpoints = self._servers, self._settings.endpoints
         ready = servers.ready(endpoints)
         if servers.describe is None or (servers.endpoints_file is None and len(ready) == len(endpoints)):
@@ -249,7 +251,7 @@ class Runner:
         return Admission(partial(self._refusal, servers.describe), endpoints, ready, self._log.write)
 
     def _refusal(self, describe: Callable[[Endpoint], ServerFacts], endpoint: Endpoint) -> str | None:
-        """Why an endpoint may not join the session; None where it may. It is compared as those of the start are."""
+        """Return why an endpoint may not join the session; None if it may. The checks are those of the start."""
         facts = describe(endpoint)
         settings = self._settings
         neutral = self._session.fingerprint_neutral
@@ -306,7 +308,7 @@ class Runner:
     # ---- afterwards
 
     def error(self, outcome: Outcome, ending: Ending, caught: int | None) -> BaseException | None:
-        """What the session is to raise; None where its outcome says all. caught: the first signal."""
+        """Return the exception with which the session must end; None if it ends normally. caught: the first signal."""
         if ending.error is not None or outcome.complete:
             return ending.error
         state = f"{outcome.n_done} of {outcome.n_expected} samples are stored"
@@ -327,7 +329,7 @@ class Runner:
 
 
 def _opener(settings: RunSettings) -> Callable[[], Transport]:
-    """What opens the transport that `settings` name."""
+    """Return a function that opens the transport that `settings` name."""
 
     def opened() -> Transport:
         from harness.client.chooser import open_transport  # not needed where nothing is owed
@@ -338,10 +340,10 @@ def _opener(settings: RunSettings) -> Callable[[], Transport]:
 
 
 def _check(settings: RunSettings, question_sets: Sequence[QuestionSet]) -> None:
-    """Raises `UsageError` where the question sets do not fit the settings."""
+    """Raise `UsageError` if the question sets do not fit the settings."""
     names = [questions.name for questions in question_sets]
     if len(set(names)) < len(names):
-        raise UsageError(f"a benchmark is named twice: {', '.join(names)}.")
+        raise UsageError(f"a benchmark is named twice: {', '.join(names)}; name each once.")
     for questions in question_sets:
         if questions.name not in settings.benchmarks:
             raise UsageError(f"no settings are given for the benchmark {questions.name}.")

@@ -1,4 +1,8 @@
-"""One session of a run as its folder sees it: identity, journals, what is owed before it, what it came to after it."""
+"""A session's part in the run folder: it checks the run's identity, plans what is owed, and records the result.
+
+`plan` runs before the first request, `finish` after the last. In between the runner calls the methods that note what is
+learned of the servers. Nothing here sends a request for a sample.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +43,13 @@ if TYPE_CHECKING:
     from harness.core.records import Question
 
 LONG_PROMPT_CHARS = 2000
-"""From here on (some 500 tokens) an endpoint that has read a question's prompt is asked for more of its samples."""
+"""A prompt of so many characters (some 500 tokens) is long: an endpoint that has read it gets more of its samples."""
 
 _MISSING = "never_succeeds"
 
 
 class Session:
-    """The run folder's side of `generate`: what is planned, opened, and told at the end."""
+    """Plans a session, opens its journals, keeps the manifest up to date, and makes the outcome; used by `generate`."""
 
     def __init__(
         self,
@@ -70,7 +74,7 @@ class Session:
         self.journals: dict[str, Journal] = {}
         """By benchmark, from `plan` to the end of the `with` block."""
         self.fitted: dict[str, int | None] = {}
-        """max_tokens by benchmark, where it was fitted to the server's context; else None."""
+        """By benchmark, the max_tokens that fits the server's context, if it had to be lowered; else None."""
         self._missing: dict[str, dict[str, str]] = {}
         self._bound: set[str] = set()
         self._warnings: list[Sentence] = []
@@ -99,7 +103,11 @@ class Session:
     # ---- before the first request
 
     def plan(self, context_of: Callable[[Endpoint, str], int | None]) -> SessionPlan:
-        """Compare identities, open the journals, find what is owed, check the context, write manifest and questions."""
+        """Prepare the session, and return what it starts from.
+
+        In this order: compare identities, open the journals, find the owed samples, check the servers and their
+        context, write manifest and questions. Raises `StoreError`, `ServerError`.
+        """
         rows: list[Owed] = []
         done: dict[str, int] = {}
         total: dict[str, int] = {}
@@ -164,14 +172,14 @@ class Session:
         self._log.write("taken_over", samples=len(fresh))
 
     def expected_bytes(self, plan: SessionPlan) -> int:
-        """What the samples that are owed will take on disk, about."""
+        """Return about how many bytes the owed samples will take on disk."""
         sizes = {name: self._folder.benchmark(name).samples.stat().st_size for name in self.journals}
         per_sample = {name: sizes[name] / n for name, journal in self.journals.items() if (n := len(journal.keys))}
         bounds = {name: benchmark.sampling.max_tokens for name, benchmark in self._settings.benchmarks.items()}
         return expected_bytes(plan.owed, per_sample, bounds)
 
     def keeper(self, plan: SessionPlan) -> Keeper:
-        """What had been written of the samples of `plan` when a former session ended."""
+        """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""
         keeper = Keeper(self._folder, plan.asks(), self._log.write, self._clock)
         if keeper.damaged:
             self.warn(f"{keeper.damaged} damaged lines of {self._folder.inflight.name} do not count (see log.jsonl).")
@@ -179,11 +187,11 @@ class Session:
 
     @property
     def questions(self) -> Mapping[tuple[str, str], Question]:
-        """By (benchmark, question_id)."""
+        """The questions by (benchmark, question_id)."""
         return QuestionsById(self._sets.values())
 
     def _forget_empty(self) -> None:
-        """A benchmark without a single sample binds nothing: its record and its questions may be replaced."""
+        """Drop the records of benchmarks without a stored sample, so that the session may record other settings."""
         records = self._manifest.benchmarks
         bound = self._bound = {name for name in records if self._folder.benchmark(name).has_samples()}
         if not bound and self._manifest.model != self._settings.model:
@@ -192,8 +200,8 @@ class Session:
         for name in self._sets.keys() - records.keys():
             if self._folder.benchmark(name).has_samples():
                 raise StoreError(
-                    f"{self._folder.benchmark(name).path} holds samples of which the manifest knows nothing: nothing "
-                    "says under which settings they were made. Put the manifest back, or use another run folder."
+                    f"{self._folder.benchmark(name).path} holds samples, and manifest.json does not say under which "
+                    "settings they were made. Put the manifest back, or use another run folder."
                 )
         records_left = {name: record for name, record in records.items() if name in bound or name not in self._sets}
         environment = {**(self._manifest.environment if bound else {}), **self._environment}
@@ -216,12 +224,12 @@ class Session:
                 _MISSING: former.settings.get(_MISSING, {}) if former is not None else {},
                 **({} if question_set.publish else {"publish_questions": False}),
                 **({} if question_set.card_file is None else {CARD: question_set.card_file}),
-                **_selected(question_set),
+                **_selection_record(question_set),
             },
         )
 
     def _note_surplus(self, name: str, samples: int, ids: Collection[str], keys: KeySet) -> None:
-        """Say which stored samples a plan of fewer leaves out of the score, before anything is asked."""
+        """Report stored samples that the score will leave out, because this session plans fewer samples a question."""
         surplus = [*keys.beyond(samples)]
         planned = set(ids) if surplus else set()
         beyond = [key.sample_index for key in surplus if key.question_id in planned]
@@ -235,9 +243,10 @@ class Session:
         self._on_surplus(Sentence(sentence))
 
     def _note_questions(self, name: str, question_set: QuestionSet, noted: Mapping[str, Any]) -> bool:
-        """The manifest says which questions the file will hold, so that scoring sees whether they are those.
+        """Note in the manifest which questions the questions file holds, so that scoring can check the file.
 
-        noted: the settings that the session found. False where the file holds them already, as is noted.
+        noted: the settings in the manifest when the session began. Returns False if the file already holds these
+        questions, as the manifest says.
         """
         unchanged = stored_questions.still_noted(noted, question_set.note) if name in self._bound else {}
         folder, record = self._folder.benchmark(name), self._manifest.benchmarks[name]
@@ -258,13 +267,13 @@ class Session:
         return {q.question_id: stored[q.question_id] for q in self._sets[name].questions if q.question_id in stored}
 
     def _check_servers(self) -> None:
-        """Note which servers this session asks. Raises `StoreError` where one is another model than made samples."""
+        """Note which servers this session asks. Raises `StoreError` if a server runs another model than the run's."""
         before = self._manifest.provenance
         changes = changes_of(before, self._servers)
         if changes.model and not self._settings.accept_server_change:
             raise servers_refusal(changes.model)
         for change in changes.model:
-            self.warn(f"another model goes on, as {option('accept_server_change', True)} accepts: {change}.")
+            self.warn(f"another model continues the run, as {option('accept_server_change', True)} allows: {change}.")
         for change in changes.host:
             self.warn(f"the server has changed: {change}.")
         started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -272,17 +281,20 @@ class Session:
         self._manifest = msgspec.structs.replace(self._manifest, provenance=after)
 
     def sampling_begins(self) -> None:
-        """From here on the session's seconds count; what was asked to know the servers is no part of its rate."""
+        """Start the session's clock; requests made before, to get to know the servers, do not count in its rate."""
         self._started = self._clock()
 
     @property
     def fingerprint_neutral(self) -> dict[str, Any]:
-        """The neutral values that a fingerprint is taken with: those of the run's, so that the two can be compared."""
+        """The neutral sampling values for a fingerprint: those of the run's own fingerprint, so that both compare."""
         former = fingerprint.comparable(self._manifest.provenance)
         return fingerprint.neutral_values(self._settings.asker) if former is None else former.neutral
 
     def check_fingerprints(self, given: Mapping[str, list[str]], expected: Sequence[Endpoint] = ()) -> None:
-        """Warn of endpoints that reply otherwise than this run's servers did, or, of `expected`, gave nothing."""
+        """Warn of endpoints whose fingerprint differs from the run's, and of those in `expected` that gave none.
+
+        A fingerprint is the beginnings of a few greedy replies. given: the beginnings by base URL.
+        """
         for endpoint in expected:
             if endpoint.base_url not in given:
                 self.warn(
@@ -303,19 +315,22 @@ class Session:
         self._manifest.save(self._folder)
 
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
-        """Why an endpoint may not join, None where it may. On any thread; what is noted, `note_joined` writes."""
+        """Return why an endpoint may not join the session; None if it may. Any thread may call this.
+
+        `note_joined` later writes the new endpoint to the manifest.
+        """
         changes = changes_of(self._manifest.provenance, {endpoint.base_url: facts})
         if changes.model and not self._settings.accept_server_change:
             refusal = servers_refusal(changes.model).sentence.marked
             self.warn(f"{endpoint.base_url} does not join: {refusal}")
             return refusal
         for change in changes.model + changes.host:
-            self.warn(f"an endpoint that joined is another: {change}.")
+            self.warn(f"an endpoint that joined differs from the run's servers: {change}.")
         self._joined.put((endpoint.base_url, facts, beginnings))
         return None
 
     def note_joined(self) -> None:
-        """Write down the endpoints that have joined. On the owner's thread only."""
+        """Write the endpoints that have joined to the manifest. Only the session's own thread may call this."""
         while not self._joined.empty():
             url, facts, beginnings = self._joined.get()
             joined = self._manifest.provenance.joined(url, facts)
@@ -324,7 +339,7 @@ class Session:
             self.check_fingerprints(beginnings)
 
     def _check_context(self, owing: Collection[str], context_of: Callable[[Endpoint, str], int | None]) -> None:
-        """Raises `ServerError` where a benchmark of `owing` does not fit the context."""
+        """Raise `ServerError` if the prompts and max_tokens of a benchmark in `owing` exceed the server's context."""
         context = self._smallest_context(context_of)
         if context is None:
             return
@@ -367,21 +382,21 @@ class Session:
     # ---- while it runs and afterwards
 
     def remember_model(self, name: str | None) -> None:
-        """Keep the name that the model answers under with the run, for the next session to compare."""
+        """Record the model's name in the server's replies, so that the next session can compare it."""
         if name is not None and self._manifest.environment.get("server_model") != name:
             environment = {**self._manifest.environment, "server_model": name}
             self._manifest = msgspec.structs.replace(self._manifest, environment=environment)
             self._manifest.save(self._folder)
 
     def remember_builds(self, seen: Mapping[str, Sequence[str]]) -> None:
-        """Keep what the servers of this session named as their build. seen: by base URL."""
+        """Record the builds (`system_fingerprint`) that this session's servers named. seen: by base URL."""
         manifest = self._manifest.provenance
         if seen and manifest.sessions and manifest.sessions[-1].builds != {u: [*v] for u, v in seen.items()}:
             self._manifest = msgspec.structs.replace(self._manifest, provenance=manifest.built(seen))
             self._manifest.save(self._folder)
 
     def finish(self, dispatcher: Dispatcher, progress: Progress, lag: Lag | None) -> Outcome:
-        """Keep what the session found out, log its end, and give the account of it."""
+        """Record what the session learned, log its end, and return its outcome."""
         self.remember_model(dispatcher.model_name.name)
         self.remember_builds(dispatcher.builds.seen)
         self.note_joined()
@@ -420,7 +435,7 @@ class Session:
         )
 
     def nothing_owed(self, plan: SessionPlan) -> Outcome:
-        """The account of a session that has nothing to ask."""
+        """Return the outcome of a session without owed samples."""
         return self._outcome(plan.total, plan.done)
 
     def _outcome(self, total: Mapping[str, int], done: Mapping[str, int]) -> Outcome:
@@ -441,8 +456,11 @@ class Session:
         )
 
 
-def _selected(question_set: QuestionSet) -> dict[str, list[str]]:
-    """What all shards together ask, where it is a choice: a shard's own plan does not tell."""
+def _selection_record(question_set: QuestionSet) -> dict[str, list[str]]:
+    """Return the record of the questions that all shards together ask, if these are not all questions.
+
+    The plan of a shard lists only the shard's own questions.
+    """
     if question_set.part is None or len(question_set.selection) == question_set.n_all:
         return {}
     return {SELECTED: [question.question_id for question in question_set.selection]}

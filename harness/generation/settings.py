@@ -1,4 +1,8 @@
-"""Everything that decides what a run asks and how, as one frozen value, and which part of it makes the run itself."""
+"""Everything that decides what a run asks and how, as one frozen value.
+
+`RunSettings.identity` is the part that must stay the same for all samples of a run; a resume under another identity is
+refused. `RunSettings.settings_record` is the part that may change from session to session.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +32,25 @@ if TYPE_CHECKING:
     from harness.presets.sampling import Sampling
 
 DEFAULT_CONCURRENCY = 64
-"""Requests in flight where neither the user nor the server says."""
+"""Requests in flight if neither the user nor the server states a number."""
 
 MAX_CONCURRENCY = 100_000
-"""Requests in flight; a larger number is a typing mistake."""
+"""Upper bound of the requests in flight; a larger number is taken for a typing mistake."""
 
 NEUTRAL = "neutral"
-"""Field of an identity; runs that were made before it was there have none, and go on without."""
+"""Field of an identity for neutral sampling values. Runs made before this field existed resume without it."""
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""Bytes of one reply that are read at most; more is a runaway."""
+"""Most bytes of one reply; a longer reply fails as a runaway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkSettings:
-    """samples: per question, at least 1. sampling: what each request of this benchmark sends.
+    """How one benchmark of a run is sampled.
 
-    origins: who said so, by field of the sampling ("options", "preset r1", "card", "default"); for the record.
-    neutral: further fields that are sent so that the server's own defaults do not come in.
+    samples: per question, at least 1. sampling: the sampling parameters that each request sends. origins: for each
+    parameter, where its value comes from ("options", "preset r1", "card", "default"); for the record. neutral: further
+    fields that are sent so that the server does not apply its own defaults.
     """
 
     samples: int
@@ -56,12 +61,12 @@ class BenchmarkSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """When to ask again and when to give up. Seconds unless said otherwise.
+    """When to ask again and when to give up. All but `attempts` are seconds.
 
-    attempts: requests per sample before it is given up (refused connections and 429 do not count).
-    start_up: how long no endpoint may answer before the first reply of a session; outage: the same after it.
-    first_wait, longest_wait: exponential backoff between attempts and between probes of an endpoint set aside.
-    grace: for requests in flight after the first Ctrl-C; term_grace: after SIGTERM or SIGHUP.
+    attempts: failed requests after which a sample is given up (refused connections and 429 do not count). start_up: the
+    session ends if no endpoint answers for so long before its first reply; outage: the same after the first reply.
+    first_wait, longest_wait: the exponential backoff between attempts, and between probes of an endpoint set aside.
+    grace: time that requests in flight have to end after the first Ctrl-C; term_grace: after SIGTERM or SIGHUP.
     """
 
     attempts: int = 5
@@ -75,8 +80,11 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """Samples are asked by the batch. facts: the provider's limits; None where `file` is given: the file of requests
-    that another program answers."""
+    """Who answers samples that are asked by the batch.
+
+    facts: the limits of a provider's batch service. file: or a file of requests that another program answers; then
+    `facts` is None.
+    """
 
     facts: Batches | None = None
     file: Path | None = None
@@ -84,22 +92,22 @@ class Batching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """One run's settings; an undertaking or a test builds it, `generate` obeys it.
+    """One run's settings, made from options by `harness.asking.prepare` and carried out by `generate`.
 
-    benchmarks: by the benchmark's name, in the order asked. out: the run folder.
-    endpoints: none is fine for a run that owes nothing.
-    concurrency: requests in flight over all endpoints, shared out by their weights.
-    seed: run seed, from which every sample's is derived; None = no seed is sent.
-    asker: who makes the requests. spelt_by: who decided how they are written, by field; for the record.
-    transport: how requests travel; ca_file: PEM file of the authorities to trust for https (None: the system's).
-    fit_context: lower max_tokens to the server's context instead of refusing. accept_missing: what can never
-    succeed (a prompt over the context) does not keep the run incomplete. accept_server_change: go on with another model
-    behind the same name. canary: stop when the first samples show a
-    broken set-up. fingerprint: ask each endpoint for the beginnings of a few greedy replies, and compare them with
-    the run's. budget_tokens: completion tokens of a session; it ends at a whole round, so it implies "rounds".
-    budget_usd: the same in money, by `prices`. requests_per_minute, tokens_per_minute: kept under, over all endpoints.
-    disk_reserve: bytes below which the run ends cleanly; 0: it goes on until the disk is full.
-    salvage: which half-written answers are gone on with. batching: samples are asked by the batch; None: one by one.
+    benchmarks: settings by the benchmark's name, in the order in which they are asked. out: the run folder. endpoints:
+    may be empty if the run owes nothing. concurrency: requests in flight over all endpoints, divided by their weights.
+    seed: seed of the run, from which each sample's seed is derived; None: no seed is sent. asker: makes the requests.
+    spelt_by: for each field of a request's spelling, who decided it; for the record. transport: which client sends
+    requests. ca_file: PEM file of the authorities to trust for https; None: the system's.
+
+    fit_context: lower max_tokens to the server's context instead of refusing the run. accept_missing: a run is complete
+    without samples that can never succeed (a prompt over the context). accept_server_change: continue with another
+    model behind the same name. canary: stop if the first samples show a broken set-up. fingerprint: ask each endpoint
+    for the beginnings of a few greedy replies, and compare them with the run's. budget_tokens: completion tokens after
+    which a session ends, at the end of a round, so it implies order "rounds"; budget_usd: the same in money, by
+    `prices`. requests_per_minute, tokens_per_minute: limits that all endpoints together keep. disk_reserve: free bytes
+    at which the run ends cleanly; 0: it goes on until the disk is full. salvage: which half-written answers are
+    continued. batching: who answers samples by the batch; None: they are asked one by one.
 
     Wide: it is all that decides what a run asks, in one value that can be compared and recorded.
     """
@@ -132,7 +140,7 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
-            raise UsageError(f"expected 1 to {MAX_CONCURRENCY}.", field="concurrency", value=self.concurrency)
+            raise UsageError(f"expected 1 to {MAX_CONCURRENCY} requests.", field="concurrency", value=self.concurrency)
         for name, benchmark in self.benchmarks.items():
             if benchmark.samples < 1:
                 raise UsageError(f"expected at least 1 for {name}.", field="samples", value=benchmark.samples)
@@ -154,18 +162,18 @@ class RunSettings:
 
     @property
     def deadlines(self) -> Deadlines:
-        """Of each reply."""
+        """The deadlines of each reply."""
         return self.asker.deadlines
 
     def template(self, benchmark: str) -> RequestTemplate:
-        """What all requests of `benchmark` have in common."""
+        """Return what all requests of `benchmark` have in common."""
         benchmark_settings = self.benchmarks[benchmark]
         return self.asker.template(benchmark_settings.sampling.sent(), benchmark_settings.neutral)
 
     def identity(self, questions: QuestionSet, fitted_max_tokens: int | None = None) -> dict[str, Any]:
-        """What makes the samples of one benchmark comparable. A resume under another identity is refused.
+        """Return the settings that all samples of one benchmark must share; a resume under others is refused.
 
-        fitted_max_tokens: what max_tokens was lowered to for the server's context, if it was.
+        fitted_max_tokens: the max_tokens that fits the server's context, if it had to be lowered; else None.
         """
         neutral = dict(self.benchmarks[questions.name].neutral)
         part = questions.part
@@ -187,7 +195,7 @@ class RunSettings:
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
-        """`settings_record`, who decided the sampling of `benchmark`, and what of it is left to the server."""
+        """Return `settings_record` with the origin of each sampling value, and the values left to the server."""
         return {
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
@@ -195,7 +203,7 @@ class RunSettings:
         }
 
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:
-        """Where it is, the transport that carries its requests, and the proxy between (host and port), if any."""
+        """Return the URL of an endpoint, the transport of its requests, and the proxy (host and port), if any."""
         carried_by = transport_for(self.transport, endpoint)
         proxy = proxy_for(endpoint) if carried_by != "fast" else None
         return {
@@ -206,9 +214,9 @@ class RunSettings:
         }
 
     def settings_record(self) -> dict[str, Any]:
-        """What may differ between two sessions of one run, as it will happen. Holds no secret.
+        """Return the settings that may differ between two sessions of one run, without secrets, for the log.
 
-        Raises `UsageError` for an endpoint behind a proxy that no transport speaks to.
+        Raises `UsageError` for an endpoint behind a kind of proxy that no transport supports.
         """
         return {
             "endpoints": [self._endpoint_record(endpoint) for endpoint in self.endpoints],

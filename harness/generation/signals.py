@@ -1,4 +1,4 @@
-"""Ctrl-C and its relatives: the first one lets requests in flight end, the second one ends them."""
+"""Signals that end a session (Ctrl-C, SIGTERM, SIGHUP): the first lets requests in flight end, the second ends them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from harness.core.errors import Interrupted
 class Signals:
     """Catches SIGINT, SIGTERM and SIGHUP for the length of a `with` block, on the main thread only.
 
-    Until `attach`, a signal raises `Interrupted` where the program stands. After it, `on_signal(signum, nth)` is
-    called instead, on the main thread between two bytecodes: it must only set things in motion.
-    A signal that the parent told us to ignore (nohup) stays ignored.
+    Before `attach`, a signal raises `Interrupted` at the line that runs. After `attach`, each signal calls
+    `on_signal(signum, nth)` on the main thread between two bytecodes; so `on_signal` must return at once and only start
+    the end. A signal that the parent process told this one to ignore (nohup) stays ignored.
     """
 
     def __init__(self, message: Callable[[int], str]) -> None:
         self.caught: int | None = None
-        """The first signal that came."""
+        """Number of the first signal that came; None before it."""
         self._message = message
         self._n = 0
         self._on_signal: Callable[[int, int], None] | None = None
@@ -44,7 +44,7 @@ class Signals:
             signal.signal(signum, handler)
 
     def take(self, signum: int) -> None:
-        """As if `signum` had come; for a broken pipe, which reaches Python as an exception."""
+        """Act as if the signal `signum` had come. Used for a broken pipe, which reaches Python as an exception."""
         self._handle(signum, None)
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""What a session's samples used and cost, by the usage that the server states and the prices that the user gives."""
+"""Tokens and money that a session spent, by the usage that servers state and the prices that the user gives."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from harness.core.records import Usage
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """USD per million tokens. Thinking counts as completion; cached prompt tokens cost as others do."""
+    """Prices in USD per million tokens. Thinking counts as completion; cached prompt tokens are not cheaper."""
 
     prompt: float
     completion: float
 
     def usd(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """What these tokens cost."""
+        """Return what these tokens cost, in USD."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
 
 
 @dataclass(slots=True)
 class Spent:
-    """Tokens of finished samples as stated; n_stated of them state both numbers, n_unstated do not."""
+    """Tokens of finished samples, as their replies state them.
+
+    n_stated: samples whose replies state both numbers. n_unstated: the other samples, whose tokens are not counted.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -29,7 +32,7 @@ class Spent:
     n_unstated: int = 0
 
     def add(self, usage: Usage) -> None:
-        """One more sample."""
+        """Add the usage of one more sample."""
         if usage.prompt_tokens is None or usage.completion_tokens is None:
             self.n_unstated += 1
             return
@@ -39,13 +42,13 @@ class Spent:
 
     @property
     def per_sample(self) -> tuple[float, float] | None:
-        """Mean (prompt, completion) tokens of those that state them; None if none does."""
+        """Mean (prompt, completion) tokens of the samples that state both; None if no sample does."""
         if not self.n_stated:
             return None
         return self.prompt_tokens / self.n_stated, self.completion_tokens / self.n_stated
 
     def sentence(self, prices: Prices) -> str:
-        """What it cost, and how much of it is not known."""
+        """Return a sentence on the cost in USD, and on how many samples it does not cover."""
         usd = prices.usd(self.prompt_tokens, self.completion_tokens)
         text = (
             f"{usd:,.{2 if usd >= 1 else 4}f} USD for {self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"

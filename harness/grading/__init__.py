@@ -1,11 +1,11 @@
-"""Grading: find the answer in a response, decide whether it is the reference, say by which rule.
+"""Grading: find the answer in a response, decide whether it equals the reference, and say which rule decided.
 
 Enter by `processes.pool` for responses of models (`grade_all`, `verdict_on`), by `grade` for trusted ones.
 
-    find         where the answer stands in a response: text only, linear, parses nothing
+    find         where the answer stands in a response: by patterns, in linear time, without parsing it
     compare      whether two answers are the same, and by which rule
-    verdict      find and compare put together, in steps
-    processes    the same in worker processes with deadlines, for hostile text
+    verdict      puts find and compare together, and explains each verdict in steps
+    processes    does this in worker processes with deadlines, for hostile text
     second       second opinions: other libraries, a judge model
 """
 

@@ -10,13 +10,13 @@ MAX_EXTRACTED_CHARS = 20_000
 """Longest answer that is compared, in characters; a longer one is cut and marked as cut."""
 
 MAX_CANDIDATES = 16
-"""Most other boxes that are compared, to see whether a right answer was passed over."""
+"""Most boxes beside the answer that are compared as well, to see whether one of them holds the right answer."""
 
 MAX_STATED_CHARS = 80
-"""Longest value that counts as stated on the way to the answer, in characters."""
+"""A longer value that a reply states before its answer is ignored, in characters."""
 
 MAX_STATEMENTS = 256
-"""Most different values of one reply that are compared on the way to its answer; the first ones count."""
+"""Most different values of one reply that are compared to find where it is first right; later values are ignored."""
 
 # --- computing with it ---
 MAX_ALTERNATIVES = 64

@@ -1,7 +1,7 @@
-"""What the core asks of an extension that decides about answers that no rule compares: `kind: program`.
+"""The interface of extensions that decide answers which no rule can compare, such as programs (`kind: program`).
 
-The extensions are `harness.extensions.answers`, found by name; the core knows them only as the protocols here. A card
-of such a kind names it as its grader, so that every question says who decides.
+The extensions live in `harness.extensions.answers` and are found by name; the core knows only the protocols below. A
+card of such a kind names the extension as its grader, so that every question says who decides its answers.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from harness.grading.verdict import Verdict
 
 
 class Decider(Protocol):
-    """Workers that decide, started when they are needed."""
+    """Decides the answers of one kind, in worker processes that start with the first answer."""
 
     @property
     def name(self) -> str:
-        """The name that grades record. Raises `UsageError` where nothing can be decided here."""
+        """The name that grades record. Raises `UsageError` if this machine cannot decide such answers."""
         ...
 
     def ask(self, question: Question, sample: Sample, *, with_steps: bool = False) -> Future[Verdict]:
-        """The verdict to come. with_steps: as in `pool.verdicts`."""
+        """Start to decide the answer of `sample`; the future gets the verdict. with_steps: as in `pool.verdicts`."""
         ...
 
     def close(self) -> None:
@@ -34,44 +34,56 @@ class Decider(Protocol):
 
 
 class AnswerExtension(Protocol):
-    """A kind of answer."""
+    """What an extension offers for its kind of answer: it reads references, shows them, and starts deciders."""
 
     def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]:
-        """(text of the question, reference) of a row. settings: the card's. Raises `ValueError` with what is wrong."""
+        """Return (text of the question, reference) of a data row. settings: those of the card.
+
+        Raises `ValueError` that says what is wrong with the row.
+        """
         ...
 
     def shown(self, reference: str) -> str:
-        """The reference in words."""
+        """Return the reference as a person reads it."""
         ...
 
     def examples(self, reference: str) -> tuple[str, str] | None:
-        """(a reply that is right, one that is wrong) where the reference tells one, for a check of the grader."""
+        """Return (a right reply, a wrong reply) for the check of the grader.
+
+        None if the reference holds no solution.
+        """
         ...
 
     def start(self, workers: int, sandbox: str | None) -> Decider:
-        """The deciders. sandbox: where, by the word of the option; None: the default. Raises `UsageError`."""
+        """Start a decider with `workers` processes. sandbox: a value of the option of this name; None: the default.
+
+        Raises `UsageError` if the sandbox is not available.
+        """
         ...
 
 
 def extension_of(grader: str) -> AnswerExtension | None:
-    """The extension that a question's grader names, None where it names none."""
+    """Return the extension that a question's grader names; None if the grader is the rules or a verifier."""
     return cast("AnswerExtension | None", plugins.extension("answer", grader))
 
 
 def is_elsewhere(grader: str) -> bool:
-    """Whether an extension decides, which need not be loaded for that."""
+    """Whether an extension decides the answers of this grader; does not import the extension."""
     return grader in plugins.extensions("answer")
 
 
-def required(grader: str) -> AnswerExtension:
-    """The extension of that name. Raises `UsageError`."""
+def require_extension(grader: str) -> AnswerExtension:
+    """Return the extension that `grader` names. Raises `UsageError` if there is none."""
     extension = extension_of(grader)
     if extension is None:
-        raise UsageError(f"answers of the kind {grader!r} need an extension that is not there")
+        raise UsageError(
+            f"answers of the kind {grader!r} need an extension of this name, and none is installed; `harness plugins` "
+            "lists those that are"
+        )
     return extension
 
 
 def shown_references(question: Question) -> list[str]:
-    """The references of a question as a person reads them."""
+    """Return the references of a question as a person reads them."""
     extension = extension_of(question.rules.grader)
     return list(question.references) if extension is None else [extension.shown(text) for text in question.references]

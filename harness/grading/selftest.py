@@ -1,4 +1,4 @@
-"""The grader against a benchmark's own references: each must equal itself and must not equal itself changed."""
+"""The self-test of a benchmark: the grader must accept each reference as an answer, and refuse a changed reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from harness.answers.letters import letter_of
 from harness.core.records import Question, Sample, Timing
-from harness.grading.elsewhere import is_elsewhere, required
+from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes import pool
 from harness.grading.verdict import grade
 
@@ -18,10 +18,10 @@ _NUMBER = re.compile(r"\d+")
 
 
 class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
-    """How many references and changed references were graded, and the failures.
+    """The result of a self-test: how many references and changed references were graded, and the failures.
 
-    not_itself: (question id, reference) that did not equal itself. not_distinct: (question id, reference, changed
-    reference) that was accepted.
+    not_itself: (question id, reference) of each reference that was not accepted as its own answer. not_distinct:
+    (question id, reference, changed reference) of each changed reference that was accepted.
     """
 
     n_references: int
@@ -31,7 +31,7 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Every reference equals itself and none equals its change."""
+        """Whether every reference was accepted and every changed reference was refused."""
         return not self.not_itself and not self.not_distinct
 
 
@@ -68,7 +68,7 @@ def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool
     """(question, whether the reply is the right one, whether it was graded as right) of answers no rule compares."""
     replies = []
     for question in questions:
-        examples = required(question.rules.grader).examples(question.references[0])
+        examples = require_extension(question.rules.grader).examples(question.references[0])
         replies += [] if examples is None else [(question, True, examples[0]), (question, False, examples[1])]
     by_id = {question.question_id: question for question in questions}
     samples = (_sample(question, text) for question, _, text in replies)
@@ -78,7 +78,7 @@ def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool
 
 
 def changed(reference: str) -> str | None:
-    """A wrong answer of the same form: another letter, or every number far off; None for an empty reference."""
+    """Return a wrong answer of the same form: another letter, or every number far off; None for an empty reference."""
     if (letter := letter_of(reference)) is not None:
         return "B" if letter == "A" else "A"
     if _NUMBER.search(reference):

@@ -1,11 +1,11 @@
-"""The one way to a verdict: find the answer in a response, decide whether it is the reference, report both in steps.
+"""The one way to a verdict: find the answer in a response, decide whether it equals the reference, explain both.
 
     response ─ search ─► Search(extraction, other boxes) ─ decide, for each ─► AnswerVerdict ─ conclude ─► Verdict
 
-`search` scans text in linear time and parses nothing, so any process may call it. `decide` parses and computes, so for
-hostile text it belongs into a process that can be killed (`processes.pool`). Its result depends on the question and the
-answer alone, so equal answers of many samples are decided once. `conclude` puts the two together. `harness score`,
-`harness grade` and Python all get the same `Verdict`.
+`search` scans text in linear time and parses nothing, so any process may call it. `decide` parses and computes, so that
+for hostile text it must run in a process that can be killed (`processes.pool`). Its result depends only on the question
+and the answer, so equal answers of many samples are decided once. `conclude` makes the verdict from both results.
+`harness score`, `harness grade` and Python get the same `Verdict`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
-from harness.answers.boxed import bare, boxes_from_end
+from harness.answers.boxed import boxes_from_end, without_boxes
 from harness.answers.letters import LAST_LETTER
 from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Question, Sample
 from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES
-from harness.grading.find.extract import Extraction, bounded, candidates, extract_from
+from harness.grading.find.extract import Extraction, candidates, extract_from, shorten_answer
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
@@ -41,9 +41,9 @@ NEAR_MISSES: dict[NearMiss, str] = {
     "rounded": "the exact value of a rounded reference",
     "unit": "the right number with another unit",
 }
-"""How a wrong answer misses a right one by little, in words."""
+"""Kinds of near misses, answers that are wrong by little, each in words."""
 EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
-"""Rules of grades that a bound of the worker decided, and no comparison."""
+"""Rules of grades that are undecided because a worker reached a bound, not because of a comparison."""
 
 MAX_VOTE_CHARS = 200
 """Longest vote of an answer that a verifier judged, in characters."""
@@ -88,11 +88,11 @@ _RATIONAL = re.compile(
 """An integer, a fraction of two, or a short decimal."""
 
 _SHORT = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15}|/[0-9]{1,15})?|-?\\[dt]?frac\{[0-9]{1,15}\}\{[0-9]{1,15}\}")
-"""The same, with as many digits as take no time."""
+"""An integer, decimal or fraction with so few digits that a comparison takes no time worth a worker."""
 
 
 class Search(NamedTuple):
-    """The result of a search, without the text: the answer, the contents of the other boxes, and the steps."""
+    """What `search` found in a response: the answer, the contents of the other boxes, and the steps in words."""
 
     extraction: Extraction | None
     other_boxes: list[str]
@@ -100,7 +100,7 @@ class Search(NamedTuple):
 
 
 class AnswerVerdict(NamedTuple):
-    """The verdict on one extracted answer, whatever response gave it. Fields as in `Verdict`."""
+    """The verdict on one extracted answer, the same for every response that gave it. Fields as in `Verdict`."""
 
     outcome: Outcome
     rule: str
@@ -204,7 +204,7 @@ def find(question: Question, text: str | None, *, truncated: bool = False) -> Ex
 
 
 def stated(question: Question, sample: Sample) -> list[StatedValue]:
-    """The values that a reply states on its way, each where it stands first, and its answer as the last one.
+    """Return the values that a reply states before its answer, each where it first occurs, and then its answer.
 
     Ends are characters of the reasoning and the text together.
     """
@@ -231,11 +231,14 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
         last=_last_letter(question),
     )  # fmt: skip
-    return None if extraction is None else extraction._replace(answer=bounded(extraction.answer))
+    return None if extraction is None else extraction._replace(answer=shorten_answer(extraction.answer))
 
 
 def _parts(question: Question) -> int | None:
-    """Values of the reference if boxes side by side are one answer: it has several, or the card says so. Else None."""
+    """Return how many values the reference has, if several boxes may be one answer; None if only the last box counts.
+
+    Several boxes may be one answer if the reference has several values, or if the card says so.
+    """
     if question.kind == "choice":
         return None
     parts = _most_parts(question.references)
@@ -245,8 +248,8 @@ def _parts(question: Question) -> int | None:
 
 @lru_cache(maxsize=4_096)
 def _most_parts(references: tuple[str, ...]) -> int:
-    """Values of the reference that has most of them; cached, for it is the same for all samples of a question."""
-    return max((parts_of(bare(reference)) for reference in references), default=1)
+    """Return the largest number of values of a reference; cached, since a question's samples all need it."""
+    return max((parts_of(without_boxes(reference)) for reference in references), default=1)
 
 
 def _last_letter(question: Question) -> str:
@@ -276,10 +279,11 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Answ
 
 
 def plain(question: Question, answer: str) -> Outcome | None:
-    """The outcome of `decide` for answers that need no grammar, None for all others.
+    """Return the outcome of `decide` for answers that need no grammar; None for all others.
 
-    Those are an answer with the text of a reference, and an integer, a fraction of two integers or a short decimal
-    whose value differs from that of every reference. Safe in any process: an answer of any length costs one comparison.
+    An answer with the text of a reference is correct. An integer, a fraction of two integers or a short decimal whose
+    value differs from that of every reference is wrong. Any process may call this: an answer costs one comparison,
+    however long it is.
     """
     if question.kind not in _ONE_VALUE or question.rules != _NO_RULES:
         return None
@@ -297,7 +301,7 @@ def plain(question: Question, answer: str) -> Outcome | None:
 
 
 def is_short(question: Question, answer: str) -> bool:
-    """Whether reference and answer are integers, fractions or decimals of few digits, which any process may decide."""
+    """Whether references and answer are numbers of few digits, which `decide` compares at once in any process."""
     if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
         return False
     return _SHORT.fullmatch(answer) is not None and all(map(_SHORT.fullmatch, question.references))
@@ -351,9 +355,9 @@ NO_ANSWER = AnswerVerdict("no_answer", "no answer", None)
 
 
 def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *, grader: str = GRADER) -> Verdict:
-    """The verdict on a response, from its search and the verdict on its answer.
+    """Return the verdict on a response from its search and the verdict on its answer.
 
-    right_elsewhere: the answer is not correct and another box is.
+    right_elsewhere: the answer is not correct, but another box of the response is.
     """
     extraction = searched.extraction
     steps: tuple[str, ...] = ()
@@ -370,7 +374,7 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
     return Verdict(
         outcome=decision.outcome,
         rule=decision.rule,
-        extracted=None if extraction is None else bounded(extraction.answer, MAX_ANSWER_CHARS),
+        extracted=None if extraction is None else shorten_answer(extraction.answer, MAX_ANSWER_CHARS),
         span=None if extraction is None else (extraction.start, extraction.end),
         vote=decision.vote,
         unextracted=right_elsewhere,
@@ -404,7 +408,7 @@ def _steps_of_comparison(reference: str, answer: str, kind: AnswerKind, more: tu
     """How reference and answer were read, and then `more`, the steps of the comparison itself."""
     read = [
         f"the {name} is read as {_reading(text, kind)}"
-        for name, text in ((f"reference {quoted(reference)}", bare(reference)), ("answer", answer))
+        for name, text in ((f"reference {quoted(reference)}", without_boxes(reference)), ("answer", answer))
     ]
     return [*read, *more]
 

@@ -1,8 +1,8 @@
-"""A benchmark's own verifier: a function that a card names. It is code, so it runs only if the user trusts its module.
+"""A benchmark's own verifier: a Python function that a card names to decide answers, run only if the user trusts it.
 
-A run folder or a card may come from a stranger, and naming a function is enough to have it called with a model's text.
-So a verifier must be the harness's own, a grader that an installed package offers (docs/plugins.md), or stand in a
-module that `HARNESS_GRADERS` names.
+A run folder or a card may come from a stranger, and a card needs only a function's name to have the function called
+with a model's text. So a verifier is called only if it is part of the harness, if an installed package offers it as a
+grader (docs/plugins.md), or if the environment variable `HARNESS_GRADERS` names its module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TRUST_VARIABLE = "HARNESS_GRADERS"
 """Environment variable that lists trusted modules, separated by commas."""
 
 RAISED = "verifier raised "
-"""The rule of a grade begins so if its verifier raised an exception."""
+"""The rule of a grade begins with these words if the verifier raised an exception."""
 
 _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
@@ -37,7 +37,7 @@ Verifier = Callable[[str, Question], bool]
 
 
 class Ruling(NamedTuple):
-    """A verifier's result: right, wrong, or None if it raised or returned no bool; then `rule` names what it did."""
+    """A verifier's result: right, wrong, or None if it raised or returned no bool; then `rule` says which."""
 
     correct: bool | None
     rule: str
@@ -49,8 +49,8 @@ def require_trusted(questions: Iterable[Question]) -> None:
     for grader in named(questions):
         if not _trusted(grader):
             raise UsageError(
-                f"the grader {quoted(grader)} is code that the benchmark brings along; to let it run, name its module:"
-                f" {TRUST_VARIABLE}={quoted(grader.partition(':')[0])}"
+                f"the grader {quoted(grader)} is code that comes with the benchmark, and runs only if you trust it; to "
+                f"trust it, set {TRUST_VARIABLE}={quoted(grader.partition(':')[0])}"
             )
 
 
@@ -66,7 +66,9 @@ def load(grader: str) -> Verifier:
     """
     module, _, name = grader.partition(":")
     if not _trusted(grader):
-        raise UsageError(f"the module {quoted(module)} is not trusted to grade")
+        raise UsageError(
+            f"the module {quoted(module)} is not trusted to grade; to trust it, set {TRUST_VARIABLE}={quoted(module)}"
+        )
     function = getattr(importlib.import_module(module), name)
     if not callable(function):
         raise TypeError(f"{name} is no function")
@@ -80,7 +82,7 @@ def identity(grader: str) -> str:
 
 
 def ask(question: Question, answer: str) -> Ruling:
-    """The ruling of the question's verifier on `answer`, in this process; a verifier that raises has not ruled."""
+    """Call the question's verifier on `answer`, in this process; if it raises, the answer is undecided."""
     try:
         correct: object = load(question.rules.grader)(answer, question)
     except MemoryError:
@@ -95,7 +97,7 @@ def ask(question: Question, answer: str) -> Ruling:
 
 
 def described(error: BaseException, *, message: bool = True) -> str:
-    """An exception in one line: its class, its message if wanted, and the file and line that raised it."""
+    """Describe an exception in one line: its class, its message (if `message`), and the file and line."""
     frames = traceback.extract_tb(error.__traceback__)
     # The last frame of the verifier's own code, not of a library that it called.
     own = [frame for frame in frames if "site-packages" not in frame.filename and "<frozen" not in frame.filename]

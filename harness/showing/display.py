@@ -44,7 +44,7 @@ STYLES = {
 Scores = dict[str, "RunningScore"]
 
 
-def redraws() -> bool:
+def can_redraw() -> bool:
     """Whether lines on standard error can be drawn over. They cannot in a log, nor by a command in a notebook, whose
     terminal has no cursor."""
     notebook = "JPY_PARENT_PID" in os.environ  # set for a Jupyter kernel, not for the terminals beside it
@@ -82,7 +82,7 @@ class TerminalScreen:
         size = self._console.size
         ascii_only = not self._console.encoding.startswith("utf")
         lines = panel(progress, size.width - 1, max(3, size.height - SPARE_ROWS), scores, ascii_only=ascii_only)
-        self._live.update(rendered(lines if last else [*lines, (Span(" "),)]), refresh=True)
+        self._live.update(render_lines(lines if last else [*lines, (Span(" "),)]), refresh=True)
         if last:
             self._live.stop()
 
@@ -99,7 +99,7 @@ class NotebookScreen:
         from rich import get_console
 
         display: Any = displaying.display  # it has no types
-        shown = rendered(panel(progress, get_console().width, NOTEBOOK_ROWS, scores))
+        shown = render_lines(panel(progress, get_console().width, NOTEBOOK_ROWS, scores))
         if self._handle is None:
             self._handle = display(shown, display_id=True)
         else:
@@ -113,7 +113,7 @@ class ProgressDisplay:
     """
 
     def __init__(self, folder: RunFolder | None = None) -> None:
-        self._kind = NotebookScreen if in_notebook() else TerminalScreen if redraws() else None
+        self._kind = NotebookScreen if in_notebook() else TerminalScreen if can_redraw() else None
         self._screen: Screen | None = None
         self._due = 0.0
         self._stopping = False
@@ -157,7 +157,7 @@ class ProgressDisplay:
         sys.stderr.flush()
 
 
-def rendered(lines: Sequence[Line]) -> Text:
+def render_lines(lines: Sequence[Line]) -> Text:
     """The lines for rich, in their colours; rich obeys no markup in them."""
     from rich.text import Text
 

@@ -49,7 +49,7 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -
     """One line for a log: samples done, tokens/s, requests in flight, failures, time left."""
     parts = [f"{progress.done}/{progress.total} samples ({percent(progress.done, progress.total)})"]
     if progress.tokens_per_s_now is not None:
-        parts.append(f"{counted(progress.arrived, 'token')}, {progress.tokens_per_s_now:,.0f}/s")
+        parts.append(f"{count_noun(progress.arrived, 'token')}, {progress.tokens_per_s_now:,.0f}/s")
     parts.append(f"{progress.in_flight} in flight")
     retrying = sum(benchmark.retrying for benchmark in progress.benchmarks)
     if retrying:
@@ -57,9 +57,9 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -
     if progress.truncated:
         parts.append(f"{_share(progress.truncated, progress.finished)} truncated")
     if progress.continued.samples:
-        parts.append(continued(*progress.continued))
+        parts.append(continued_in_words(*progress.continued))
     if progress.failures:
-        parts.append(counted(progress.failures, "failed request"))
+        parts.append(count_noun(progress.failures, "failed request"))
     if progress.given_up:
         parts.append(f"{progress.given_up} given up")
     present = [e.state for e in progress.endpoints if e.state != "left"]
@@ -122,7 +122,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)]]
     facts.append([Span("time      ", "label"), Span(" · ".join(filter(None, (duration(progress.elapsed_s), left))))])
     if progress.continued.samples:
-        facts.append([Span("salvage   ", "label"), Span(continued(*progress.continued))])
+        facts.append([Span("salvage   ", "label"), Span(continued_in_words(*progress.continued))])
     if ending := _ending(progress):
         facts.insert(0, [Span(ending, "retrying")])
     if (oldest := progress.oldest) is not None:
@@ -130,7 +130,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
         facts.append(
             [
                 Span("oldest    ", "label"),
-                Span(f"{duration(oldest.seconds)} in flight, {counted(oldest.tokens, 'token')}: {key}"),
+                Span(f"{duration(oldest.seconds)} in flight, {count_noun(oldest.tokens, 'token')}: {key}"),
             ]
         )
     facts += [
@@ -171,7 +171,7 @@ def _bars(progress: Progress, width: int, height: int, ascii_only: bool) -> list
     cells = min(MAX_BAR_CELLS, width - room - counted - longest - 8)
     bars: list[Line] = []
     for benchmark, name, count, note in zip(shown, names, counts, notes, strict=True):
-        label = name if cells_of(name) <= room else clipped(name, room)
+        label = name if cells_of(name) <= room else clip(name, room)
         label += " " * (room - cells_of(label))
         bar = [*_bar(benchmark, cells, ascii_only), Span(" ")] if cells >= MIN_BAR_CELLS else []
         bars.append([
@@ -216,7 +216,7 @@ def _cut(row: Line, width: int) -> Line:
     for span in row:
         room = width - sum(cells_of(before.text) for before in spans)
         if cells_of(span.text) > room:
-            spans.append(Span(clipped(span.text, room), span.kind))
+            spans.append(Span(clip(span.text, room), span.kind))
             break
         spans.append(span)
     return spans
@@ -231,7 +231,7 @@ def cells_of(text: str) -> int:
     return cell_len(text)
 
 
-def clipped(text: str, room: int) -> str:
+def clip(text: str, room: int) -> str:
     """The beginning of `text` in at most `room` columns, the last one an ellipsis."""
     beginning = list(text[: max(0, room - 1)])
     while beginning and cells_of("".join(beginning)) > room - 1:
@@ -242,12 +242,12 @@ def clipped(text: str, room: int) -> str:
 # ---- words
 
 
-def counted(n: int, what: str) -> str:
+def count_noun(n: int, what: str) -> str:
     """`1 token`, `2,000 tokens`."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def continued(n: int, tokens: int) -> str:
+def continued_in_words(n: int, tokens: int) -> str:
     """`continued 12 half-written answers, 41k tokens kept`."""
     shortened = f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"
     return f"continued {n} half-written {'answer' if n == 1 else 'answers'}, {shortened} tokens kept"

@@ -35,13 +35,13 @@ from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, 
 from harness.grading.second import judge_prompts
 from harness.grading.second.judge import (
     Scope,
+    answer_for_judge,
+    apply_ruling,
+    ending_for_judge,
     grader_name,
     in_scope,
     judge_question,
-    judged,
     majority,
-    shown,
-    shown_instead,
 )
 from harness.grading.second.judge_prompts import JudgePrompt, verdict
 from harness.grading.second.second_opinion import Agreement, agreement
@@ -274,12 +274,12 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
     unextracted = {grade.key for grade in to_judge if grade.extracted is None}
     endings: dict[Key, str | None] = {}
     if unextracted:
-        endings = {sample.key: shown_instead(sample) for sample in samples_of(graded, unextracted)}
+        endings = {sample.key: ending_for_judge(sample) for sample in samples_of(graded, unextracted)}
     case_ids: dict[tuple[str, str], str] = {}
     questions: dict[str, Question] = {}
     case_of = {}
     for grade in to_judge:
-        answer = endings.get(grade.key) if grade.extracted is None else shown(grade)
+        answer = endings.get(grade.key) if grade.extracted is None else answer_for_judge(grade)
         if answer is None:
             continue
         pair = grade.question_id, answer
@@ -389,7 +389,7 @@ def _apply(
     rulings = {case: majority(votes) for case, votes in replies.votes.items()}
     by_key = {key: rulings[case] for key, case in cases.case_of.items() if case in rulings}
     grades: list[Grade] = [
-        judged(grade, by_key.get(grade.key), judge.grader, override=judge.override) for grade in graded.grades
+        apply_ruling(grade, by_key.get(grade.key), judge.grader, override=judge.override) for grade in graded.grades
     ]
     if graded.folder.path.is_dir():
         opinions.replace(graded.folder, judge.grader, by_key)

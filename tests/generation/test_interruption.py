@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.generation.machine_limits import SPARE
+from harness.generation.machine_limits import SPARE_DESCRIPTORS
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from tests.budget import rounds
@@ -150,7 +150,7 @@ def test_a_stalled_server_does_not_hold_up_the_end(tmp_path: Path, grace: float,
 
 def test_a_low_limit_of_open_files_lowers_the_concurrency_and_says_so(tmp_path: Path) -> None:
     with FaultServer(well) as server:
-        child = start(tmp_path, 5, 4, server.base_url, shell=f"ulimit -n {SPARE + 3}; exec")
+        child = start(tmp_path, 5, 4, server.base_url, shell=f"ulimit -n {SPARE_DESCRIPTORS + 3}; exec")
         assert ended(child) == (0, "")
         assert server.connections <= 3 + 1
     log = (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.answers.boxed import bare
+from harness.answers.boxed import without_boxes
 from harness.core.records import Grade
 from harness.grading.processes.pool import grade_all
 from harness.grading.selftest import self_test
@@ -120,7 +120,7 @@ def references(path: Path) -> Iterator[str]:
         elif path.stem == "olympiadbench":
             yield row["final_answer"][0]
         elif path.stem == "minerva_math":
-            yield bare(row["solution"])
+            yield without_boxes(row["solution"])
         else:
             answer = row.get("answer", row.get("expected_answer"))
             parts = answer.values() if isinstance(answer, dict) else [answer]

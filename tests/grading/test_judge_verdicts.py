@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.core.records import Grade, Message, Question, Verdict
 from harness.grading import GRADER
-from harness.grading.second.judge import grader_name, in_scope, judge_question, judged, majority
+from harness.grading.second.judge import apply_ruling, grader_name, in_scope, judge_question, majority
 from harness.grading.second.judge_prompts import LIMO, VERDICT
 
 QUESTION = Question(
@@ -47,9 +47,9 @@ def test_the_scope_says_whose_answers_are_shown(scope: str, seen: set[str]) -> N
 @pytest.mark.parametrize("ruling", [True, False, None])
 def test_a_ruling_changes_only_what_it_may(verdict: Verdict, ruling: bool | None) -> None:
     grade = grade_of(verdict)
-    unchanged = judged(grade, ruling, "g")
+    unchanged = apply_ruling(grade, ruling, "g")
     assert (unchanged == grade) == (verdict != "undecided" or ruling is None)
-    replaced = judged(grade, ruling, "g", override=True)
+    replaced = apply_ruling(grade, ruling, "g", override=True)
     if ruling is None:
         assert replaced == grade
     else:

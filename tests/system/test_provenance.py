@@ -99,7 +99,7 @@ def test_what_the_user_accepts_goes_on_and_is_recorded(ask: Any) -> None:
         run = ask(other.base_url, samples=2, accept_server_change=True)
         (accepted,) = manifest(run)["provenance"]["sessions"][-1]["accepted"]
         assert 'root was "a", now "b"' in accepted
-        assert any("another model goes on" in warning for warning in run.outcome.warnings)
+        assert any("another model continues the run" in warning for warning in run.outcome.warnings)
         assert ask(first.base_url, other.base_url, samples=3).outcome.complete
         with pytest.raises(StoreError, match='root was "b", now "c"'):
             ask(third.base_url, samples=4)

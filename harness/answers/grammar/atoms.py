@@ -24,7 +24,7 @@ class Atoms(Commands):
     """The rules for the smallest parts of an answer that are nodes."""
 
     def atom(self) -> Node:
-        """The node that begins at the next token. Raises `Unreadable` if none can begin there."""
+        """Parse the atom that begins at the next token. Raises `Unreadable` if none can begin there."""
         token = self.take()
         if token.kind == "num":
             if self.peek().kind == "sym" and self.is_digit_run():
@@ -45,11 +45,11 @@ class Atoms(Commands):
                 self.position -= 1
                 if (node := self.prescript()) is not None:
                     return node
-            return self.bracketed(token.text)
+            return self.parse_bracketed(token.text)
         raise Unreadable(f"unexpected {token.text!r}")
 
     def words(self, token: MathToken) -> Node:
-        """Words: a currency before its amount, words that only introduce a value ("about 5"), else text."""
+        """Parse words: a currency before its amount, words that only introduce a value ("exactly 5"), else text."""
         text = token.text
         if len(text) == 1 and text.isascii():
             return self.symbol(token)
@@ -68,7 +68,7 @@ class Atoms(Commands):
         return Node("text", (text,))
 
     def is_digit_run(self) -> bool:
-        """Whether single capitals and digits without spaces end in an index, as `1A3_{16}` does."""
+        """Whether capitals and digits without spaces up to an index come next, as the `A3` of `1A3_{16}`."""
         index = self.position
         while index < len(self.tokens):
             token = self.tokens[index]
@@ -81,7 +81,7 @@ class Atoms(Commands):
         return bool(after) and after[0].kind == "op" and after[0].text == "_"
 
     def long_digits(self, first: MathToken) -> Node:
-        """A number in a base above ten, whose digits are several tokens."""
+        """Parse a number in a base above ten, whose digits are several tokens; `first` is the first of them."""
         digits = first.text
         while self.peek().kind in ("num", "sym"):
             digits += self.take().text
@@ -92,7 +92,7 @@ class Atoms(Commands):
         return Node("base", (digits, int(base.args[0])))
 
     def symbol(self, token: MathToken) -> Node:
-        """A letter: i and e, digits of a base, combinations, a function with its argument, or a variable."""
+        """Parse a letter: i or e, digits of a base, combinations, a function with its argument, or a variable."""
         name = token.text
         if name == "i" and not self.is_op("_"):
             return I
@@ -106,21 +106,24 @@ class Atoms(Commands):
             return Node("fn", ("factorial", Node("add", (argument, num(-1)))))
         if name in ("C", "A", "P") and (node := self.combinations(name)) is not None:
             return node
-        if self.is_op("(") and not self.peek().spaced and self.applied(name):
+        if self.is_op("(") and not self.peek().spaced and self.applies_function(name):
             self.position += 1
             arguments = self.answer()
             self.expect(")")
             return Node("apply", (name, arguments))
         return sym(name)
 
-    def applied(self, name: str) -> bool:
+    def applies_function(self, name: str) -> bool:
         """Whether `name(` applies a function: f, g, h do, and any letter but x, y, z before a single number, `I(0)`."""
         if name in ("f", "g", "h"):
             return not (self.peek(1).kind == "sym" and self.peek(1).text == name)
         return self.peek(1).kind == "num" and self.peek(2).text == ")" and name not in ("x", "y", "z")
 
     def combinations(self, name: str) -> Node | None:
-        r"""`C_{10}^{3}` and `C(10,3)` as a binomial coefficient, `A_5^2` and `P_5^2` as arrangements; else None."""
+        r"""Parse `C_{10}^{3}` and `C(10,3)` as a binomial coefficient, `A_5^2` and `P_5^2` as arrangements.
+
+        None, without moving, if the letter `name` begins neither.
+        """
         start = self.position
         node: Node | None = None
         if self.accept("_"):
@@ -139,7 +142,7 @@ class Atoms(Commands):
         return node
 
     def prescript(self) -> Node | None:
-        """`{}_{10}C_4` and `_5P_2`, whose upper number stands in front; None, and nothing passed, for anything else."""
+        """Parse `{}_{10}C_4` and `_5P_2`, whose upper number stands in front; None, without moving, for all else."""
         start = self.position
         self.position += 1
         above = num(self.take().value or 0) if self.peek().kind == "num" else self.argument(whole_number=True)
@@ -150,7 +153,7 @@ class Atoms(Commands):
         self.position = start
         return None
 
-    def bracketed(self, sign: str) -> Node:
+    def parse_bracketed(self, sign: str) -> Node:
         """Parse the expression that opens with the bracket or sign `sign`, which the cursor has already passed."""
         if sign in ("(", "["):
             return self.round_or_square(sign)
@@ -176,8 +179,11 @@ class Atoms(Commands):
         raise Unreadable(f"unexpected {sign!r}")
 
     def round_or_square(self, sign: str) -> Node:
-        """Round and square brackets: a grouped expression, a tuple, an interval, a list, or rows of a matrix."""
-        self.deeper()
+        """Parse what is in round or square brackets: an expression, a tuple, an interval, a list, rows of a matrix.
+
+        sign: the opening bracket, behind which the cursor stands.
+        """
+        self.enter_rule()
         bars, self.bars = self.bars, 0  # inside brackets a bar opens again
         is_row, self.rows = self.rows and self.peek(-2).text in ("[", ","), sign == "["
         if self.accept(")", "]"):
@@ -207,8 +213,8 @@ class Atoms(Commands):
         raise Unreadable("brackets of two kinds")
 
     def group(self) -> Node:
-        """LaTeX's braces, their opening one passed: a group; with commas or a condition inside, meant as a set."""
-        self.deeper()
+        """Parse the inside of LaTeX's braces, from behind the opening one: a group, or a set if it has commas or |."""
+        self.enter_rule()
         if self.accept("}"):
             if self.is_op("_", "^") and (node := self.prescript()) is not None:
                 self.depth -= 1
@@ -243,8 +249,8 @@ class Atoms(Commands):
         return Node("set", node.args) if node.op == "list" else node
 
     def braces(self) -> Node:
-        r"""`\{…\}`, its opening passed: a set of items, or by a condition behind a bar or colon."""
-        self.deeper()
+        r"""Parse `\{…\}` from behind its opening: a set of items, or a set by a condition behind a bar or colon."""
+        self.enter_rule()
         bars, self.bars = self.bars, 1  # the bar of {x | x > 0} opens no absolute value
         if self.accept("rset"):
             self.bars = bars
@@ -274,7 +280,7 @@ class Atoms(Commands):
         return node
 
     def builder_of_colon(self, node: Node) -> Node:
-        """`{x : x > 0}`, whose inside was read as a ratio in a relation."""
+        """Return the set of `{x : x > 0}`; node: its inside, which the rules read as a ratio within a relation."""
         operands, signs = node.args
         first = operands[0]
         if first.op == "ratio" and len(first.args) == 2:
@@ -284,7 +290,7 @@ class Atoms(Commands):
         return Node("set", (node,))
 
     def condition(self, variable: Node, closer: str) -> Node:
-        """The condition of a set behind its bar, up to the bracket `closer`."""
+        """Parse the condition of a set, from its bar to the bracket `closer`; variable: what stands before the bar."""
         self.expect("|")
         condition = self.answer()
         self.expect(closer)
@@ -294,7 +300,7 @@ class Atoms(Commands):
 
 
 def is_name(words: str) -> bool:
-    """Whether words name the value behind them, and do not deny it or compute with it: "The area is", 最大值是."""
+    """Whether words name the value that follows: "The area is", 最大值是. False if they deny the value or change it."""
     return _COPULA.search(words) is not None and _DENIES.search(words) is None and not leads_to_value(words)
 
 

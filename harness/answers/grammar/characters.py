@@ -50,7 +50,7 @@ _SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u2
 
 
 def _table() -> dict[int, str]:
-    """What stands for each code point that changes, as `str.translate` takes it."""
+    """Return the replacement of each code point that changes, as `str.translate` takes it."""
     table: dict[int, str] = {}
     for code in range(0xFF01, 0xFF5F):  # full-width ASCII
         table[code] = chr(code - 0xFEE0)
@@ -106,7 +106,10 @@ _OHMS = re.compile(r"\\(?:text|mathrm)\s*\{[\s~]*([kM]?)[\s~]*\}\s*\\Omega(?![A-
 
 
 def plain_latex(text: str) -> str:
-    """`text` with every character of the table as ASCII LaTeX; others stay, and the grammar refuses them."""
+    """Return `text` with Unicode signs as ASCII LaTeX: `√2` as `\\sqrt 2`. Unknown ones stay.
+
+    The grammar refuses them.
+    """
     if text.isascii():
         return text
     latex = text.translate(_TABLE)
@@ -120,13 +123,13 @@ def _has_only_unicode_scripts(text: str) -> bool:
 
 
 def plain_source(source: str) -> str:
-    """`source` as plain LaTeX: escapes undone, intervals, units and Unicode as the grammar reads them."""
+    """Return an answer as the plain LaTeX that the tokenizer reads: escapes undone, units and Unicode replaced."""
     if "&" in source:
         source = _ENTITY.sub(lambda entity: html.unescape(entity.group()), source)
     if "\\\\" in source:
-        source = _undoubled(source)
+        source = _undo_doubled_backslashes(source)
     if "[" in source or "]" in source:
-        source = _inward(source)
+        source = _turn_open_ends(source)
     if "mu" in source or "µ" in source or "μ" in source:
         source = _MICRO.sub(lambda prefix: f"{prefix[1] or prefix[2] or ''}u", source)
     if "Omega" in source:
@@ -138,15 +141,15 @@ def plain_source(source: str) -> str:
     return plain_latex(source.replace("{:}", ":").replace("{.}", ".")).strip()
 
 
-def _undoubled(source: str) -> str:
-    r"""`source` with single backslashes if it was escaped for JSON (`\\frac`); a line break of a matrix stays."""
+def _undo_doubled_backslashes(source: str) -> str:
+    r"""Return `source` with single backslashes if it was escaped for JSON (`\\frac`); `\\` in a matrix stays."""
     if _ONLY_DOUBLED_BACKSLASHES.fullmatch(source) and any(map(is_command, _DOUBLED_COMMAND.findall(source))):
         return source.replace("\\\\", "\\")
     return source
 
 
-def _inward(source: str) -> str:
-    """`source` with round brackets for the open ends that are written as brackets turned outwards."""
+def _turn_open_ends(source: str) -> str:
+    """Return `source` with `(0, 1)` for `]0, 1[`: some countries write open ends as brackets turned outwards."""
     pieces = _SET_SIGN.split(source)  # intervals, and between them the signs ∪ and ∩
     intervals = [_OUTWARD.fullmatch(piece) for piece in pieces[::2]]
     if all(match is None or match.group(1, 3) == ("[", "]") for match in intervals):

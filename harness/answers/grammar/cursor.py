@@ -1,8 +1,10 @@
 """Reading tokens one by one, with a bound on depth: the base class of the grammar's rules.
 
-The rules stand in four modules because of their number, and call one another in both directions (brackets hold whole
-answers). So the classes form one chain, Cursor ← Commands ← Atoms ← Powers ← _AnswerParser, and the rules that a lower
-class calls in a higher one are declared here.
+The grammar is a recursive-descent parser: one method for each rule. A method reads the tokens of its rule, moves the
+position behind them, and returns their node. There are too many rules for one module, and rules call one another in
+both directions, since brackets hold whole answers. So the classes form one chain,
+Cursor ← Commands ← Atoms ← Powers ← _AnswerParser. A rule of a later class that an earlier class calls is declared
+here.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ OPENING = ("(", "[", "{", "lset")
 CLOSING = (")", "]", "}", "rset")
 
 
-def qualifies(token: MathToken) -> bool:
+def begins_condition(token: MathToken) -> bool:
     """Whether words begin a condition or a remark behind the answer: "for all x", not "forty"."""
     return token.kind == "text" and _QUALIFIER.match(token.text) is not None
 
@@ -42,46 +44,49 @@ class Cursor:
         self.integrals = 0
 
     def peek(self, ahead: int = 0) -> MathToken:
-        """The token `ahead` of the next one, which stays; behind the last one a token of kind "end"."""
+        """Return the token `ahead` places after the next one, and do not move; a token of kind "end" after the last."""
         index = self.position + ahead
         return self.tokens[index] if index < len(self.tokens) else _END
 
     def take(self) -> MathToken:
-        """The next token, passed."""
+        """Return the next token and move past it."""
         token = self.peek()
         self.position += 1
         return token
 
     def is_op(self, *signs: str) -> bool:
-        """Whether one of `signs` comes next."""
+        """Whether the next token is one of `signs`."""
         token = self.peek()
         return token.kind == "op" and token.text in signs
 
     def accept(self, *signs: str) -> bool:
-        """Pass one of `signs` if it comes next; whether it did."""
+        """Move past the next token if it is one of `signs`; return whether it was."""
         if self.is_op(*signs):
             self.position += 1
             return True
         return False
 
     def expect(self, sign: str) -> None:
-        """Pass `sign`. Raises `Unreadable` if something else comes next."""
+        """Move past `sign`. Raises `Unreadable` if the next token is another one."""
         if not self.accept(sign):
             raise Unreadable(f"{sign!r} expected, {self.peek().text!r} found")
 
-    def deeper(self) -> None:
-        """Count one more open rule; the rule subtracts it at its end. Raises `Unreadable` beyond `MAX_DEPTH`."""
+    def enter_rule(self) -> None:
+        """Count one more rule inside another; the rule subtracts 1 when it ends.
+
+        Raises `Unreadable` past `MAX_DEPTH`.
+        """
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Unreadable("nested too deeply")
 
     def starts_atom(self) -> bool:
-        """Whether the next token begins a factor, so that it multiplies what stands before it without a sign."""
+        """Whether the next token can begin a factor: side by side with the factor before it, it is a product."""
         token = self.peek()
         if token.kind in ("num", "sym", "cmd", "begin"):
             return True
         if token.kind == "text":
-            return not qualifies(token)
+            return not begins_condition(token)
         if token.kind == "op":
             if token.text == "|":
                 return self.bars == 0 and self.peek(1).kind in ("num", "sym", "cmd") and self.closing_bar()

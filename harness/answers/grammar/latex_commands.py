@@ -18,11 +18,12 @@ class Commands(Cursor):
     """The rules for what begins with a name."""
 
     def argument(self, whole_number: bool = False) -> Node:
-        r"""The argument of a command: a group in braces, or the next sign.
+        r"""Parse the argument of a command: a group in braces, or the next token.
 
-        Of a number without braces LaTeX takes the first digit (`\frac12` is 1/2); whole_number: all of it (`x^10`).
+        Without braces LaTeX takes only the first digit of a number, as in `\frac12`. whole_number: take all of its
+        digits, as writers mean in `x^10`.
         """
-        self.deeper()
+        self.enter_rule()
         token = self.peek()
         if token.kind == "op" and token.text == "{":
             self.position += 1
@@ -51,7 +52,7 @@ class Commands(Cursor):
         return node
 
     def command(self, name: str) -> Node:
-        """What the command `name`, which has been passed, makes of its arguments."""
+        """Parse the arguments of the command `name`, behind which the cursor stands, and return the command's node."""
         if name == "frac":
             return self.fraction()
         if name in ("sqrt", "cbrt"):
@@ -113,14 +114,14 @@ class Commands(Cursor):
         return Node("root", (degree, radicand))
 
     def call(self, name: str) -> Node:
-        """The function `name` with its arguments in round brackets."""
+        """Parse the arguments of the function `name` in round brackets."""
         self.expect("(")
         arguments = self.answer()
         self.expect(")")
         return Node("fn", (name, *(arguments.args if arguments.op == "list" else (arguments,))))
 
     def function(self, name: str) -> Node:
-        r"""The function `name` with its base, exponent and argument: `\log_2 x`, `\sin^2 x`, `max(a, b)`."""
+        r"""Parse the function `name` with its base, exponent and argument: `\log_2 x`, `\sin^2 x`, `max(a, b)`."""
         base: Node | None = None
         exponent: Node | None = None
         while self.is_op("_", "^"):
@@ -156,7 +157,10 @@ class Commands(Cursor):
         return call
 
     def log_base(self) -> Node:
-        r"""The base of a logarithm. Without braces it is one digit, `\log_28` is log₂ 8, if no argument follows it."""
+        r"""Parse the base of a logarithm.
+
+        Without braces and a further argument it is one digit: `\log_28` is log₂ 8.
+        """
         token = self.peek()
         alone = token.kind == "num" and len(token.text) > 1
         after = self.peek(1)
@@ -170,7 +174,7 @@ class Commands(Cursor):
         return self.argument(whole_number=True)
 
     def bare_argument(self) -> Node:
-        """The argument of a function without brackets: the factors up to a sign or the next function."""
+        """Parse the argument of a function without brackets: the factors up to a sign or the next function."""
         if self.accept("-"):
             return neg(self.bare_argument())
         factors = [self.power()]
@@ -194,7 +198,7 @@ class Commands(Cursor):
         return node
 
     def big_operator(self, name: str) -> Node:
-        """A sum, product, limit or integral with its limits and its body, which is one term."""
+        """Parse a sum, product, limit or integral with its limits and its body, which is one term."""
         below: Node | None = None
         above: Node | None = None
         while self.is_op("_", "^"):
@@ -218,8 +222,8 @@ class Commands(Cursor):
 
     # --- matrices ---
     def environment(self, name: str) -> Node:
-        """The rows of an environment: a matrix, cases, or lines, which are a list."""
-        self.deeper()
+        """Parse the rows of an environment: a matrix, cases, or lines, which become a list."""
+        self.enter_rule()
         bars, self.bars = self.bars, 0
         rows: list[tuple[Node, ...]] = []
         row: list[Node] = []

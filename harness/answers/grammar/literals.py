@@ -37,8 +37,11 @@ def places_of(digits: str) -> int:
     return len(mantissa.partition(_POINT)[2]) - (int(exponent) if exponent else 0)
 
 
-def repeating(whole: str, fixed: str, block: str) -> Fraction:
-    """The value of `whole.fixed` with `block` repeated without end. Raises `Unreadable` beyond the bounds."""
+def repeating_value(whole: str, fixed: str, block: str) -> Fraction:
+    """Return the value of the decimal `whole.fixed` followed by `block` for ever: 0.1(6) is 1/6.
+
+    Raises `Unreadable` beyond the bounds.
+    """
     if len(whole) + len(fixed) + len(block) > MAX_LITERAL_DIGITS:
         raise Unreadable("too many digits")
     head = Fraction(int((whole or "0") + fixed), 10 ** len(fixed))
@@ -46,9 +49,9 @@ def repeating(whole: str, fixed: str, block: str) -> Fraction:
 
 
 def repeated_block(digits: str) -> tuple[str, str] | None:
-    """(digits before, block) of digits that end in a repeated block: `333`, `1666`, `142857142857`; else None.
+    """Split decimals that end in a repeated block into (digits before, block): `1666` is ("1", "6"); else None.
 
-    A single digit must stand three times or more, a longer block (up to 20 digits) twice.
+    A single digit must occur three times or more, a block of 2 to 20 digits twice or more.
     """
     for size in range(1, min(len(digits) // 2, 20) + 1):
         block = digits[-size:]

@@ -1,4 +1,4 @@
-"""Numbers in words: "thirteen", "two thirds", 十二, 三分之二, 三万. What is no number as a whole gives None."""
+"""Numbers in words: "thirteen", "two thirds", 十二, 三分之二, 三万. Words that are more than one number give None."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _CHINESE = re.compile(
 
 
 def number_in_words(words: str) -> str | None:
-    """The number that `words` are as a whole, as digits, perhaps with a fraction bar or percent sign; else None."""
+    """Return a number in words as digits, perhaps with a fraction bar or percent sign: "two thirds" is "2/3".
+
+    None if the words, taken as a whole, are no number.
+    """
     text = words.strip().casefold()
     if _CHINESE.fullmatch(text):
         return _in_chinese(text)

@@ -12,9 +12,9 @@ atom      = number | letter | words | command | bracket
 Mathematical notation is ambiguous; what the rules decide beyond this grammar:
 
 - commas without brackets are a list, "and" joins conditions, "or" joins statements of which any holds (`answer`);
-- `3\frac12` and `7 3/11` are mixed numbers, `3 \cdot \frac12` is a product (`juxtaposed`, `spaced_mixed`);
+- `3\frac12` and `7 3/11` are mixed numbers, `3 \cdot \frac12` is a product (`join_factors`, `spaced_mixed`);
 - a unit, percent or degree sign belongs to the whole product before it, not to its last factor;
-- a condition behind the answer stays beside it, unless it says nothing ("for all x", `qualified`).
+- a condition behind the answer stays beside it, unless it says nothing ("for all x", `with_condition`).
 
 Long: the rules of one grammar call one another.
 """
@@ -28,7 +28,7 @@ from functools import lru_cache
 from harness.answers.bounds import MAX_ANSWER_CHARS
 from harness.answers.grammar.atoms import is_name, name_in
 from harness.answers.grammar.characters import plain_source
-from harness.answers.grammar.cursor import CLOSING, OPENING, qualifies, times
+from harness.answers.grammar.cursor import CLOSING, OPENING, begins_condition, times
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.powers import Powers
 from harness.answers.grammar.remarks import APPROXIMATE, says_nothing, words_of_remark
@@ -74,7 +74,11 @@ _ALIGNED = names("aligned align gathered split eqnarray alignedat")
 
 
 def _in_rows(tokens: list[MathToken]) -> list[MathToken]:
-    r"""`tokens` with lines outside of an environment as items, and an array behind a lone `\left\{` as cases."""
+    r"""Return `tokens` with line breaks that a parser can read.
+
+    Lines outside of an environment become items between commas. An array behind a `\left\{` that is never closed
+    becomes cases. Alignment marks go.
+    """
     if not any(token.text in ("row", "&") for token in tokens):
         return tokens
     begins = [begin for begin, token in enumerate(tokens) if token.kind == "begin"]
@@ -97,11 +101,11 @@ class _AnswerParser(Powers):
     """The rules from a whole answer down to a factor."""
 
     def answer(self) -> Node:
-        """Items between commas, "and" and "or": a list, conditions that hold together, or alternatives."""
+        """Parse items between commas, "and" and "or": a list, conditions that hold together, or alternatives."""
         start = self.position
         node = self.items()
         pair = node.args if node.op == "list" and len(node.args) == 2 else None
-        if pair is not None and self.connectives(start) == {"and"} and (whole := _compound(*pair)) is not None:
+        if pair is not None and self.connectives(start) == {"and"} and (whole := _compound_quantity(*pair)) is not None:
             return whole  # "1 hour and 20 minutes" is one quantity
         if node.op != "list":
             return node
@@ -112,7 +116,10 @@ class _AnswerParser(Powers):
         return Node("either", node.args) if self.is_alternative(node, start) else node
 
     def formula_of_logic(self, node: Node, start: int) -> Node | None:
-        r"""The proposition `p \lor q` as one relation; None for `x < 1 \lor x > 3` and `1 \lor 3`, which are items."""
+        r"""Return the proposition `p \lor q` as one relation; None for `x < 1 \lor x > 3`, whose items are statements.
+
+        node: the items as a list; start: index of their first token.
+        """
         signs = tuple(token.text for token in self.tokens[start : self.position] if token.text in _CONNECTIVES)
         if not signs or not any(item.op not in ("rel", "member") and symbols(item) for item in node.args):
             return None
@@ -123,7 +130,7 @@ class _AnswerParser(Powers):
     def are_together(self, node: Node, start: int) -> bool:
         """Whether inequalities all hold: joined by "and", or by commas if they have no letter in common."""
         connectives = self.connectives(start)
-        return connectives == {"and"} or (not connectives and not _of_one_name(node.args))
+        return connectives == {"and"} or (not connectives and not _share_a_letter(node.args))
 
     def is_alternative(self, node: Node, start: int) -> bool:
         """Whether statements joined by "or" are alternatives: `a = 0 or b = 0`. Values of one name are a list."""
@@ -131,10 +138,10 @@ class _AnswerParser(Powers):
             return False
         if all(_is_equation(item) for item in node.args):
             return len({name for item in node.args for name in _names(item)}) > 1
-        return all(_is_equation(item) or _is_inequality(item) for item in node.args) and not _of_one_name(node.args)
+        return all(_is_equation(item) or _is_inequality(item) for item in node.args) and not _share_a_letter(node.args)
 
     def connectives(self, start: int) -> set[str]:
-        """The words "and" and "or" since token `start`; ∧ and ∨ count as the words that they stand for."""
+        """Return which of "and" and "or" occur since token `start`; ∧ counts as "and", ∨ as "or"."""
         return {
             _CONNECTIVES.get(token.text, token.text)
             for token in self.tokens[start : self.position]
@@ -142,7 +149,7 @@ class _AnswerParser(Powers):
         }
 
     def items(self) -> Node:
-        """Items between commas as a list; a single item as it is. Semicolons part groups: `1, 2; 3, 4`."""
+        """Parse items between commas into a list; a single item stays itself. Semicolons part groups: `1, 2; 3, 4`."""
         groups: list[Node] = []
         items: list[Node] = []
         while True:
@@ -171,8 +178,8 @@ class _AnswerParser(Powers):
         return items[0] if len(items) == 1 else Node("list", tuple(items))
 
     def item(self) -> Node:
-        """One item: a chain with the label in words before it; a ratio; without the condition behind it."""
-        self.deeper()
+        """Parse one item: a relation, ratio or expression, with the name before it and the condition behind it."""
+        self.enter_rule()
         if self.peek().kind == "rel" and self.peek().text in "=≈∼":
             self.position += 1  # "= 5" is 5
         hedge = self.take() if self.is_hedged() else None
@@ -187,7 +194,7 @@ class _AnswerParser(Powers):
                     break
                 parts.append(self.chain())
             node = parts[0] if len(parts) == 1 else self.colon(parts)
-        node = self.qualified(node)
+        node = self.with_condition(node)
         if hedge is not None:
             node = Node("given", (node, "approximately"))
         self.depth -= 1
@@ -203,7 +210,7 @@ class _AnswerParser(Powers):
         return is_name(token.text) and self.is_value(1)
 
     def is_hedged(self) -> bool:
-        """Whether a word comes next that calls the value behind it rounded: "about 5"."""
+        """Whether the next word says that the value behind it is rounded: "about 5"."""
         return self.peek().kind == "text" and self.peek().text.lower() in APPROXIMATE and self.is_value(1)
 
     def is_value(self, ahead: int) -> bool:
@@ -213,13 +220,14 @@ class _AnswerParser(Powers):
         self.position -= ahead
         return begins
 
-    def qualified(self, node: Node) -> Node:
-        """`node` with the condition in words that follows up to the next item, if it says anything.
+    def with_condition(self, node: Node) -> Node:
+        """Parse the condition in words behind `node`, up to the next item; return `node` with it.
 
-        Raises `Unreadable` if the condition leads to a second value.
+        A condition that says nothing, such as "for all x", is dropped. Raises `Unreadable` if the condition leads to a
+        second value: `1 if n > 0 else 0`.
         """
         start, token = self.position, self.peek()
-        if qualifies(token):
+        if begins_condition(token):
             if self.is_one_of_several():
                 raise Unreadable("a choice between two values")
             brackets = 0
@@ -231,9 +239,9 @@ class _AnswerParser(Powers):
 
     def ends_condition(self) -> bool:
         """Whether the next item or the end of the bracket comes next, so that a condition ends here."""
-        if self.is_op(",", ";") and (self.peek(1).kind == "sep" or self.labelled(self.position + 1)):
+        if self.is_op(",", ";") and (self.peek(1).kind == "sep" or self.label_follows(self.position + 1)):
             return True
-        if self.peek().kind == "sep" and self.labelled(self.position + 1):
+        if self.peek().kind == "sep" and self.label_follows(self.position + 1):
             return True
         return self.is_op(*CLOSING, "row", "&") or self.peek().kind == "end"
 
@@ -250,18 +258,21 @@ class _AnswerParser(Powers):
             elif (
                 comma is not None
                 and index > comma + 1
-                and qualifies(token)
-                and not self.labelled(self.position + comma + 2)
+                and begins_condition(token)
+                and not self.label_follows(self.position + comma + 2)
             ):
                 return True
         return False
 
-    def labelled(self, index: int) -> bool:
+    def label_follows(self, index: int) -> bool:
         """Whether an equals sign follows within six tokens of `index`: a new "f(x) = …" begins."""
         return any(token.kind == "rel" and token.text == "=" for token in self.tokens[index : index + 6])
 
     def colon(self, parts: list[Node]) -> Node:
-        """What parts between colons are: a name with its value, a time of day, or a ratio, perhaps in an equation."""
+        """Return the node of `parts`, which stood between colons: a name and its value, a time of day, or a ratio.
+
+        A ratio may be a side of an equation: V1:V2 = 11:21.
+        """
         if parts[0].op == "text" or (parts[0].op == "sym" and len(parts) == 2 and parts[1].op in ("rel",)):
             return Node("rel", ((parts[0], parts[-1]), ("=",)))
         last = parts[-1]
@@ -281,7 +292,7 @@ class _AnswerParser(Powers):
 
     # --- relations and sets ---
     def chain(self) -> Node:
-        """Sides between relations, `a = b < c`; without a relation the only side."""
+        """Parse sides between relations, `a = b < c`; without a relation return the only side."""
         operands = [self.classwise("")]
         signs: list[str] = []
         while self.peek().kind == "rel":
@@ -297,7 +308,7 @@ class _AnswerParser(Powers):
         return Node("rel", (tuple(operands), tuple(signs)))
 
     def classwise(self, sign: str) -> Node:
-        r"""A side with its modulus: `5 (mod 7)`, `5 \pmod 7`. `5 \mod 7` is the remainder unless ≡ stands before it.
+        r"""Parse a side with its modulus: `5 (mod 7)`, `5 \pmod 7`. `5 \mod 7` is a remainder unless ≡ stands before.
 
         sign: the relation before this side, "" for the first one.
         """
@@ -317,7 +328,7 @@ class _AnswerParser(Powers):
         return node
 
     def ratio_or_setwise(self) -> Node:
-        """A side behind an equals sign: `a : b` or an ordinary side."""
+        """Parse a side behind an equals sign: `a : b` or an ordinary side."""
         node = self.classwise("=")
         if self.is_op(":") and self.depth < 6:
             parts = [node]
@@ -327,10 +338,10 @@ class _AnswerParser(Powers):
         return node
 
     def setwise(self) -> Node:
-        """A side: sums joined by ∪, ∩ and ∖."""
+        """Parse a side: sums joined by ∪, ∩ and ∖."""
         node = self.sum()
         while True:
-            if self.accept("∪") or self.written_union():
+            if self.accept("∪") or self.accept_letter_u():
                 right = self.sum()
                 node = Node("union", (*node.args, right) if node.op == "union" else (node, right))
             elif self.accept("∩"):
@@ -340,8 +351,8 @@ class _AnswerParser(Powers):
             else:
                 return node
 
-    def written_union(self) -> bool:
-        """Whether the letter U stands between two intervals, for ∪; if so, it is passed."""
+    def accept_letter_u(self) -> bool:
+        """Move past the letter U if it stands for ∪ between two intervals; return whether it did."""
         token, before, after = self.peek(), self.peek(-1), self.peek(1)
         if (
             token.kind == "sym"
@@ -355,11 +366,11 @@ class _AnswerParser(Powers):
 
     # --- sums and products ---
     def sum(self) -> Node:
-        """Terms with their signs; a minus beside a set takes the set away."""
-        self.deeper()
+        """Parse terms with their signs; a minus beside a set is a difference of sets."""
+        self.enter_rule()
         terms: list[Node] = []
         if self.accept("-"):
-            terms.append(_opposite(self.product()))
+            terms.append(_negate(self.product()))
         elif self.accept("±"):
             terms.append(Node("pm", (num(0), self.product())))
         elif self.accept("∓"):
@@ -390,13 +401,16 @@ class _AnswerParser(Powers):
         return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
 
     def product(self) -> Node:
-        """Factors with or without a sign between; quotients and remainders bind as products do, from the left."""
+        """Parse factors, with or without a sign between.
+
+        Quotients and remainders bind as products do, from the left.
+        """
         node = self.signed_power()
         while True:
             token = self.peek()
             if token.kind == "op" and token.text == "*":
                 self.position += 1
-                node = _multiplied(node, self.signed_power())
+                node = _multiply(node, self.signed_power())
             elif token.kind == "op" and token.text == "/":
                 self.position += 1
                 right = self.signed_power()
@@ -409,7 +423,7 @@ class _AnswerParser(Powers):
                 node = Node("fn", ("mod", node, self.signed_power()))
             elif token.kind == "op" and token.text == "(" and self.peek(1).text in ("mod", "pmod"):
                 return node
-            elif token.kind == "op" and token.text == "(" and self.integer_condition():
+            elif token.kind == "op" and token.text == "(" and self.accept_integer_condition():
                 continue
             elif self.starts_atom():
                 before = self.peek(-1)
@@ -418,12 +432,12 @@ class _AnswerParser(Powers):
                 if token.kind == "num" and before.kind == "num" and not (token.spaced and _ends_in_power(node)):
                     node = self.spaced_mixed(node)
                     continue
-                node = self.juxtaposed(node, self.power(), mixed=before.kind == "num" and token.text == "frac")
+                node = self.join_factors(node, self.power(), mixed=before.kind == "num" and token.text == "frac")
             else:
                 return node
 
-    def integer_condition(self) -> bool:
-        """Whether "(k ∈ Z)" follows; if so, it is passed."""
+    def accept_integer_condition(self) -> bool:
+        """Move past "(k ∈ Z)" if it comes next; return whether it did."""
         if self.peek(1).kind == "sym" and self.peek(2).text == "∈":
             while self.position < len(self.tokens) and not self.accept(")"):
                 self.position += 1
@@ -431,9 +445,9 @@ class _AnswerParser(Powers):
         return False
 
     def signed_power(self) -> Node:
-        """A factor with its sign, also behind another sign: the -3 of `2 * -3`."""
+        """Parse a factor with its sign, as the -3 of `2 * -3`."""
         if self.accept("-"):
-            return _opposite(self.signed_power_of())
+            return _negate(self.signed_power_of())
         if self.accept("+"):
             return self.signed_power_of()
         if self.is_op("±", "∓"):
@@ -442,14 +456,17 @@ class _AnswerParser(Powers):
         return self.power()
 
     def signed_power_of(self) -> Node:
-        """A factor with its sign, one level deeper."""
-        self.deeper()
+        """Parse a factor with its sign, one level deeper, so that a run of signs meets `MAX_DEPTH`."""
+        self.enter_rule()
         node = self.signed_power()
         self.depth -= 1
         return node
 
     def spaced_mixed(self, whole: Node) -> Node:
-        """The mixed number `7 3/11`: an integer, a space, a proper fraction. Raises `Unreadable` for other numbers."""
+        """Parse the rest of the mixed number `7 3/11`; whole: the 7.
+
+        Raises `Unreadable` if it is no proper fraction.
+        """
         top = self.take()
         if (
             whole.op == "num" and whole.args[1] == -1 and top.spaced and top.value is not None
@@ -461,15 +478,15 @@ class _AnswerParser(Powers):
                 return num(whole.args[0] + top.value / bottom.value)
         raise Unreadable("two numbers side by side")
 
-    def juxtaposed(self, left: Node, right: Node, *, mixed: bool) -> Node:
-        r"""Two factors side by side: a product, a compound quantity, or a mixed number; a unit belongs to the whole.
+    def join_factors(self, left: Node, right: Node, *, mixed: bool) -> Node:
+        r"""Join two factors side by side to a product, a compound quantity, or a mixed number; a unit counts for both.
 
         mixed: the factor on the right is written as `\frac` directly behind a number.
         """
-        if (together := _compound(left, right)) is not None:
+        if (together := _compound_quantity(left, right)) is not None:
             return together
         if right.op == "quantity" or (right.op in ("pct", "deg") and (mixed or right.op == "deg")):
-            inner = self.juxtaposed(left, right.args[0], mixed=mixed)
+            inner = self.join_factors(left, right.args[0], mixed=mixed)
             return Node(right.op, (inner, *right.args[1:]))
         if mixed and right.op == "div" and left.op == "num" and left.args[1] == -1:
             top, bottom = right.args
@@ -482,16 +499,16 @@ class _AnswerParser(Powers):
         return times(left, right)
 
 
-def _multiplied(left: Node, right: Node) -> Node:
-    """The product of two factors; a unit of the last one belongs to the whole: the metres of `5 × 10^3 m`."""
+def _multiply(left: Node, right: Node) -> Node:
+    """Return the product of two factors; a unit of the last one belongs to both: the metres of `5 × 10^3 m`."""
     signed = ("quantity", "pct", "deg")
     if right.op in signed and left.op not in signed:
         return Node(right.op, (times(left, right.args[0]), *right.args[1:]))
     return times(left, right)
 
 
-def _compound(left: Node, right: Node) -> Node | None:
-    """`1 hour 20 minutes`, `5 ft 3 in`, `30° 15′` as one quantity in the smaller unit; None for any other pair."""
+def _compound_quantity(left: Node, right: Node) -> Node | None:
+    """Return `1 hour 20 minutes`, `5 ft 3 in` or `30° 15′` as one quantity; None for any other pair of factors."""
     if left.op == right.op == "quantity":
         ratio = smaller_unit(left.args[1], right.args[1])
         if ratio is not None:
@@ -509,8 +526,8 @@ def _ends_in_power(node: Node) -> bool:
     return (node.args[-1] if node.op == "mul" else node).op == "pow"
 
 
-def _opposite(node: Node) -> Node:
-    """-node; the sign goes inside a unit, percent or degree sign."""
+def _negate(node: Node) -> Node:
+    """Return -node; the minus goes inside a unit, percent or degree sign."""
     return Node(node.op, (neg(node.args[0]), *node.args[1:])) if node.op in ("quantity", "pct", "deg") else neg(node)
 
 
@@ -520,7 +537,7 @@ def _names(statement: Node) -> set[str]:
     return {name for side in sides for name in symbols(side)}
 
 
-def _of_one_name(statements: Sequence[Node]) -> bool:
+def _share_a_letter(statements: Sequence[Node]) -> bool:
     """Whether some letter stands in each of the statements."""
     return bool(set.intersection(*map(_names, statements)))
 

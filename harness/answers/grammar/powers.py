@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from harness.answers.grammar.atoms import Atoms
-from harness.answers.grammar.cursor import qualifies, times
+from harness.answers.grammar.cursor import begins_condition, times
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.tree import Node, neg, num, sym
-from harness.answers.grammar.units import scaled
+from harness.answers.grammar.units import split_scale
 
 _BASES = {
     name: base for base, name in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 2)
@@ -21,17 +21,17 @@ class Powers(Atoms):
     """The rules for a factor with what stands behind it."""
 
     def power(self) -> Node:
-        """An atom with what stands behind it."""
-        self.deeper()
+        """Parse an atom with the exponents, indices, units and marks behind it."""
+        self.enter_rule()
         node = self.postfix(self.atom())
         self.depth -= 1
         return node
 
     def postfix(self, node: Node) -> Node:
-        """`node` with all that stands behind it."""
+        """Parse all that stands behind `node`, and return `node` with it."""
         while True:
             token = self.peek()
-            if token.kind == "text" and not qualifies(token) and node.op != "text":
+            if token.kind == "text" and not begins_condition(token) and node.op != "text":
                 node = self.unit(node)
             elif token.kind == "text" and node.op == "text":
                 self.position += 1
@@ -40,10 +40,10 @@ class Powers(Atoms):
                 return node
             elif token.text == "^":
                 self.position += 1
-                node = self.raised(node)
+                node = self.parse_superscript(node)
             elif token.text == "_":
                 self.position += 1
-                node = self.subscripted(node)
+                node = self.parse_subscript(node)
             elif token.text == "!":
                 self.position += 1
                 double = self.accept("!")
@@ -73,7 +73,7 @@ class Powers(Atoms):
         return self.peek(1).kind == "op" and self.peek(1).text in ("(", "_", "^")
 
     def unit(self, node: Node) -> Node:
-        """`node` with the words behind it: a unit with its exponent, a numeral of scale, a.m. or p.m., percent."""
+        """Parse the words behind `node`: a unit with its exponent, "million", a.m. or p.m., "percent"."""
         words = [self.take().text]
         while True:
             if self.accept("^"):
@@ -82,13 +82,13 @@ class Powers(Atoms):
                 if value is None or value.denominator != 1:
                     return Node("quantity", (node, words[0]))  # 12^{\text{th}} and the like
                 words.append(f"^{value}")
-            elif self.peek().kind == "text" and not qualifies(self.peek()):
+            elif self.peek().kind == "text" and not begins_condition(self.peek()):
                 words.append(" " + self.take().text)
             elif self.is_op("/", "*") and self.peek(1).kind == "text":
                 words.append(self.take().text + self.take().text)
             else:
                 break
-        factor, joined = scaled("".join(words))
+        factor, joined = split_scale("".join(words))
         if factor != 1:
             node = num(node.args[0] * factor) if node.op == "num" else times(node, num(factor))
             if not joined:
@@ -108,8 +108,8 @@ class Powers(Atoms):
             return Node("quantity", (node.args[0], f"{node.args[1]} {joined}"))
         return Node("quantity", (node, joined.strip()))
 
-    def raised(self, base: Node) -> Node:
-        """`base` with what stands behind `^`: an exponent, a degree sign, primes, a transpose, an ordinal's ending."""
+    def parse_superscript(self, base: Node) -> Node:
+        """Parse what stands behind the `^` of `base`: an exponent, degree sign, primes, transpose, the th of 12th."""
         if self.accept("°"):
             return self.degrees(base)
         if self.is_op("'"):
@@ -120,11 +120,11 @@ class Powers(Atoms):
         exponent = self.argument(whole_number=True)
         if self.is_op("^") and exponent.op in ("num", "sym"):  # a tower without braces: 9^9^9
             self.position += 1
-            exponent = self.raised(exponent)
+            exponent = self.parse_superscript(exponent)
         if exponent.op == "empty":
             return base
         if base.op in ("matrix", "tuple", "bracket") and exponent in _TRANSPOSED:
-            return _transposed(base)
+            return _transpose(base)
         if exponent.op == "degree sign":
             return self.degrees(base)
         if exponent.op == "prime sign":
@@ -137,8 +137,8 @@ class Powers(Atoms):
             return Node("fn", (base.args[0], exponent))
         return Node("pow", (base, exponent))
 
-    def subscripted(self, base: Node) -> Node:
-        """`base` with what stands behind `_`: the base of a number, or the index of a name."""
+    def parse_subscript(self, base: Node) -> Node:
+        """Parse what stands behind the `_` of `base`: the base of a number, or the index of a name."""
         start = self.position
         index = self.argument(whole_number=True)
         if index.op == "text" and index.args[0].lower() in _BASES:
@@ -162,7 +162,10 @@ class Powers(Atoms):
         raise Unreadable("a subscript")
 
     def digits_in_brackets(self, last: int) -> str:
-        """The digits and letters of `(2A)_{16}`, the last of them at token `last`; "" if the brackets hold others."""
+        """Return the digits 2A of `(2A)_{16}`; last: index of their last token.
+
+        "" if the brackets hold anything else.
+        """
         digits = ""
         while last >= 0 and self.tokens[last].kind in ("num", "sym", "text"):
             digits = self.tokens[last].text + digits
@@ -170,8 +173,8 @@ class Powers(Atoms):
         return digits if last >= 0 and self.tokens[last].text == "(" and digits.isalnum() else ""
 
 
-def _transposed(node: Node) -> Node:
-    """The transposed matrix; a vector in brackets stays the tuple that it is."""
+def _transpose(node: Node) -> Node:
+    """Return the transposed matrix; a vector in brackets becomes the tuple of its entries."""
     if node.op != "matrix":
         return Node("tuple", node.args)
     return Node("matrix", tuple(zip(*node.args, strict=True)))

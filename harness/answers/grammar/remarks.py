@@ -1,7 +1,7 @@
-r"""Words that stand beside a value: which of them say nothing about it, and may be passed over.
+r"""Words that stand beside a value, and which of them add nothing to it.
 
-The lists are closed. Whatever is not on them stays in the tree, as `given(value, words)` or as a name of the value, and
-is compared: `9 for all real x` is 9, `9 for n > 3` is 9 under a condition.
+The parser drops words that the lists here name; `9 for all real x` is 9. All other words stay in the tree, as
+`given(value, words)` or as the name of the value, and are compared: `9 for n > 3` is 9 under a condition.
 """
 
 from __future__ import annotations

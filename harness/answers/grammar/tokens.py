@@ -25,7 +25,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from harness.answers.bounds import MAX_TOKENS
-from harness.answers.grammar.literals import Unreadable, number_value, repeated_block, repeating
+from harness.answers.grammar.literals import Unreadable, number_value, repeated_block, repeating_value
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import unit_of
 from harness.answers.grammar.vocabulary import (
@@ -38,7 +38,7 @@ from harness.answers.grammar.vocabulary import (
     OPERATORS,
     RELATIONS,
     TEXTS,
-    fused,
+    split_run_on_command,
 )
 
 Kind = Literal["num", "sym", "cmd", "text", "sep", "rel", "op", "begin", "end"]
@@ -107,7 +107,9 @@ def tokenize(source: str, *, list_commas: bool = False) -> list[MathToken]:
 
 
 class _Lexer:
-    """The characters of an answer, the position in them, and the tokens so far.
+    """Makes the tokens of one answer: its characters, the position in them, and the tokens so far.
+
+    Each method reads what begins at the position, moves the position behind it, and appends tokens.
 
     brackets: open brackets; inside one a plain comma separates items and never groups digits, as in (1,234). spaced:
     whether a space stands before the token that is read.
@@ -121,7 +123,7 @@ class _Lexer:
         self.spaced = False
 
     def run(self) -> list[MathToken]:
-        """All tokens."""
+        """Return the tokens of the whole answer."""
         source, size = self.source, len(self.source)
         while self.position < size:
             if len(self.tokens) > MAX_TOKENS:
@@ -162,7 +164,7 @@ class _Lexer:
 
     # --- numbers ---
     def number(self) -> None:
-        """A number: with grouped digits, repeating, or plain."""
+        """Read a number: with grouped digits (1,234), repeating decimals, or plain."""
         source, start = self.source, self.position
         match = _LATEX_GROUPED.match(source, start)
         if match is None and not self.brackets and not self.follows_listed_number():
@@ -176,11 +178,11 @@ class _Lexer:
             whole, fixed, braced, digit, middle, last, bracketed = match.groups()
             block = (braced or digit or bracketed) + ((middle or "") + last if last else "")
             self.position = match.end()
-            self.put("num", "repeating", repeating(whole, fixed, block))
+            self.put("num", "repeating", repeating_value(whole, fixed, block))
             return
         if (match := _CONTINUED.match(source, start)) is not None and (block := repeated_block(match[2])) is not None:
             self.position = match.end()
-            self.put("num", "repeating", repeating(match[1], *block))
+            self.put("num", "repeating", repeating_value(match[1], *block))
             return
         match = _NUMBER.match(source, start)
         if match is None:
@@ -198,11 +200,11 @@ class _Lexer:
         )
 
     def literal(self, digits: str) -> None:
-        """A number written as `digits`, perhaps with a point and an exponent."""
+        """Append the number written as `digits`, perhaps with a point and an exponent."""
         self.put("num", digits, number_value(digits))
 
     def point(self) -> None:
-        """Dots: two or more are an ellipsis; a single one may only end the answer."""
+        """Read dots: two or more are an ellipsis; a single one may only end the answer."""
         end = self.position
         while end < len(self.source) and self.source[end] == ".":
             end += 1
@@ -214,7 +216,7 @@ class _Lexer:
 
     # --- commands ---
     def command(self) -> None:
-        """A backslash and what it commands."""
+        """Read a command: a backslash, and the letters or the sign behind it."""
         match = _COMMAND.match(self.source, self.position)
         if match is None:
             self.position += 1  # a backslash at the very end
@@ -223,7 +225,7 @@ class _Lexer:
         self.named_command(match[1])
 
     def named_command(self, name: str) -> None:
-        """The command `name`, which has been passed, with the arguments that are no mathematics."""
+        """Append the tokens of the command `name`, behind which the position is; read arguments that are no formula."""
         if name in ("overrightarrow", "vec") and (ends := _DIRECTED.match(self.source, self.position)) is not None:
             self.position = ends.end()
             self.put("cmd", f"directed {ends[1]}{ends[2]}")
@@ -231,9 +233,9 @@ class _Lexer:
             if name in ("left", "right") and self.source[self.position : self.position + 1] == ".":
                 self.position += 1
             elif name in ("hspace", "color", "textcolor", "phantom", "vphantom"):
-                self.braced()
+                self.braced_text()
         elif name in TEXTS:
-            self.text(self.braced(), name)
+            self.text(self.braced_text(), name)
         elif name in ("begin", "end"):
             environment = _ENVIRONMENT.match(self.source, self.position)
             if environment is None:
@@ -249,7 +251,7 @@ class _Lexer:
         elif name in CONSTANTS:
             self.put("cmd", CONSTANTS[name])
         elif name == "not":
-            self.negated()
+            self.negated_relation()
         elif name in ("{", "}"):
             self.operator("lset" if name == "{" else "rset")
         elif name == "\\":
@@ -266,14 +268,14 @@ class _Lexer:
             self.put("cmd", ALIASES.get(name, name))
         elif name in GREEK:
             self.put("sym", name.removeprefix("var") if name != "varrho" else "rho")
-        elif (inner := fused(name)) is not None:
+        elif (inner := split_run_on_command(name)) is not None:
             self.position -= len(name) - len(inner)
             self.named_command(inner)
         else:
             self.put("cmd", name)
 
     def operator(self, sign: str) -> None:
-        """A sign; brackets are counted."""
+        """Append the token of a sign; brackets are counted."""
         if sign in ("∧", "∨"):
             self.put("sep", sign)
             return
@@ -283,8 +285,8 @@ class _Lexer:
             self.brackets -= 1
         self.put("op", sign)
 
-    def negated(self) -> None:
-        r"""What follows `\not`: an equals sign or ∈. Raises `Unreadable` for another relation."""
+    def negated_relation(self) -> None:
+        r"""Read the relation behind `\not`: an equals sign or ∈. Raises `Unreadable` for any other."""
         rest = self.source[self.position :].lstrip()
         if rest.startswith("="):
             self.position = self.source.index("=", self.position) + 1
@@ -295,8 +297,8 @@ class _Lexer:
         else:
             raise Unreadable("a negated relation")
 
-    def braced(self) -> str:
-        """The text between the braces that follow, or without braces the next character; passed."""
+    def braced_text(self) -> str:
+        """Return the text between the braces that follow, or the next character without braces; move behind it."""
         space = _SPACE.match(self.source, self.position)
         start = space.end() if space else self.position
         if self.source[start : start + 1] != "{":
@@ -319,7 +321,7 @@ class _Lexer:
 
     # --- words ---
     def text(self, content: str, command: str) -> None:
-        r"""The content of `\text{…}` or the like: functions and mathematics are read as such, words stay words."""
+        r"""Append the tokens of what stands in `\text{…}` or the like: a function, a formula, a unit, or words."""
         content = content.strip("~ \t\n") if command != "text" else content
         plain = content.strip()
         if not plain:
@@ -359,7 +361,7 @@ class _Lexer:
         return bool(self.tokens) and self.tokens[-1].kind == "num"
 
     def words(self, content: str) -> None:
-        """Words; "and" and "or" among them become separators."""
+        """Append words; "and" and "or" among them become separators."""
         start = 0
         for match in _CONNECTIVES.finditer(content):
             self.phrase(content[start : match.start()])
@@ -369,7 +371,7 @@ class _Lexer:
         self.phrase(content[start:])
 
     def phrase(self, content: str) -> None:
-        """Words without connectives: an operator where they compute, names with commas apart, else one text."""
+        """Append words without "and" and "or": an operator if they compute, each name of a list, else one text."""
         content = content.strip(" ,;\t\n")
         if content == "to":
             self.put("op", ":")  # "3 to 2" is a ratio
@@ -382,7 +384,7 @@ class _Lexer:
                 self.put("text", part)
 
     def word(self) -> None:
-        """Letters without a backslash: a time of day, a name of mathematics, words, or a product of variables."""
+        """Read letters without a backslash: a time of day, a function, a constant, words, or a product of variables."""
         source = self.source
         if (module := _MODULE.match(source, self.position)) is not None:
             self.position = module.end()
@@ -459,7 +461,7 @@ class _Lexer:
         return counted and len(word) > 3 and word.islower() and word.endswith("s") and not {"a", "u"}.isdisjoint(word)
 
     def end_of_words(self, end: int) -> int:
-        """Where the phrase ends whose first word ends at `end`: further words with only spaces between belong to it."""
+        """Return where a phrase ends. end: the end of its first word; words with only spaces between belong to it."""
         source = self.source
         while (space := _BETWEEN_WORDS.match(source, end)) is not None:
             more = _WORD.match(source, space.end())
@@ -469,7 +471,7 @@ class _Lexer:
         return end
 
     def sign(self, match: re.Match[str]) -> None:
-        """A sign of plain notation: `<=`, `**`, `+`."""
+        """Append the token of a sign of plain notation: `<=`, `**`, `+`."""
         sign, self.position = match.group(), match.end()
         if sign == "<" and self.source.startswith("=", self.position):
             sign, self.position = "<=", self.position + 1

@@ -157,7 +157,7 @@ _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pen
 
 
 def unit_of(words: str) -> Unit | None:
-    """The unit that `words` name ("cm^2", "square inches", "m/s", "kg·m/s"); None if any of them is no unit."""
+    """Return the unit that `words` name ("cm^2", "square inches", "m/s", "kg·m/s"); None if a part is no known unit."""
     text = words.strip().rstrip(".")
     if not text or len(text) > 60 or _PURE.fullmatch(text) is None:
         return None
@@ -203,7 +203,7 @@ def _singular(word: str) -> str:
 
 
 def noun_of(words: str) -> str:
-    """Words behind a number that are no known unit, for comparison: lower case, singular, without articles."""
+    """Return the words behind a number that are no known unit in lower case and singular, so that nouns compare."""
     return " ".join(
         _singular(word) for word in re.findall(r"[a-z一-鿿]+", words.lower()) if word not in ("the", "of", "a")
     )
@@ -264,10 +264,10 @@ _DENYING_OR_COMPUTING = names(
 )
 
 
-def scaled(words: str) -> tuple[Fraction, str]:
-    """(factor, remaining words) of words behind a number: "million dollars" gives (1000000, "dollars").
+def split_scale(words: str) -> tuple[Fraction, str]:
+    """Split words behind a number into (factor, remaining words): "million dollars" gives (1000000, "dollars").
 
-    Words that are a unit as a whole, such as 千克, stay as they are.
+    The factor is 1 if all words together are a unit, as in 千克, whose 千 is no "thousand".
     """
     factor = Fraction(1)
     while (match := _SCALE.match(words)) is not None and unit_of(words) is None:
@@ -286,10 +286,10 @@ def smaller_unit(larger: str, smaller: str) -> Fraction | None:
 
 
 def is_counted(words: str, singular: bool = False) -> bool:
-    """Whether words behind a number say what was counted ("apples", "possible ways", "个苹果"), so that they may go.
+    """Whether words behind a number only say what was counted ("apples", "possible ways", "个苹果").
 
-    False if they deny, qualify or change the number: "is wrong", "or more", "squared". singular: the number is 1, so
-    the words may be a singular.
+    Such words may be dropped before numbers are compared. False if the words deny, qualify or change the number: "is
+    wrong", "or more", "squared". singular: the number is 1, so a noun in the singular counts too.
     """
     if _CHINESE.search(words):
         words = _DIFFERENT.sub("", words)

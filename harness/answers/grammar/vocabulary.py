@@ -78,8 +78,8 @@ def is_command(name: str) -> bool:
     return any(name in group for group in _COMMAND_GROUPS)
 
 
-def fused(name: str) -> str | None:
-    r"""The command into which one or two letters have run: `cot` of `\cotx`; None if there is none."""
+def split_run_on_command(name: str) -> str | None:
+    r"""Return the command at the start of `name` if one or two letters ran into it: `cot` for `\cotx`; else None."""
     if is_command(name):
         return None
     return next((name[:-size] for size in (1, 2) if len(name) > size + 1 and is_command(name[:-size])), None)

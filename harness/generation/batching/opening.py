@@ -1,4 +1,8 @@
-"""Opens the board of a run that asks by batches, with the place that its settings name."""
+"""Opens the board of a run that asks by batches.
+
+The board (`board.Board`) gathers requests into files, hands the files to a provider, and waits for the results. The
+settings say which provider: a hosted batch service, or another program that answers a file of requests.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +32,20 @@ def by_batch(
     on_event: Callable[..., None],
     on_standing: Callable[[Sentence], None],
 ) -> Way:
-    """The sampler of a run that asks by batches.
+    """Return how a run asks by batches, as the runner needs it.
 
-    Nobody waits for a batch, so the first signal ends the session. The board itself asks again, in the next batch.
+    A batch can take hours, so the first signal ends the session at once. A failed request is not sent again by the
+    dispatcher (`attempts=1`): the board puts it into the next batch.
     """
     return Way(
-        open=partial(_opened, settings, folder, requests, on_event, on_standing),
+        open=partial(_open_board, settings, folder, requests, on_event, on_standing),
         concurrency=settings.concurrency,
         policy=RetryPolicy(attempts=1),
         waits=False,
     )
 
 
-def _opened(
+def _open_board(
     settings: RunSettings,
     folder: RunFolder,
     requests: Callable[[], Requests],
@@ -48,9 +53,9 @@ def _opened(
     on_standing: Callable[[Sentence], None],
     host: Host,
 ) -> Sampler:
-    """The open board. Raises `StoreError` where the run's record of its batches is damaged."""
+    """Open the board, on the network's loop. Raises `StoreError` if the run's record of its batches is damaged."""
     board = Board(
-        _place(settings, folder, on_event, host),
+        _open_provider(settings, folder, on_event, host),
         host,
         attempts=settings.patience.attempts,
         max_body_bytes=settings.max_body_bytes,
@@ -61,13 +66,15 @@ def _opened(
     return ByBatch(requests(), board)
 
 
-def _place(settings: RunSettings, folder: RunFolder, on_event: Callable[..., None], host: Host) -> BatchProvider:
+def _open_provider(
+    settings: RunSettings, folder: RunFolder, on_event: Callable[..., None], host: Host
+) -> BatchProvider:
     batching = settings.batching
     assert batching is not None
     path = settings.spelling.path
     if batching.facts is None:
         assert batching.file is not None
-        return FilePlace(batching.file, path, left=partial(_left, host, settings))
+        return FilePlace(batching.file, path, left=partial(_end_session, host, settings))
     return ProviderPlace(
         BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
         BatchLedger(folder),
@@ -78,8 +85,8 @@ def _place(settings: RunSettings, folder: RunFolder, on_event: Callable[..., Non
     )
 
 
-def _left(host: Host, settings: RunSettings, file: FilePlace, n: int) -> None:
-    """End the session: another program must answer the file now."""
+def _end_session(host: Host, settings: RunSettings, file: FilePlace, n: int) -> None:
+    """End the session with a sentence that says how to answer the file, which holds `n` requests."""
     command = shlex.join(engines.batch_words(file.file, file.results))
     host.stop(
         f"{n} requests are in {visible(str(file.file), 200)}; answer them, for example with "

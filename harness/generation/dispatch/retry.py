@@ -1,4 +1,4 @@
-"""How the failure of one request is met: whether its sample is asked again, when, and at whose expense.
+"""What happens after a request failed: whether its sample is asked again, when, and which budget pays for the retry.
 
 | fault | failures | the sample is asked again | it costs |
 | --- | --- | --- | --- |
@@ -12,15 +12,16 @@
 A sample whose attempts are used up is sent once more to each endpoint that has not failed it, and is given up when none
 is left: an endpoint may fail questions that another one serves.
 
-What an endpoint's faults and pace mean for the endpoint is decided in `lanes` and `too_many_requests`. A Retry-After
-holds the endpoint back and not the sample, which another endpoint may take meanwhile.
-Time and randomness are parameters; nothing here sleeps.
+`lanes` and `too_many_requests` decide what a fault means for the endpoint. A Retry-After holds the endpoint back but
+not the sample, which another endpoint may take meanwhile. Time and randomness are parameters; nothing here sleeps.
 
-Whether a sample that was half written is gone on with, or asked anew: what failed continuations prove. No I/O.
-
-A continuation that brings no token may have met a server that is down, or one that takes whole requests and no
-continuations (a gateway without token ids). Only whole requests tell the two apart, so a failed continuation is held
-against nobody until one was answered or failed:
+Continuations
+-------------
+A continuation is a request that goes on from the written part of a sample, which an earlier request left when its
+stream broke (docs/salvage.md). `Continuations` decides whether the next request for such a sample continues that part
+or asks for the whole sample. A continuation that brings no token met one of two servers: a server that is down, or a
+server that takes whole requests but no continuations (a gateway without token ids). Only whole requests tell the two
+apart, so nothing is concluded from a failed continuation until a whole request was answered or failed:
 
 | what ended | the sample | the endpoint |
 | --- | --- | --- |
@@ -30,9 +31,9 @@ against nobody until one was answered or failed:
 | a whole request, failed by the server or refused | all may go on again | is no longer in doubt: it was the server |
 | a whole request, failed by chance | – (its question may be what fails) | is no longer in doubt |
 
-An endpoint that is in doubt and set aside, or that refused a continuation by 429, gets a whole request next: a limiter
-refuses that one, too, and a gateway that takes no continuations is found out without many refusals. What had been
-written is kept until another reply brings tokens, so that a server that was down costs nothing.
+An endpoint that is in doubt and set aside, or that refused a continuation by 429, gets a whole request next. A rate
+limiter refuses the whole request too; a gateway that takes no continuations answers it and so is found out. The written
+part is kept until another reply brings tokens, so that a server that was down costs nothing.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ _MAX_DOUBLINGS = 30
 
 
 def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
-    """The fault that explains a failure.
+    """Return the fault that explains a failure, a row of the module's table.
 
-    probing: the endpoint was set aside, so its silence says something about itself.
+    probing: the request was a probe of an endpoint that was set aside, so a deadline is the endpoint's fault.
     """
     if failure.kind == "out_of_files":
         return "machine"
@@ -72,13 +73,13 @@ def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How failures of the fault "chance" are met.
+    """How often, and after which wait, a sample is asked again after failures of the fault "chance".
 
-    attempts: requests for a sample after which it is given up. alike: failures in a row, in the same words, after
-    which it is given up: they will not go away. first_wait, longest_wait: seconds of the backoff.
-    share, floor, floor_per_slot: a run's retries are at most `share` of its requests, plus `floor`, plus
-    `floor_per_slot` for each request that may be in flight: a restart of the server costs all of those one retry, and
-    that alone must not use up the budget.
+    attempts: a sample is given up after so many failures. alike: it is given up earlier, after so many failures in a
+    row with the same message, for such a failure will not go away. first_wait, longest_wait: seconds of the backoff.
+    share, floor, floor_per_slot: a run may make retries for the fraction `share` of its requests, plus `floor`, plus
+    `floor_per_slot` for each request that may be in flight. The last part pays for a restart of the server, which costs
+    each request in flight a retry.
     """
 
     attempts: int = 5
@@ -91,7 +92,7 @@ class RetryPolicy:
 
     @classmethod
     def of(cls, patience: Patience) -> RetryPolicy:
-        """The policy with the user's patience, and defaults for the rest."""
+        """Return the policy with the user's numbers, and defaults for the rest."""
         return cls(attempts=patience.attempts, first_wait=patience.first_wait, longest_wait=patience.longest_wait)
 
     def ceiling(self, n_failures: int) -> float:
@@ -100,7 +101,7 @@ class RetryPolicy:
 
 
 class RetryBudget:
-    """Retries of a whole run, as the policy allows them."""
+    """Counts the retries of a whole run, and says whether the policy allows one more."""
 
     def __init__(self, policy: RetryPolicy, concurrency: int) -> None:
         self._policy = policy
@@ -110,15 +111,15 @@ class RetryBudget:
         self.allow_for(concurrency)
 
     def allow_for(self, concurrency: int) -> None:
-        """`concurrency` requests may be in flight from now on; the budget never shrinks."""
+        """Raise the budget for `concurrency` requests in flight; it never shrinks."""
         self._floor = max(self._floor, self._policy.floor + self._policy.floor_per_slot * concurrency)
 
     def count_request(self) -> None:
-        """A sample was asked for the first time."""
+        """Count the first request of a sample."""
         self.requests += 1
 
     def take(self) -> bool:
-        """Whether one more retry is allowed; if so, it is counted."""
+        """Return whether one more retry is allowed, and count it if so."""
         if self.retries >= self._floor + self._policy.share * self.requests:
             return False
         self.retries += 1
@@ -126,10 +127,10 @@ class RetryBudget:
 
 
 class RetryDecision(NamedTuple):
-    """The decision on a failed sample.
+    """What to do with a sample after its request failed.
 
-    again_after: seconds until the sample is asked again; None: no endpoint that failed it is asked again, for the
-    reason `why`. used_up: its attempts are used up; an endpoint that has not failed it may still be asked.
+    again_after: seconds until the sample is asked again; None if it is not, for the reason `why`. used_up: the sample's
+    attempts are used up, but an endpoint that has not failed it yet may be asked once.
     """
 
     again_after: float | None
@@ -139,9 +140,10 @@ class RetryDecision(NamedTuple):
 
 @dataclass(slots=True)
 class _Attempts:
-    """requests: made for the sample.
+    """The history of one sample that is not finished.
 
-    failures: of the fault "chance". last, alike: the last failure's text, and how often in a row.
+    requests: how many were made. failures: how many failed by the fault "chance". last, alike: the last failure, and
+    how often it occurred in a row.
     """
 
     requests: int = 0
@@ -151,9 +153,9 @@ class _Attempts:
 
 
 class Retries:
-    """All samples that were asked and are not finished: their attempts, and those that wait to be asked again.
+    """Keeps the attempts of all samples that were asked and are not finished, and the samples that wait for a retry.
 
-    jitter: a random number between two bounds. Memory: one entry per such sample.
+    jitter: returns a random number between two bounds. Memory: one entry for each unfinished sample.
     """
 
     def __init__(self, policy: RetryPolicy, concurrency: int, jitter: Callable[[float, float], float]) -> None:
@@ -164,7 +166,7 @@ class Retries:
         self.budget = RetryBudget(policy, concurrency)
 
     def begin(self, task: Task) -> int:
-        """A request for `task` is about to be sent; returns its number, from 1."""
+        """Count a request for `task`, which is about to be sent; return its number, from 1."""
         attempts = self._attempts.setdefault(task, _Attempts())
         attempts.requests += 1
         if attempts.requests == 1:
@@ -172,7 +174,7 @@ class Retries:
         return attempts.requests
 
     def failed(self, task: Task, failure: RequestFailed, fault: Fault = "chance") -> RetryDecision:
-        """A request for `task` failed, by the fault "endpoint" or "chance"."""
+        """Decide what to do after a request for `task` failed, by the fault "endpoint" or "chance"."""
         attempts = self._attempts[task]
         if fault == "chance":
             attempts.failures += 1
@@ -190,17 +192,17 @@ class Retries:
         return RetryDecision(self._jitter(0.0, self.policy.ceiling(attempts.failures)))
 
     def forget(self, task: Task) -> None:
-        """`task` has finished or is given up."""
+        """Drop the history of `task`, which has finished or is given up."""
         self._attempts.pop(task, None)
 
     # ---- those that wait
 
     def postpone(self, task: Task, until: float) -> None:
-        """Ask for `task` again at this monotonic second."""
+        """Let `task` wait until the monotonic second `until`; then `due` returns it."""
         heapq.heappush(self._later, (until, task))
 
     def due(self, now: float) -> list[Task]:
-        """Samples whose time has come; they no longer wait."""
+        """Return the samples whose wait is over at `now`; they no longer wait."""
         tasks = []
         while self._later and self._later[0][0] <= now:
             tasks.append(heapq.heappop(self._later)[1])
@@ -208,12 +210,12 @@ class Retries:
 
     @property
     def next_due(self) -> float | None:
-        """Monotonic second at which the next one is due; None if none waits."""
+        """Monotonic second at which the next waiting sample is due; None if no sample waits."""
         return self._later[0][0] if self._later else None
 
     @property
     def postponed(self) -> list[Task]:
-        """Samples that wait."""
+        """All samples that wait for a retry."""
         return [task for _, task in self._later]
 
     @property
@@ -221,7 +223,7 @@ class Retries:
         return len(self._later)
 
     def drop(self, tasks: Collection[Task]) -> None:
-        """These samples wait no longer."""
+        """Remove these samples from those that wait."""
         self._later = [entry for entry in self._later if entry[1] not in tasks]
         heapq.heapify(self._later)
 
@@ -230,16 +232,21 @@ class Retries:
 
 
 TRIES = 2
-"""Failed continuations in a row at one endpoint after which it is asked for the whole sample."""
+"""After so many failed continuations of a sample in a row, an endpoint is asked for the whole sample."""
 
 DOUBTS = 3
-"""Whole requests answered after failed continuations, without a successful continuation in between, after which an
-endpoint gets no more continuations. A restart of the server explains one.
+"""An endpoint gets no more continuations once it has so many doubts, without a successful continuation in between.
+
+A doubt is a whole request that the endpoint answered after a continuation failed there. A restart of the server
+explains one doubt, not three.
 """
 
 
 class Continuations:
-    """The state of continuations; see the module. lane_number: an endpoint's number, as in `Lanes`."""
+    """Decides which endpoints get continuations, by the second table of the module.
+
+    lane_number: number of an endpoint, as in `Lanes`.
+    """
 
     def __init__(self) -> None:
         self._failures: defaultdict[int, Counter[Task]] = defaultdict(Counter)  # By lane number.
@@ -254,7 +261,10 @@ class Continuations:
         return lane_number not in self._off and not probe and self._failures[lane_number][task] < TRIES
 
     def failed(self, task: Task, lane_number: int, *, refused: bool = False) -> int:
-        """A continuation brought no token; returns how many of this sample failed there. refused: with status 429."""
+        """Note that a continuation brought no token; return how many of this sample failed at this endpoint.
+
+        refused: the endpoint answered 429.
+        """
         self._failures[lane_number][task] += 1
         self._in_doubt.add(lane_number)
         if refused:
@@ -262,13 +272,16 @@ class Continuations:
         return self._failures[lane_number][task]
 
     def answered(self, task: Task, lane_number: int) -> None:
-        """A continuation became a sample."""
+        """Note that a continuation became a sample: the endpoint is trusted."""
         self.forget(task)
         self._trust(lane_number)
         self._doubts.pop(lane_number, None)
 
     def whole_answered(self, task: Task, lane_number: int) -> bool:
-        """A whole request became a sample; returns whether the endpoint gets no more continuations."""
+        """Note that a whole request became a sample.
+
+        Return whether the endpoint gets no more continuations from now on.
+        """
         self.forget(task)
         if lane_number not in self._in_doubt:
             return False
@@ -280,13 +293,13 @@ class Continuations:
         return True
 
     def whole_failed(self, lane_number: int, *, by_chance: bool) -> None:
-        """A whole request failed: by the server's fault, a refusal (429), or by chance."""
+        """Note that a whole request failed. by_chance: False if the server was at fault or refused (429)."""
         self._trust(lane_number)
         if not by_chance:
             self._failures[lane_number].clear()
 
     def forget(self, task: Task) -> None:
-        """`task` has finished or is given up."""
+        """Drop the failures of `task`, which has finished or is given up."""
         for failures in self._failures.values():
             del failures[task]
 

@@ -1,11 +1,11 @@
-"""Which sample is asked next, and by which endpoint. A state machine: no I/O, no threads, the clock is a parameter.
+"""Which sample is asked next, and at which endpoint. A state machine: no I/O, no threads, the clock is a parameter.
 
-One queue serves all benchmarks of a run. It is worked off in *waves*; within a wave the sample that is expected to
-be longest goes first, so that the run does not end in a tail of stragglers.
+One queue serves all benchmarks of a run. The queue is worked off in *waves*. Within a wave the sample that is expected
+to be longest goes first, so that the run does not end with a few long samples and idle endpoints.
 
 - order "longest": wave 1 takes one sample of each question whose length nobody knows, wave 2 all the rest.
-- order "rounds": wave r holds sample r of every question. For runs that a budget or a target may end early: within a
-  round longest-first is harmless, across rounds it would leave the short questions out and bias the score.
+- order "rounds": wave r holds sample r of every question. It is for runs that a budget or a target may end early: with
+  longest-first across rounds, the short questions would be left out, which biases the score.
 
 A sample is in one of four states; each arrow is a method:
 
@@ -21,10 +21,10 @@ A sample is in one of four states; each arrow is a method:
 | is of a question that came back `WORN` times, never answered | when every question was asked once |
 | is in `elsewhere_only` | to an endpoint that has not failed it, or never |
 
-Guarantees: a sample is handed out again only after `give_back`, so it never runs twice at a time (keeping the first
-answer would favour short ones). A faster endpoint takes the longest; a clearly slower one takes the shortest, and
-nothing that it would finish after the faster ones have drained the queue. Of tied questions an endpoint takes one whose
-prompt it has seen, if prompts are long: its prefix cache spares it the prompt.
+Guarantees: a sample is handed out again only after `give_back`, so it never runs twice at a time (keeping the first of
+two answers would favour short ones). A faster endpoint takes the longest sample. A clearly slower endpoint takes the
+shortest, and none that it would finish after the faster endpoints have emptied the queue. Of tied questions with long
+prompts an endpoint takes one whose prompt it has seen, since its prefix cache then holds the prompt.
 
 Long: the order of samples is one structure, which every method of it reads and changes.
 """
@@ -49,22 +49,22 @@ MANY_QUESTIONS = 5000
 """Number of questions above which all questions with unknown lengths are counted together."""
 
 REFRESH_FINISHES = 8
-"""Finished samples after which the order is computed again; an eighth of the open questions if that is more."""
+"""The order is computed again after so many finished samples, or an eighth of the open questions if that is more."""
 
 WORN = 3
 """A sample that came back this many times counts as worn: it goes after all others."""
 
 _CENSORED = 1.3
-"""A running sample that exceeds its expected length is expected to reach its present length times this."""
+"""A running sample that exceeds its expected length is expected to reach this multiple of its present length."""
 
 _CURIOSITY = 1.0
-"""An untried question counts as longer by this fraction, which falls as 1/(1 + samples handed out)."""
+"""The urgency of an untried question is raised by this fraction; it falls as 1/(1 + samples handed out)."""
 
 _ABOUT = 0.8
 """Questions whose urgency is at least this fraction of the best are tied."""
 
 _LOOKED_AT = 16
-"""Most tied questions that are searched for one whose prompt the endpoint has seen."""
+"""At most so many tied questions are searched for a prompt that the endpoint has seen."""
 
 _PRUDENCE = 1.6
 """A slow endpoint takes a sample only if this multiple of its expected length would not finish last."""
@@ -72,10 +72,13 @@ _PRUDENCE = 1.6
 
 @dataclass(slots=True)
 class _Question:
-    """One question.
+    """One question of the queue.
 
-    waiting: indices not handed out. wave: those of them in the present wave. n_returned: failed requests. seen_by: the
-    endpoints that were asked it; recorded only for long prompts.
+    waiting: sample indices that were not handed out. prior: expected tokens from an earlier run; None without one.
+    known_tokens, n_known: tokens and number of finished samples. censored_tokens, n_censored: the same of running
+    samples that already exceed the expected length. wave: how many of `waiting` belong to the present wave. n_handed:
+    samples handed out. n_returned: failed requests. seen_by: endpoints that have read its prompt, if the prompt is
+    long.
     """
 
     benchmark: str
@@ -121,10 +124,10 @@ class _Speed:
 class Scheduler:
     """Hands out the missing samples. Lengths are in tokens, times in seconds of `clock` (monotonic).
 
-    prior: expected length per (benchmark, question_id), e.g. means of an earlier run; such questions need no first
-    wave. may_start_round: asked before each round of order "rounds" except the first; after False it is asked again.
-    max_tokens: by benchmark; before any length is known, no sample is expected to be longer. long_prompts: (benchmark,
-    question_id) of questions whose prompt is worth finding in a cache.
+    prior: expected length by (benchmark, question_id), e.g. means of an earlier run; such questions need no first wave.
+    may_start_round: with order "rounds", called before each round but the first; False holds the round back, and the
+    next call of `next` asks once more. max_tokens: by benchmark; no sample is expected to be longer. long_prompts:
+    (benchmark, question_id) of questions with prompts so long that a server's cache of them saves time.
     """
 
     def __init__(
@@ -176,10 +179,10 @@ class Scheduler:
         return self._n_waiting + len(self._returned)
 
     def next(self, endpoint: int = 0, *, probe: bool = False) -> Task | None:
-        """The next sample for `endpoint`; None if there is none for it now (another endpoint may still get one).
+        """Return the next sample for `endpoint`; None if it should take none now (another endpoint may still get one).
 
-        probe: the endpoint may be down, so it gets the question with the fewest failures, in case the question is at
-        fault.
+        probe: the endpoint may be down. Then it gets the question with the fewest failures, so that a failure is not
+        the question's fault.
         """
         task = self._probe(endpoint) if probe else self._from_returned(endpoint) or self._from_wave(endpoint)
         if task is None and not probe:
@@ -193,7 +196,7 @@ class Scheduler:
         return task
 
     def finish(self, task: Task, tokens: float) -> None:
-        """`task` is done with `tokens` completion tokens."""
+        """Note that `task` is done, with `tokens` completion tokens."""
         running = self._end(task)
         self._forget(task)
         self._endpoints[running.endpoint].observe(self._clock() - running.started, tokens)
@@ -209,13 +212,13 @@ class Scheduler:
             self._refresh()
 
     def give_back(self, task: Task) -> None:
-        """The request for `task` failed: it is handed out again, before all others unless it is worn."""
+        """Take back `task`, whose request failed: it is handed out again, before all others unless it is worn."""
         self._questions[self._end(task).question].n_returned += 1
         self._n_returned[task] += 1
         self._returned.append(task)
 
     def steer_away(self, task: Task) -> None:
-        """The endpoint that has `task` failed it: another endpoint is asked, while one is up that has not failed it."""
+        """Note that the endpoint of `task` failed it, so that `task` goes to an endpoint that has not, if one is up."""
         self._failed_by.setdefault(task, set()).add(self._running[task].endpoint)
 
     def leave_to_others(self, task: Task, endpoints: Collection[int]) -> bool:
@@ -224,17 +227,17 @@ class Scheduler:
         return not self._failed_by[task].issuperset(endpoints)
 
     def stranded(self, endpoints: Collection[int]) -> list[Task]:
-        """Samples that wait for an endpoint that has not failed them, while none of `endpoints` is one."""
+        """Return the samples of `elsewhere_only` that wait although each of `endpoints` has failed them."""
         waiting = self.elsewhere_only.intersection(self._returned)
         return sorted(task for task in waiting if self._failed_by[task].issuperset(endpoints))
 
     def drop(self, task: Task) -> None:
-        """`task` is not asked again in this run; it stays missing."""
+        """End the running `task` for good: it is not asked again in this run and stays missing."""
         self._end(task)
         self._forget(task)
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
-        """Hand out no further sample of this question; returns those that were waiting."""
+        """Hand out no further sample of this question; return those that were waiting."""
         question = self._questions[self._rows[benchmark][question_id]]
         mine = [t for t in self._returned if (t.benchmark, t.question_id) == (benchmark, question_id)]
         for task in mine:
@@ -247,7 +250,7 @@ class Scheduler:
         return mine
 
     def drop_waiting(self, task: Task) -> bool:
-        """`task` is not handed out in this run; False if it is not waiting."""
+        """Remove `task` from the queue for this run; return False if it was not waiting."""
         if task in self._returned:
             self._returned.remove(task)
             self._forget(task)
@@ -262,7 +265,7 @@ class Scheduler:
         return True
 
     def waiting(self, question_id: str) -> list[Task]:
-        """Samples of this question, in any benchmark, that may still be handed out."""
+        """Return the samples of this question, in any benchmark, that may still be handed out."""
         tasks = [task for task in self._returned if task.question_id == question_id]
         mine = (q for q in self._questions if q.question_id == question_id)
         return tasks + [Task(q.benchmark, q.question_id, index) for q in mine for index in q.waiting]
@@ -310,7 +313,7 @@ class Scheduler:
         yield True
 
     def _rounds(self, may_start: Callable[[int], bool] | None) -> Iterator[bool]:
-        """Yields whether the next round has begun; False: `may_start` does not allow it yet."""
+        """Begin the next round at each step, and yield True; yield False while `may_start` does not allow it."""
         started = False
         while pending := [q for q in self._questions if q.waiting]:
             number = min(q.waiting[0] for q in pending)
@@ -323,7 +326,7 @@ class Scheduler:
             yield True
 
     def _from_returned(self, endpoint: int, *, worn: bool = False) -> Task | None:
-        """The first returned sample that `endpoint` has not failed, or may get anyway.
+        """Return the first returned sample that `endpoint` has not failed, or that all available endpoints have failed.
 
         worn: choose among worn samples, or the others.
         """
@@ -344,7 +347,7 @@ class Scheduler:
 
     def _from_wave(self, endpoint: int) -> Task | None:
         while self._n_waiting:
-            slow = self._slow(endpoint)
+            slow = self._is_slow(endpoint)
             row = self._pop(self._short if slow else self._long)
             if row is None:
                 if not self._open_wave():
@@ -353,11 +356,11 @@ class Scheduler:
                 heapq.heappush(self._short, (self._expected(row), self._questions[row].n_handed, row))
                 return None
             else:
-                return self._take(row if slow else self._seen(endpoint, row))
+                return self._take(row if slow else self._prefer_seen_prompt(endpoint, row))
         return None
 
-    def _seen(self, endpoint: int, best: int) -> int:
-        """The most urgent question `best`, or a tied one whose prompt `endpoint` has seen already."""
+    def _prefer_seen_prompt(self, endpoint: int, best: int) -> int:
+        """Return `best`, the most urgent question, or a tied one whose prompt `endpoint` has already read."""
 
         def costs_a_prompt(row: int) -> bool:
             question = self._questions[row]
@@ -438,7 +441,7 @@ class Scheduler:
             heapq.heappush(self._short, (self._expected(row), handed, row))
 
     def _pop(self, heap: list[tuple[float, int, int]]) -> int | None:
-        """The row of the best question of the wave; outdated heap entries are skipped."""
+        """Return the row of the wave's best question by `heap`; skip outdated entries. None if the wave is empty."""
         while heap:
             _, handed, row = heapq.heappop(heap)
             question = self._questions[row]
@@ -449,10 +452,11 @@ class Scheduler:
     # ---- expected lengths
 
     def _expected(self, row: int) -> float:
-        """Mean of the question's finished samples and of one imagined sample of prior length, tokens.
+        """Return the expected length of the question's next sample, in tokens.
 
-        Samples that run longer than that already are counted in by a multiple of their present length: without
-        them the first to finish, the short ones, would make every long question look short.
+        That is the mean of its finished samples and of one imagined sample of the prior length. Running samples that
+        already exceed it count too, with a multiple of their present length: without them the short samples, which
+        finish first, would make every long question look short.
         """
         question = self._questions[row]
         prior = question.prior if question.prior is not None else self._benchmark_mean(question.benchmark)
@@ -473,10 +477,10 @@ class Scheduler:
             self._questions[row].n_censored += 1
 
     def _urgency(self, row: int) -> float:
-        """The urgency by which "longest" orders: the expected length, raised while the question has been tried little.
+        """Return the urgency by which a wave is ordered: the expected length, raised while few samples were handed out.
 
-        A question wrongly taken for short must not be discovered with its last samples (bench/schedule.py measures
-        this).
+        So a question that is wrongly taken for short is tried early, and not found to be long at the end of the run
+        (bench/schedule.py measures this).
         """
         return self._expected(row) * (1 + _CURIOSITY / (1 + self._questions[row].n_handed))
 
@@ -497,14 +501,14 @@ class Scheduler:
 
     # ---- endpoints
 
-    def _slow(self, endpoint: int) -> bool:
+    def _is_slow(self, endpoint: int) -> bool:
         mine = self._endpoints[endpoint].seconds_per_token
         paces = [e.seconds_per_token for e in self._endpoints if e.available]
         measured = [p for p in paces if p is not None]
         return mine is not None and bool(measured) and mine > SLOWER * min(measured)
 
     def _would_end_last(self, endpoint: int, row: int) -> bool:
-        """Whether `endpoint` would still be busy with this sample after faster endpoints drained everything else."""
+        """Whether `endpoint` would still be busy with this sample after faster endpoints have done everything else."""
         mine = self._endpoints[endpoint].seconds_per_token
         assert mine is not None
         faster = [

@@ -1,4 +1,4 @@
-"""What has happened in a session so far: in numbers, by cause, and as one value for whoever watches it.
+"""What has happened in a session so far: counts, causes of failures, and `Progress`, the value that displays show.
 
 RequestFailed ──▶ Causes   why samples are still owed, one example a cause in the server's own words ─┐
 Sample, Reply ──▶ Counts   done, truncated, tokens, retries, oddities ────────────────────────────────┼─▶ Progress
@@ -35,7 +35,10 @@ from harness.generation.spending import Spent
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """kind: a `FailureKind`, "internal" (our own mistake) or "not asked". example: safe to print."""
+    """Why samples are missing: a kind of failure, how many samples it cost, and an example that is safe to print.
+
+    kind: a `FailureKind`, "internal" (a bug of the harness) or "not asked".
+    """
 
     kind: str
     count: int
@@ -46,7 +49,7 @@ class Cause:
 
 
 class Causes:
-    """Every sample that failed and is not on disk, with its last failure. Memory: one entry per such sample."""
+    """Keeps the last failure of every sample that failed and is not on disk, one entry for each such sample."""
 
     def __init__(self) -> None:
         self._failures: dict[Task, tuple[str, int | None, str]] = {}
@@ -58,7 +61,7 @@ class Causes:
         return len(self._given_up)
 
     def n_given_up_of(self, benchmark: str) -> int:
-        """Those of one benchmark."""
+        """Return how many samples of one benchmark are not asked again in this session."""
         return sum(task.benchmark == benchmark for task in self._given_up)
 
     def given_up(self) -> dict[Task, str]:
@@ -66,20 +69,20 @@ class Causes:
         return {task: self._failures[task][0] for task in self._given_up}
 
     def met(self, task: Task, failure: RequestFailed) -> None:
-        """`task` failed and will be asked again."""
+        """Note a failure of `task`, which will be asked again."""
         self._failures[task] = (failure.kind, failure.status, failure.message)
 
     def gave_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
-        """`task` stays owed."""
+        """Note the failure after which `task` is not asked again and stays owed."""
         self._failures[task] = (kind, status, message)
         self._given_up.add(task)
 
     def last(self, task: Task) -> tuple[str, int | None, str]:
-        """(kind, status, message) of the last failure of `task`, which must have met one."""
+        """Return (kind, status, message) of the last failure of `task`, which must have failed before."""
         return self._failures[task]
 
     def arrived(self, task: Task) -> None:
-        """`task` succeeded after failures."""
+        """Forget the failures of `task`, which has succeeded."""
         self._failures.pop(task, None)
 
     def too_long(self) -> dict[str, dict[str, str]]:
@@ -106,13 +109,13 @@ class Causes:
 
 
 class Counts:
-    """Counts of a session.
+    """Counts the samples, tokens and failures of a session.
 
-    done: samples on disk by benchmark, earlier sessions included. total: samples expected. finished, truncated, loops:
-    replies of this session, those cut at their budget, those that end in a loop. tokens: completion tokens of the
-    finished ones, without parts written before their last request. continued: samples that continued such a part;
-    kept_tokens: the length of these parts. failures, retries: failed and repeated requests. notes: how often replies
-    had which oddity.
+    done: samples on disk by benchmark, earlier sessions included. total: samples expected, by benchmark. finished:
+    replies of this session; truncated: those cut at max_tokens; loops: those that end in a loop of the same words.
+    tokens: completion tokens of the finished replies, without a part that an earlier request had written. continued:
+    samples that continued such a part; kept_tokens: the tokens of these parts. failures, retries: failed requests, and
+    requests made again. notes: oddities of replies, each with how often it occurred.
     """
 
     def __init__(self, done: Mapping[str, int], total: Mapping[str, int]) -> None:
@@ -132,7 +135,7 @@ class Counts:
         self.notes: dict[str, int] = {}
 
     def add(self, sample: Sample, reply: Reply) -> None:
-        """One more finished sample."""
+        """Count a finished sample and its reply."""
         self.finished += 1
         self.truncated += sample.truncated
         self.loops += ends_in_loop(reply)
@@ -145,7 +148,7 @@ class Counts:
             self.notes[note] = self.notes.get(note, 0) + 1
 
     def fail(self, failure: RequestFailed, now: float) -> None:
-        """One more failed request."""
+        """Count a failed request."""
         self.failures += 1
         self.failed[failure.kind] = (self.failed.get(failure.kind, (0,))[0] + 1, failure.message, now)
 
@@ -156,7 +159,7 @@ class Counts:
 
 
 def _billed(usage: Usage, n_before: int) -> Usage:
-    """Tokens billed for the last request: the part written before was in its prompt."""
+    """Return the usage of the last request alone; the part written before it (`n_before` tokens) was in its prompt."""
     if not n_before:
         return usage
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
@@ -185,7 +188,7 @@ def snapshot(
     concurrency: int,
     paused: bool,
 ) -> Progress:
-    """The state at `now`, a monotonic second."""
+    """Return the state of the session at `now`, a monotonic second, as one value."""
     flying = Counter(task.benchmark for task in in_flight)
     again = Counter(task.benchmark for task in retrying)
     oldest = arrivals.oldest

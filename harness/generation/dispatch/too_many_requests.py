@@ -1,22 +1,26 @@
-"""How many requests an endpoint that answers 429 may have in flight. No I/O; the clock is a parameter.
+"""How many requests an endpoint that answers 429 ("too many requests") may have in flight.
 
-`lanes` holds one for each endpoint. What becomes of the refused sample itself, `retry` decides.
+No I/O; the clock is a parameter. `lanes` holds one `Pace` for each endpoint. `retry` decides what happens to the
+refused sample itself.
 
-A limiter (so many at once, or so many a second) is obeyed; refusals that come at random, whatever is in flight, must
-not throttle the run. What tells them apart is a *second opinion*: right after a refusal, with no reply in between, one
-request is sent all the same. A limiter that just refused refuses again; chance mostly does not.
+A refusal has one of two causes. A limiter allows so many requests at once, or in a second, and must be obeyed. Other
+servers refuse at random, whatever is in flight, and must not slow the run down. A *second opinion* tells the two apart:
+one request that is sent right after a refusal, with no reply in between. A limiter that just refused will refuse again;
+a server that refuses at random mostly accepts.
 
 | state | a refusal | the state ends |
 | --- | --- | --- |
 | limited | lowers the limit, pauses the endpoint, asks for an opinion | a third of the opinions accepted: at random |
 | at random | does nothing | most of the last ~100 requests refused, or one with a Retry-After: limited |
 
-Lowered: to what is in flight without the refused request. The limit rises by 1, 2, 4 … every second (or two round
-trips of a refusal, if that is more) from the last refusal on; after a rise that was refused, one waits twice as long.
-The pause doubles with each round of refusals and halves with each accepted request, so that about one request in six
-is refused at most. Cut streams and 5xx say nothing about pace and are not told to it.
+A refusal lowers the limit to the number of requests in flight without the refused one. From the last refusal on the
+limit rises by 1, 2, 4 … every second, or every two round trips of a refusal if that is longer; after a rise that was
+refused, the next rise waits twice as long. The pause doubles with each round of refusals and halves with each accepted
+request, so that at most about one request in six is refused. Cut streams and 5xx say nothing about the pace and do not
+change it.
 
-What is left has earned its keep on simulated runs (tests/generation/test_pace.py; seconds by seconds needed):
+Each part is there because simulated runs need it (tests/generation/test_pace.py). "Times": seconds of the run, divided
+by the seconds that the limiter would allow:
 
 | changed | what it costs |
 | --- | --- |
@@ -39,12 +43,13 @@ from typing import Literal
 State = Literal["limited", "at random"]
 
 SETTLED_S = 1.0
-"""Seconds without refusal after which a request counts as accepted, long before its reply is complete; twice the time
-that a refusal took, if that is more.
+"""A request counts as accepted after so many seconds without a refusal, long before its reply is complete.
+
+If refusals take longer, it is twice the time of the slowest refusal.
 """
 
 LONGEST_S = 60.0
-"""Most seconds until a request counts as accepted, and the longest delay of a rise or second opinion."""
+"""Upper bound, in seconds, of the time until a request counts as accepted, and of the wait before a rise or opinion."""
 
 OPINIONS = 4.0
 """Number of second opinions that decide; older ones fade."""
@@ -65,8 +70,8 @@ _NEVER = float("-inf")
 class Ticket:
     """One request in flight.
 
-    lane_number: its endpoint's number. n_replies: replies of the endpoint when it was sent. opinion: it is a second
-    opinion. settled: it counts as accepted.
+    lane_number: number of its endpoint. n_replies: how many replies the endpoint had given when the request was sent.
+    opinion: the request is a second opinion. settled: it counts as accepted. ended: a reply or failure has come.
     """
 
     lane_number: int
@@ -78,7 +83,7 @@ class Ticket:
 
 
 class _Ceiling:
-    """A limit on requests in flight: at least 1, at most `ceiling`."""
+    """The limit on requests in flight, from 1 to `ceiling`, and when it next rises."""
 
     def __init__(self, ceiling: int) -> None:
         self.ceiling = ceiling
@@ -109,7 +114,7 @@ class _Ceiling:
         self._value = float(self.ceiling)
 
     def rise(self, now: float, in_flight: int, settled_s: float) -> None:
-        """Let time pass: if the limit is used up, it rises."""
+        """Raise the limit if its time has come and all of it is in use."""
         if not self.lowered or now < self._rise_at or in_flight < self.value:
             return
         if self._risen_at > self._lowered_at:  # the last rise was not refused
@@ -120,7 +125,10 @@ class _Ceiling:
         self._rise_at = now + self._rise_after
 
     def fall(self, now: float, in_flight: int, sent_at: float, settled_s: float) -> bool:
-        """A request sent at `sent_at` was refused. Returns whether that begins a new round of refusals."""
+        """Lower the limit after the refusal of a request sent at `sent_at`.
+
+        Return whether a new round of them begins.
+        """
         self._value = min(self._value, max(1.0, in_flight))
         new_round = sent_at > self._lowered_at
         if new_round:
@@ -165,7 +173,7 @@ class _SecondOpinions:
             self._asking = None
 
     def limiter_spoke(self) -> None:
-        """A refusal named a time to come back; random refusals name none."""
+        """Note that a refusal named a time to come back (Retry-After), as only limiters do."""
         self.state = "limited"
 
     def want(self, refused: Ticket, now: float) -> None:
@@ -177,10 +185,7 @@ class _SecondOpinions:
             self._refused = refused
 
     def judged(self, ticket: Ticket, now: float, *, refused: bool) -> bool:
-        """The endpoint's decision on this request is known.
-
-        Returns whether refusals have just turned out to be random.
-        """
+        """Take in whether the endpoint refused this request; return whether refusals have just proved to be random."""
         self._lately_refused += refused
         # Counts all requests sent, not only decided ones: refusals are known sooner than acceptances.
         if self.state == "at random" and self._lately_refused > MAX_REFUSED * max(self._lately_sent, LATELY / 2):
@@ -202,7 +207,10 @@ class _SecondOpinions:
 
 
 class Pace:
-    """What one endpoint may have in flight: at least 1, at most `ceiling`. `clock`: monotonic seconds."""
+    """How many requests one endpoint may have in flight: from 1 to `ceiling`. `clock`: monotonic seconds.
+
+    The dispatcher reports each request (`sent`) and how it ended (`answered`, `refused`, or `ended` for all else).
+    """
 
     def __init__(self, ceiling: int, clock: Callable[[], float]) -> None:
         self.in_flight = 0
@@ -222,7 +230,7 @@ class Pace:
 
     @property
     def state(self) -> State:
-        """The present state: limited, or at random."""
+        """The state by the module's first table: "limited" or "at random"."""
         return self._opinions.state
 
     @property
@@ -238,7 +246,7 @@ class Pace:
         self._limit.set_ceiling(ceiling, at_once=at_once)
 
     def advance(self) -> None:
-        """Let time pass: requests settle, the limit rises."""
+        """Bring the state up to the present time: old requests count as accepted, and the limit may rise."""
         if not self._unsettled and not self._limit.lowered:
             return
         now = self._clock()
@@ -250,7 +258,7 @@ class Pace:
         self._limit.rise(now, self.in_flight, self._settled_s)
 
     def sent(self, lane_number: int) -> Ticket:
-        """A request goes out."""
+        """Note a request that is sent; return its ticket."""
         ticket = Ticket(lane_number, self._clock(), self._n_replies)
         self._opinions.sent(ticket)
         self._unsettled.append(ticket)
@@ -258,21 +266,21 @@ class Pace:
         return ticket
 
     def ended(self, ticket: Ticket) -> None:
-        """A request ended in a way that says nothing about the pace."""
+        """Note that a request ended in a way that says nothing about the pace, such as a cut stream."""
         assert not ticket.ended
         ticket.ended = True
         self.in_flight -= 1
         self._opinions.ended(ticket)
 
     def answered(self, ticket: Ticket) -> None:
-        """A request was answered."""
+        """Note that a request was answered."""
         self.ended(ticket)
         self._n_replies += 1
         if not ticket.settled:
             self._judged(ticket, refused=False)
 
     def refused(self, ticket: Ticket, *, told_when: bool) -> bool:
-        """A request got a 429.
+        """Note that a request got a 429; return whether to pause the endpoint.
 
         told_when: it named a time to come back. Returns whether to leave the endpoint alone for a while.
         """

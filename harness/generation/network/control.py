@@ -26,7 +26,7 @@ from harness.core.errors import HarnessError, StoreError, UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.wording import option
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.machine_limits import affordable
+from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.progress import Progress
@@ -279,7 +279,7 @@ class Steering:
         if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= MAX_CONCURRENCY:
             raise UsageError(f"concurrency {visible(value, 40)}: expected a number from 1 to {MAX_CONCURRENCY}.")
         requested = int(value[:9])
-        number = affordable(requested)
+        number = limit_concurrency(requested)
         self._dispatcher.set_concurrency(number)
         limited = f"; the limit of open files (ulimit -n) allows no {requested}" if number < requested else ""
         return Answer(sentence=f"concurrency is {number}{limited}")

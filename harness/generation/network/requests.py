@@ -1,7 +1,7 @@
-"""One request a sample: how it is written, sent, gone on with after a break, and made into a record.
+"""One request a sample: how the request is written, sent, continued after a break, and how its reply becomes a record.
 
-The only place where a reply becomes a `Sample`. `Requests` writes requests and reads replies; `Asking` sends them, and
-goes on with what was half written of a sample where that may be.
+This is the only place where a reply becomes a `Sample`. `Requests` writes requests and reads replies. `OneByOne` sends
+them, and continues the written part of a sample whose earlier request broke off (docs/salvage.md).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.core.records import Question, Sample, Seam
 from harness.generation.comparing import UNLIKE, Unlike, bodies, compared, difference, tokens_before_seam
 from harness.generation.continuing import Continuation, WrittenAnew, continuation, onward, whole
 from harness.generation.dispatch.actions import Ask
-from harness.generation.machine_limits import affordable
+from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.keeping import GOES_ON, Keeper
 from harness.generation.network.sampler import Way
 from harness.generation.plan import Task
@@ -37,7 +37,7 @@ from harness.runs.inflight import Partial, SampleKey
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent for one sample. body: JSON, encoded. queued: seconds since the requests were planned."""
+    """The request for one sample. body: JSON, encoded. queued: seconds from the plan of the session to this request."""
 
     task: Task
     question: Question
@@ -69,7 +69,7 @@ class Requests:
         self._logprobs = bool(settings.spelling.extra_body.get("logprobs"))
 
     def write(self, task: Task) -> Request:
-        """The request for one sample."""
+        """Write the request for the sample `task`."""
         run_seed = self._settings.seed
         question = self._questions[task.benchmark, task.question_id]
         seed = None if run_seed is None else sample_seed(run_seed, task.question_id, task.sample_index)
@@ -82,7 +82,7 @@ class Requests:
         return self._max_tokens.get(request.task.benchmark) or request.template.max_tokens
 
     def record(self, request: Request, ask: Ask, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
-        """The sample that `reply` makes. seams: where the reply continues what was written before."""
+        """Make the sample of `reply`. seams: where the reply continues a part that an earlier request wrote."""
         lag = current_lag()
         return Sample(
             benchmark=ask.task.benchmark,
@@ -106,7 +106,7 @@ class Requests:
 
 
 def _odd_logprobs(reply: Reply) -> Literal["none", "not numbers"] | None:
-    """What is wrong with the log-probabilities in the reply; None if nothing is, or none were requested."""
+    """Return what is wrong with the log-probabilities of the reply; None if they are as requested."""
     if reply.n_odd_logprobs:
         return "not numbers"
     return "none" if not reply.n_logprobs and (reply.text or reply.reasoning) else None
@@ -127,7 +127,7 @@ def one_by_one(
     """
     return Way(
         open=lambda host: OneByOne(settings, requests(), opener(), keeper=host.keeper, on_event=on_event),
-        concurrency=affordable(settings.concurrency),
+        concurrency=limit_concurrency(settings.concurrency),
         policy=None,
         waits=True,
     )
@@ -154,7 +154,7 @@ class OneByOne:
         self._keeper = keeper
         self._on_event = on_event
         self._arriving: dict[Task, Arriving] = {}
-        self._unlike: dict[Task, str] = {}  # The note on a beginning that another model seems to have written.
+        self._unlike: dict[Task, str] = {}  # Notes on written parts that another model seems to have written.
 
     async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
         """See `Sampler.sample`."""
@@ -163,7 +163,7 @@ class OneByOne:
         try:
             request = self._requests.write(task)
             checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
-            continued = await self._continued(ask, request, checksum, arriving)
+            continued = await self._continue_sample(ask, request, checksum, arriving)
             if continued is not None:
                 reply, seams = continued
             else:
@@ -193,10 +193,10 @@ class OneByOne:
         if self._keeper is not None:
             self._keeper.begin(task, arriving, partial(onward, going_on, checksum, self._settings.salvage.engine))
 
-    async def _continued(
+    async def _continue_sample(
         self, ask: Ask, request: Request, checksum: str, arriving: Arriving
     ) -> tuple[Reply, tuple[Seam, ...]] | None:
-        """The reply that continues the written part of a sample; None if the sample is asked from the start.
+        """Return the reply that continues the written part of a sample; None if the sample must be asked whole.
 
         checksum: of the request's body.
         """
@@ -216,7 +216,7 @@ class OneByOne:
             going_on = await asyncio.to_thread(
                 continuation, begun, request.question, template, salvage, tokens, max_tokens=bound, seed=request.seed
             )
-            going_on = await self._compared(going_on, endpoint, template)
+            going_on = await self._compare_seam(going_on, endpoint, template)
             if going_on.seam.compared and not going_on.seam.exact:
                 self._unlike[task] = UNLIKE["near"]
             self._begin(task, arriving, going_on, checksum)
@@ -224,18 +224,23 @@ class OneByOne:
         except (WrittenAnew, ServerError) as why:
             if isinstance(why, Unlike):
                 self._unlike[task] = UNLIKE["exact"]
-            self._anew(task, begun, str(why))
+            self._drop_written_part(task, begun, str(why))
         except RequestFailed as failure:
             if failure.kind in GOES_ON:
                 failure.going_on = arriving.count() == 0
                 raise
-            self._anew(task, begun, failure.message)
+            self._drop_written_part(task, begun, failure.message)
         else:
             return reply, (*begun.seams, going_on.seam)
         return None
 
-    async def _compared(self, going_on: Continuation, endpoint: Endpoint, template: RequestTemplate) -> Continuation:
-        """`going_on` with the server's log-probabilities before its seam, if the server states them."""
+    async def _compare_seam(
+        self, going_on: Continuation, endpoint: Endpoint, template: RequestTemplate
+    ) -> Continuation:
+        """Return `going_on` with the server's log-probabilities of the tokens before the seam, if it states them.
+
+        They show whether the model that continues the part is the one that wrote it.
+        """
         salvage = self._settings.salvage
         tokens = tokens_before_seam(going_on, salvage)
         differences = []
@@ -250,8 +255,8 @@ class OneByOne:
                 differences.append(nats)
         return compared(going_on, differences, salvage.mode)
 
-    def _anew(self, task: Task, begun: Partial, why: str) -> None:
-        """Drop the written part of `task`, which is of no use."""
+    def _drop_written_part(self, task: Task, begun: Partial, why: str) -> None:
+        """Drop the written part of `task`, which cannot be continued for the reason `why`."""
         assert self._keeper is not None
         self._keeper.ended(task)
         self._keeper.forget(task)

@@ -1,6 +1,6 @@
-"""What the network thread needs of whatever asks for samples: a sample for each `Ask`, and how far replies have come.
+"""The interface between the network thread and a sampler, which turns each `Ask` of the dispatcher into a sample.
 
-Two kinds exist: one request a sample (`harness.generation.network.requests`), and many by the batch
+There are two samplers: one request for each sample (`harness.generation.network.requests`), and many requests in a file
 (`harness.generation.batching`). `Way` says what else differs between them.
 """
 
@@ -19,49 +19,53 @@ from harness.generation.plan import Task
 
 
 class Sampler(Protocol):
-    """Asks for samples, many at once. Made and used on the network's loop."""
+    """Asks for samples, many at once. It is made and used on the network thread's loop."""
 
     async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
-        """The sample that `ask` names, with the reply that it was made from. Raises `RequestFailed`."""
+        """Ask for the sample that `ask` names; return it with the reply that it was made from.
+
+        Raises `RequestFailed`.
+        """
         ...
 
     def arrived(self) -> Mapping[Task, int]:
-        """Token events received so far, about, by request in flight; a request that tells nothing is left out."""
+        """Return about how many tokens each request in flight has received; requests that do not tell are left out."""
         ...
 
     async def close(self) -> None:
-        """End what is under way and close all connections."""
+        """End all requests in flight and close all connections."""
         ...
 
 
 class Host(Protocol):
-    """The session that a sampler works for. `stop` and `fail` may be called on any thread."""
+    """What a sampler may ask of its session. `stop` and `fail` may be called on any thread."""
 
     def stop(self, why: str) -> None:
         """End every request now, and the session with them."""
         ...
 
     def fail(self, error: BaseException) -> None:
-        """As `stop`; the session raises `error`."""
+        """End every request now; the session raises `error`."""
         ...
 
     @property
     def keeper(self) -> Keeper | None:
-        """What is kept of half-written samples; None where nothing is."""
+        """The store of half-written samples; None if the session stores none."""
         ...
 
     @property
     def n_unwritten(self) -> int:
-        """Samples on their way to the disk. Read on the network's loop."""
+        """How many samples have arrived and are not on disk yet. Read on the network's loop."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How the samples of a session are asked.
+    """How a session asks for samples: one by one, or by the batch.
 
-    open: makes the sampler, on the network's loop. concurrency: requests in flight, at most. policy: of retries; None:
-    the settings' own. waits: a first signal lets requests in flight end; else it ends them at once.
+    open: makes the sampler, on the network's loop. concurrency: most requests in flight. policy: the retry policy;
+    None: that of the settings. waits: True: after the first signal, requests in flight may end; False: they end at
+    once.
     """
 
     open: Callable[[Host], Sampler]

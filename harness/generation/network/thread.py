@@ -1,8 +1,12 @@
-"""The network thread: one asyncio loop that does what the dispatcher says, and tells it how that ended.
+"""The network thread: one asyncio loop that carries out the dispatcher's actions and reports to it how they ended.
 
-It judges nothing. Promises: every `Ask` is told once, every `Store` too; nothing outlives `join`.
-The owner's thread talks to it through `drain`, `stop`, `progress`, `outlook`, `expect`, `server_model`, `builds` and
-`join` only.
+    dispatcher ── Ask · Store · Cancel · Log ──▶ this thread ──▶ sampler (requests), journals (disk)
+        ▲                                            │
+        └── answered · failed · written · lost ◀─────┘
+
+The thread decides nothing itself. Guarantees: the end of every `Ask` and of every `Store` is reported exactly once;
+nothing runs on after `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `fail`,
+`expect` and `join`, and read `progress`, `outlook`, `server_model` and `builds`.
 """
 
 from __future__ import annotations
@@ -42,10 +46,10 @@ OUTLOOK_S = 2.0
 
 
 class Network:
-    """See the module. `start`, then `join` until it returns True, then read `error`, `lag`, and the dispatcher.
+    """Runs the network thread; see the module. Call `start`, then `join` until it returns True, then read `lag`.
 
-    open_sampler: makes what asks for samples, on the thread; it is given this session, to end it. keeper: told how
-    requests end, and when to look; closed in the end. admission: stopped in the end.
+    open_sampler: makes the sampler on the thread; gets this object, by which the sampler can end the session. keeper:
+    stores half-written samples; closed at the end. admission: looks at endpoints that join later; stopped at the end.
     """
 
     def __init__(
@@ -73,13 +77,19 @@ class Network:
         self._clock = clock
 
         self.keeper = keeper
-        """What is kept of half-written samples; None where nothing is. The loop's, until its end."""
+        """The store of half-written samples; None if the session stores none.
+
+        Only the loop may use it until its end.
+        """
         self.lag: Lag | None = None
-        """How long what had arrived waited for the loop, in seconds; None where its kind does not measure that."""
+        """Seconds for which data that had arrived waited for the loop.
+
+        None if this kind of loop does not measure it.
+        """
         self.progress = dispatcher.progress()
         """The latest facts; replaced as a whole, so any thread may read it."""
         self.outlook: Outlook | None = None
-        """What the end can be told from; replaced as a whole, every `OUTLOOK_S`."""
+        """What a forecast of the session's end needs; replaced as a whole, every `OUTLOOK_S`."""
         self._expected: tuple[float, TimeLeft | None] = (0.0, None)
 
         self._requests: dict[Task, asyncio.Task[None]] = {}
@@ -100,7 +110,7 @@ class Network:
         self._thread.start()
 
     def join(self, seconds: float) -> bool:
-        """Wait `seconds` at most; whether it has ended."""
+        """Wait up to `seconds`; return whether the thread has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -119,21 +129,21 @@ class Network:
         self._tell(partial(self._dispatcher.stop, why))
 
     def fail(self, error: BaseException) -> None:
-        """End every request now; `error` is the reason."""
+        """End every request now; the session raises `error`."""
         self._tell(partial(self._dispatcher.fail, error))
 
     def expect(self, left: TimeLeft | None) -> None:
-        """From now on the facts say that the end is so far away."""
+        """Let `progress` say from now on that the session ends after `left`; None: not known."""
         self._expected = (self._clock(), left)
 
     @property
     def n_unwritten(self) -> int:
-        """Samples on their way to the disk. On the loop only."""
+        """How many samples have arrived and are not on disk yet. Read on the loop only."""
         return self._dispatcher.n_unwritten
 
     @property
     def server_model(self) -> str | None:
-        """The name that the run's first reply came under; None before it."""
+        """The name of the model in the run's first reply; None before that."""
         return self._dispatcher.model_name.name
 
     @property
@@ -227,7 +237,7 @@ class Network:
                 self._on_event(event, **facts)
 
     def _look_around(self, reserve: Reserve) -> bool:
-        """Every `LOOK_AROUND_S`: renew what others read, and read what others may have changed. Whether it was time."""
+        """Every `LOOK_AROUND_S`: renew `progress` and read the file of endpoints; return whether it was time to."""
         now = self._clock()
         if now < self._next_look:
             return False
@@ -244,7 +254,7 @@ class Network:
         return True
 
     def _facts(self) -> Progress:
-        """The dispatcher's, with what has arrived by now and the end that is expected."""
+        """Return the dispatcher's progress, with the tokens that have arrived by now and the expected end."""
         if self._sampler is not None:
             self._dispatcher.arrived(self._sampler.arrived())
         since, left = self._expected
@@ -304,7 +314,7 @@ class Network:
         written.add_done_callback(partial(self._note_written, store.task))
 
     def _note_written(self, task: Task, future: Future[None]) -> None:
-        """On a journal's thread: tell the loop, once for all that are waiting."""
+        """Report a stored sample to the loop. Called on a journal's thread."""
         self._written.append((task, future))
         with self._guard:
             if self._loop is not None:

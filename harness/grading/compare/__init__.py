@@ -1,11 +1,11 @@
-"""Whether two answers are the same: as texts, then as trees, from cheap to dear.
+"""Whether two answers are the same: compared as texts, then as trees, cheap comparisons before expensive ones.
 
 Enter by `equivalence.equal`; `canonical.canonical` gives the form by which an answer votes.
 
     equivalence    two texts: integers, choices, words, else two trees
     structures     two trees of any kind, part by part; with alternatives (±), assignments (x = 1, y = 2), equations,
                    families (kπ), labels, matrices, piecewise, ratios, realsets, relations, rewriting for each kind
-    scalars        two numbers or expressions with their units, by five means, each used only where those before could
-                   not decide:  exact · radicals → modular → numeric · identities → symbolic
+    scalars        two numbers or expressions with their units, by methods that are tried in this order until one
+                   decides:  exact · radicals → modular → numeric · identities → symbolic
     conventions    what a card may switch on or off;  forms: "as a fraction", "in simplest form"
 """

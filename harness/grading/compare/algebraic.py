@@ -43,9 +43,10 @@ class _Size(NamedTuple):
 
 
 def digits_to_separate(left: Node, right: Node) -> int | None:
-    """Digits after the point within which two algebraic numbers differ, if they differ; None if one is not algebraic.
+    """Return how many digits after the point tell two algebraic numbers apart; None if one is not algebraic.
 
-    More than `MAX_DIGITS` if the degree is too high to bound.
+    Two values that agree to that many digits are equal. The result exceeds `MAX_DIGITS` if the degree is too high to
+    bound.
     """
     degrees: dict[Node, int] = {}
     try:

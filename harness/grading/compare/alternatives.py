@@ -19,11 +19,11 @@ def items_of(node: Node) -> tuple[Node, ...]:
     return node.args if node.op == "list" else (node,)
 
 
-def expanded(node: Node, independent: bool) -> Node | None:
-    """The list of all values that `node` stands for; None if they are more than `MAX_ALTERNATIVES`.
+def values_of_signs(node: Node, independent: bool) -> Node | None:
+    """Return the list of all values that `node` with its ± stands for; None if there are over `MAX_ALTERNATIVES`.
 
-    All signs of an item change together: `1 ± 2 ∓ 3` is two values. independent: each ± of a tuple, set or list is
-    free, so that (±a, ±b) is four points.
+    All signs of an item change together: `1 ± 2 ∓ 3` is two values. independent: each ± of a tuple, set or list
+    changes by itself, so that (±a, ±b) is four points.
     """
     items: list[Node] = []
     for item in items_of(node):
@@ -40,7 +40,7 @@ def expanded(node: Node, independent: bool) -> Node | None:
         else:
             choices = ((1,) * len(signs), (-1,) * len(signs))
         if item.op == "set":
-            inner = expanded(Node("list", item.args), False)
+            inner = values_of_signs(Node("list", item.args), False)
             assert inner is not None
             items.append(Node("set", items_of(inner)))
             continue

@@ -1,8 +1,8 @@
-"""Assignments, that is values with a name each: `p = 2, q = 7`; `(x, y) = (1, 2) or (x, y) = (2, 1)`.
+"""Assignments: answers that give a value to each of several names, as `p = 2, q = 7`.
 
-A name that occurs again begins the next assignment. Two assignments are compared by their names; several have no order
-among themselves. Beside values without names an assignment stands for the tuple of its values: x, y, z, w in this
-order, other names as they were written.
+A name that occurs again begins the next assignment: `x = 1, y = 2, x = 2, y = 1` is two. Two assignments are compared
+name by name; the order of several assignments does not count. Compared with values without names, an assignment is
+the tuple of its values: x, y, z, w in this order, other names in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Assignment(NamedTuple):
 
 
 def assignments(node: Node, *, spread: bool = False) -> list[Assignment] | None:
-    """The assignments of which an answer consists, all of the same two or more names; None if it is anything else.
+    """Return the assignments of an answer, each with the same two or more names; None if the answer is anything else.
 
-    spread: `m = n = 3` gives each letter its value, and not the last one only.
+    spread: read `m = n = 3` as a value of m and of n; otherwise only n, the last letter, gets the value.
     """
     items = node.args if node.op in ("list", "tuple", "cases") else (node,)
     names: list[Node] = []
@@ -74,7 +74,7 @@ def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignmen
     unsure = False
     for assignment in reference:
         for candidate in left:
-            aligned = _aligned(assignment, candidate)
+            aligned = _align(assignment, candidate)
             if aligned is None:
                 return None
             verdicts = [same(mine, theirs) for mine, theirs in zip(assignment.values, aligned, strict=True)]
@@ -87,26 +87,26 @@ def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignmen
     return True
 
 
-def _aligned(reference: Assignment, answer: Assignment) -> tuple[Node, ...] | None:
-    """The answer's values in the order of the reference's names; None if the names name different things.
+def _align(reference: Assignment, answer: Assignment) -> tuple[Node, ...] | None:
+    """Return the answer's values in the order of the reference's names; None if the names mean different things.
 
-    If no name is common to both, the names were the writer's choice, and the values are taken in order.
+    If the sides share no name, the names are the writer's choice, and the values keep the order of `in_order`.
     """
-    reference_names, answer_names = (list(map(_folded, side.names)) for side in (reference, answer))
+    reference_names, answer_names = (list(map(_lower_case, side.names)) for side in (reference, answer))
     if len(set(reference_names)) < len(reference_names) or len(set(answer_names)) < len(answer_names):
         reference_names, answer_names = list(reference.names), list(answer.names)  # A and a are two names here
     if set(reference_names) == set(answer_names):
         return tuple(answer.values[answer_names.index(name)] for name in reference_names)
-    if set(reference_names) & set(answer_names) or (_geometric(reference) and _geometric(answer)):
+    if set(reference_names) & set(answer_names) or (_names_coordinate(reference) and _names_coordinate(answer)):
         return None
     return answer.in_order()
 
 
-def _geometric(assignment: Assignment) -> bool:
-    """Whether a name is a coordinate, which no other name can stand for."""
+def _names_coordinate(assignment: Assignment) -> bool:
+    """Whether a name is x, y or z: coordinates, which no other name can replace."""
     return any(name.op == "sym" and name.args[0] in GEOMETRY for name in assignment.names)
 
 
-def _folded(name: Node) -> Node:
+def _lower_case(name: Node) -> Node:
     """`name` in lower case."""
     return Node(name.op, tuple(part.casefold() if isinstance(part, str) else part for part in name.args))

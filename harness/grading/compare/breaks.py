@@ -35,9 +35,9 @@ class NoBreaks(ValueError):
 
 
 def trial_pairs(left: Node, right: Node, *, integers: bool) -> Iterator[tuple[Node, Node]]:
-    """Both trees at every break of either, between neighbours and beyond, without letters. Raises `NoBreaks`.
+    """Yield both trees, with numbers for their letters, at every break of either, between breaks and beyond them.
 
-    integers: letters are integers, so only the integers next to these points count.
+    integers: letters are integers, so only the integers next to these points count. Raises `NoBreaks`.
     """
     conditions = [condition for tree in (left, right) for node in walk(tree) for condition in _conditions(node)]
     letters = sorted(symbols(left) | symbols(right))
@@ -78,7 +78,7 @@ def _conditions(node: Node) -> Iterator[tuple[Node, tuple[int, ...]]]:
 
 
 def _solutions(expression: Node, letter: str, values: tuple[int, ...]) -> list[Fraction]:
-    """Where `expression` takes one of the values. Raises `NoBreaks`."""
+    """Return the values of `letter` at which `expression` takes one of `values`. Raises `NoBreaks`."""
     if letter not in symbols(expression):
         return []
     if values == (0,) and expression.op in ("mul", "div", "neg"):
@@ -103,7 +103,7 @@ def _rational_at(expression: Node, letter: str, point: int) -> Fraction:
 
 
 def _around(points: set[Fraction], integers: bool) -> list[Fraction]:
-    """The points, the middles between neighbours, and points at several distances beyond."""
+    """Return the points themselves, the middles between neighbours, and points at several distances beyond the ends."""
     if not points:
         return []
     ordered = sorted(points)

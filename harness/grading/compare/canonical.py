@@ -1,8 +1,9 @@
-"""The vote of an answer in maj@k: a text that is the same for equal answers.
+"""The vote of an answer: a text that is the same for equal answers, by which maj@k (the majority of k answers) counts.
 
-Equality is not transitive (50% equals 50 and 0.5, which differ), so groups of equal answers cannot be built from pairs.
-The vote is the exact value if it is rational, else twelve digits, without units, percent and degree signs; a list is
-sorted; an expression with letters votes by its residue (`modular`); anything else by its text without layout.
+Votes are needed because equality is not transitive: 50% equals 50 and equals 0.5, which differ, so that pairs of equal
+answers do not form groups. The vote of a rational number is its exact value, of any other number twelve digits, always
+without unit, percent and degree sign. A list is sorted. An expression with letters votes by its residue in a finite
+field (`modular`). Anything else votes by its text without layout.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from harness.answers.grammar.shown import show
 from harness.answers.grammar.tree import Node, symbols
 from harness.answers.grammar.units import is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
-from harness.answers.words import is_words, squeezed, words_of
+from harness.answers.words import is_words, without_layout, words_of
 from harness.core.records import Question
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.exact import exact
@@ -27,14 +28,14 @@ _DIGITS = 30
 """Digits to which an irrational number is computed for its vote."""
 
 _MAX_NUMBER = 10**12
-"""A larger irrational number votes by all its digits."""
+"""An irrational number above this size votes by all its digits."""
 
 _MAX_DENOMINATOR = 1_000_000
 """Largest denominator of a fraction that is recognised by its digits."""
 
 
 def canonical(answer: str, question: Question) -> str | None:
-    """The vote of `answer`; None if it is empty."""
+    """Return the vote of `answer` to `question`, an extracted answer; None if the answer is empty."""
     if not answer.strip():
         return None
     if question.kind == "choice":
@@ -45,7 +46,7 @@ def canonical(answer: str, question: Question) -> str | None:
     try:
         return _form(parse(answer, list_commas=question.kind == "multiple"), ordered=question.rules.ordered)[:2_000]
     except (Unreadable, RecursionError):
-        return squeezed(answer)[:200]
+        return without_layout(answer)[:200]
 
 
 def _form(node: Node, *, ordered: bool = False) -> str:
@@ -71,7 +72,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
             pieces = real_set(node)
         except NotASet:
             return show(node)
-        return " ∪ ".join(_written(piece) for piece in pieces)
+        return " ∪ ".join(_interval_vote(piece) for piece in pieces)
     try:
         value = exact(node)
         if rational(value) is not None:
@@ -105,7 +106,7 @@ def _digits(node: Node) -> str | None:
     return shown[0] if shown[1] == "0" else f"{shown[0]} + {shown[1]}i"
 
 
-def _written(piece: RealInterval) -> str:
+def _interval_vote(piece: RealInterval) -> str:
     """The vote of an interval."""
     opening, closing = "[" if piece.closed_low else "(", "]" if piece.closed_high else ")"
     return f"{opening}{_form(piece.low)}, {_form(piece.high)}{closing}"

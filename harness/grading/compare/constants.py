@@ -1,7 +1,7 @@
-"""Constants that a family of functions leaves open: `\\ln|x| + C` and `\\ln|3x| + c`, `Ce^{2x}` and `Ae^{2x}`.
+"""Families of functions with an open constant, such as antiderivatives: `\\ln|x| + C` equals `\\ln|3x| + c`.
 
-A constant is a letter that stands alone as a term of the sum, or as a factor of the product, and nowhere else. Sums are
-the same family if what is left differs by a number only; products if what is left is equal.
+The constant is a letter that occurs once, as a term of the sum or as a factor of the product (`Ce^{2x}`). Two sums are
+the same family if they differ by a number once their constants are taken away; two products if they are then equal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ def same_with_constants(reference: Node, answer: Node) -> bool:
 
 
 def _split(node: Node, op: str, pattern: re.Pattern[str]) -> tuple[str, Node] | None:
-    """(constant, what is left of the sum or product); None without exactly one constant, or without another letter."""
+    """Split a sum or product into (name of its constant, the rest).
+
+    None unless it has one constant and other letters.
+    """
     if node.op != op:
         return None
     names = [_letter(part) for part in node.args]

@@ -1,4 +1,4 @@
-"""The conventions of benchmarks: what counts as equal by custom, not by value. `docs/grading.md` gives the reasons.
+"""The conventions of benchmarks: pairs of answers that count as equal by custom. `docs/grading.md` gives the reasons.
 
 A card switches a convention with `conventions: {name: false}` or `true`.
 """

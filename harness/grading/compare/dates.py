@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from harness.answers.words import unwrapped
+from harness.answers.words import without_text_commands
 from harness.grading.compare.scalars import Comparison
 
 _MONTHS = (
@@ -33,7 +33,7 @@ def day_of(text: str) -> Day | None:
     """The day that `text` is as a whole, else None."""
     if len(text) > MAX_CHARS:
         return None
-    plain = re.sub(r"[{}$\s]+", " ", unwrapped(text)).strip(" .").casefold()
+    plain = re.sub(r"[{}$\s]+", " ", without_text_commands(text)).strip(" .").casefold()
     if (match := _NUMBERS.fullmatch(plain)) is not None:
         year, month, day = match.group(1, 2, 3) if match[1] else match.group(4, 5, 6)
         return Day(int(month), int(day), int(year) if year else None)
@@ -48,7 +48,7 @@ def day_of(text: str) -> Day | None:
 
 
 def same_days(reference: str, answer: str) -> Comparison | None:
-    """The comparison of two dates; None if a side is no date. A year that one side leaves out decides nothing."""
+    """Compare two dates; None if a side is no date. If only one side names a year and the days agree: undecided."""
     left, right = day_of(reference), day_of(answer)
     if left is None or right is None:
         return None

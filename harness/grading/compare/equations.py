@@ -1,9 +1,11 @@
-"""Equations: a name before a value, a chain of equal values, or an equation proper.
+"""Equations, of which there are two kinds: statements, which name a value, and equations proper, which state a curve.
 
-`x = 5`, `f(x) = 2x`, `AB : CD = 3`, `Minimum = 1` name a value, and the name may be dropped. `x^2 + y^2 = 25` states a
-curve. Two equations proper are equal if left − right of the two differ by a constant factor only, also after both are
-multiplied by their denominators. An equation that is linear in a letter equals the expression it gives for that letter.
-`statement` tells the two kinds apart.
+    statement           x = 5 · f(x) = 2x · AB : CD = 3 · Minimum = 1      the name may be dropped, the value is
+    compared equation proper     x^2 + y^2 = 25                                     no side is a name
+
+`statement` tells the kinds apart. Two equations proper are equal if their differences left − right are equal up to a
+constant factor, if need be after multiplication by the denominators. An equation that is linear in a letter also equals
+the expression that it gives for this letter.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, 
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
-from harness.grading.compare.labels import agree, inverted
+from harness.grading.compare.labels import inverse_of, names_agree
 from harness.grading.compare.radicals import NotExact
 
 _EQUALITY = frozenset(("=", "≈"))
@@ -44,7 +46,7 @@ def is_label(node: Node) -> bool:
     if op == "apply":
         return True
     if op == "mul":
-        return _applied_letter(node) or all(part.op in ("sym", "text") or _is_letter(part) for part in args)
+        return _is_function_call(node) or all(part.op in ("sym", "text") or _is_letter(part) for part in args)
     if op in ("tuple", "ratio", "div"):
         return all(is_label(part) for part in args)
     if op == "fn" and args[0] in ("abs", "bar", "prime", "det"):
@@ -57,9 +59,9 @@ def _is_letter(node: Node) -> bool:
     return node.op == "const" and node.args[0] in ("e", "i")
 
 
-def _applied_letter(node: Node) -> bool:
+def _is_function_call(node: Node) -> bool:
     """Whether a product is meant as a function with its argument: `P(x)`, `S(n+1)`."""
-    name = inverted(node.args[0]) or node.args[0]
+    name = inverse_of(node.args[0]) or node.args[0]
     return len(node.args) == 2 and name.op == "sym" and node.args[1].op in ("sym", "add", "tuple", "rel", "num")
 
 
@@ -116,8 +118,8 @@ def same_equations(reference: Node, answer: Node) -> bool:
 
 def same_union(equations: Sequence[Node], answer: Node) -> bool:
     """Whether one equation states the union of the solutions of several: `ab = 0` of `a = 0 or b = 0`."""
-    zeros = [_squared(equation) for equation in equations]
-    difference_of_answer = _squared(answer)
+    zeros = [_zero_form(equation) for equation in equations]
+    difference_of_answer = _zero_form(answer)
     if difference_of_answer is None or None in zeros:
         return False
     product = Node("mul", tuple(zero for zero in zeros if zero is not None))
@@ -128,8 +130,8 @@ def same_union(equations: Sequence[Node], answer: Node) -> bool:
     return proportional(product, difference_of_answer) is not None
 
 
-def _squared(equation: Node) -> Node | None:
-    """left − right of an equation; of `|u| = |v|` the difference of the squares, which has the same zeros."""
+def _zero_form(equation: Node) -> Node | None:
+    """Return an expression that is 0 where the equation holds: left − right, or u² − v² for `|u| = |v|`."""
     sides = equation.args[0]
     if len(sides) == 2 and all(side.op == "fn" and side.args[0] == "abs" for side in sides):
         left, right = (Node("pow", (side.args[1], num(2))) for side in sides)
@@ -178,14 +180,15 @@ def same_when_solved(equation: Node, solved: Statement) -> bool:
         return False
     from harness.grading.compare.identities import identical
 
-    solution = solved_for(equation, value)
+    solution = solve_for(equation, value)
     return solution is not None and identical(solution, value) is True
 
 
-def solved_for(equation: Node, expression: Node) -> Node | None:
-    """The expression that `equation` gives for the only letter that `expression` lacks; None if it is not linear in it.
+def solve_for(equation: Node, expression: Node) -> Node | None:
+    """Solve `equation` for the only letter that `expression` lacks; None unless the equation is linear in that letter.
 
-    Linear: the values at 0, 1 and 2 are in line. Then the letter is -(value at 0) / (value at 1 - value at 0).
+    It counts as linear if its values at 0, 1 and 2 lie on a line. Then the letter is -(value at 0) / (value at 1 -
+    value at 0).
     """
     zero = difference(equation)
     if zero is None:
@@ -216,13 +219,17 @@ def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> 
     if not reference.labels or not answer.labels:
         return True
     reference_label, answer_label = reference.labels[-1], answer.labels[-1]
-    return agree(reference_label, answer_label) if allows(rules, "labels_dropped") else reference_label == answer_label
+    return (
+        names_agree(reference_label, answer_label)
+        if allows(rules, "labels_dropped")
+        else reference_label == answer_label
+    )
 
 
-def renamed(reference: Statement, answer: Statement, rules: GradeRules) -> Statement | None:
-    """The answer with the variables of its function named as in the reference: f(x) = x for f(z) = z.
+def rename_variables(reference: Statement, answer: Statement, rules: GradeRules) -> Statement | None:
+    """Return the answer with the variables of its function named as in the reference: f(x) = x for f(z) = z.
 
-    None if the reference's name stands for something else in the answer: f(a) = x + a is not f(x) = x + a.
+    None if the answer already uses the reference's name for something else: f(a) = x + a is not f(x) = x + a.
     """
     if not reference.labels or not answer.labels or not allows(rules, "bound_variables"):
         return answer
@@ -237,12 +244,15 @@ def renamed(reference: Statement, answer: Statement, rules: GradeRules) -> State
     if any(name.args[0] in free for name in reference_arguments):
         return None
     return Statement(
-        answer.labels, tuple(_exchanged(value, answer_arguments, reference_arguments) for value in answer.values)
+        answer.labels, tuple(_exchange_names(value, answer_arguments, reference_arguments) for value in answer.values)
     )
 
 
-def _exchanged(node: Node, given: tuple[Node, ...], replacements: tuple[Node, ...]) -> Node:
-    """`node` with the names `given` replaced all at once: first by names that nobody writes, then by `replacements`."""
+def _exchange_names(node: Node, given: tuple[Node, ...], replacements: tuple[Node, ...]) -> Node:
+    """Return `node` with each name of `given` replaced by that of `replacements`, so that x and y may change places.
+
+    All are replaced at once: first by names that nobody writes, then by the replacements.
+    """
     for index, name in enumerate(given):
         node = substitute(node, name, sym(f"argument {index}"))
     for index, name in enumerate(replacements):

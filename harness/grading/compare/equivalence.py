@@ -1,8 +1,8 @@
-"""One reference and one answer as texts: whether they are the same answer, and by which rule.
+"""Whether a reference and an answer, both given as text, are the same answer, and which rule decided.
 
-What is read from the text alone comes first: integers, option letters, equal signs, words. Then both are read into
-trees and compared by `structures.same`. Where one of them cannot be read no rule can tell (None); an answer differs
-from the reference (False) only if both were read, and were shown to differ.
+The rules that need only the text come first: integers, option letters, equal text, words. Otherwise both texts are read
+into trees, which `structures.same` compares. The result has three values. True: equal. False: both were read and shown
+to differ. None: no rule can tell, for example because a side cannot be read.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from harness.answers.boxed import bare
+from harness.answers.boxed import without_boxes
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node, sym
 from harness.answers.letters import LAST_LETTER, is_one_of_letters, letter_of, letters_of
-from harness.answers.words import is_words, squeezed, unwrapped, words_of
+from harness.answers.words import is_words, without_layout, without_text_commands, words_of
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.compare.dates import same_days
 from harness.grading.compare.forms import has_form
@@ -30,7 +30,7 @@ _INTEGER = re.compile(r"\s*\$?\s*([-+]?)0*(\d{1,400})\s*\$?\s*")
 _VALUE_UNDER_LETTER = re.compile(
     r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
 )
-"""An option letter with the value of the option behind it, which is compared if the reference is no letter."""
+"""An option letter and the value behind it, as in `(B) 12`. If the reference is no letter, the value is compared."""
 
 _FORMS: dict[Form, str] = {
     "fraction": "one integer over another",
@@ -45,22 +45,22 @@ _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 _REPEATED = re.compile(
     r"(?s)\A\s*+([^()]{1,200}+)\(\s*+(?:\\text\{)?\s*(?:or|i\.e\.,?|that\s+is,?|=)(?![a-z])\s*\}?\s*([^()]{1,200})\)\s*\Z"
 )
-"""A value with the same in brackets: `3/5 (or 0.6)`, which is compared as a chain of equal values."""
+"""A value and another form of it in brackets, `3/5 (or 0.6)`; compared as if it were written 3/5 = 0.6."""
 
 _DIGIT = re.compile(r"-?\d")
 _MAX_NUMERAL_CHARS = 200
 _MAX_WORDS = 6
-"""A reference of more words is prose: another answer may say the same in other words."""
+"""A reference with more words than this is prose, which another answer may say in other words; then none is wrong."""
 
 _MAX_CHINESE_SIGNS = 12
-"""A reference of more Chinese characters is prose."""
+"""A reference with more Chinese characters than this is prose."""
 
 
 def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...] = ()) -> Comparison:
     """Whether `answer`, as extracted, is the answer `reference`, and in the form that the rules ask for, if any."""
     result = _equal(reference, answer, kind, rules, choices)
     if result.equal and rules.form is not None and kind not in ("choice", "text"):
-        reference_node, answer_node = _read(bare(reference), False), _read(bare(answer), False)
+        reference_node, answer_node = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
         both_read = isinstance(reference_node, Node) and isinstance(answer_node, Node)
         if both_read and not has_form(answer_node, reference_node, rules.form):  # type: ignore[arg-type]
             return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
@@ -76,7 +76,7 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
     rounding = replace(rules, round_to_reference=True)
     if "." in reference and rules != rounding and _equal(reference, answer, kind, rounding, ()).equal:
         return "rounded"
-    reference_node, answer_node = _read(bare(reference), False), _read(bare(answer), False)
+    reference_node, answer_node = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
     if (
         isinstance(reference_node, str)
         or isinstance(answer_node, str)
@@ -94,12 +94,12 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
 
 
 def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...]) -> Comparison:
-    """As `equal`, whatever the form of the answer."""
+    """Compare by value, as `equal` does, but accept any form of the answer."""
     if kind != "choice":
         reference_digits, answer_digits = _INTEGER.fullmatch(reference), _INTEGER.fullmatch(answer)
         if reference_digits and answer_digits and not (rules.relative_tolerance or rules.absolute_tolerance):
             return Comparison(_integer(reference_digits) == _integer(answer_digits), "integer")
-    reference, answer = bare(reference), _REPEATED.sub(r"\1 = \2", bare(answer))
+    reference, answer = without_boxes(reference), _REPEATED.sub(r"\1 = \2", without_boxes(answer))
     if kind != "choice":
         reference, answer = _in_digits(reference), _in_digits(answer)
     if kind == "choice" or _names_choice(reference):
@@ -113,9 +113,9 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if is_one_of_letters(reference) != is_one_of_letters(answer) and (letters_of(reference) or letters_of(answer)):
         return Comparison(False, "choices")
     if (
-        squeezed(reference) == squeezed(answer)
-        and squeezed(answer)
-        and squeezed(answer).lower() not in ("nan", "\\text{nan}")
+        without_layout(reference) == without_layout(answer)
+        and without_layout(answer)
+        and without_layout(answer).lower() not in ("nan", "\\text{nan}")
     ):
         return Comparison(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
@@ -174,7 +174,7 @@ def _integer(match: re.Match[str]) -> int:
 
 
 def _unlike_words(reference: str) -> Comparison:
-    """The comparison with a reference in words that the answer does not repeat, which other words may do."""
+    """Return "undecided": the answer does not repeat a reference in words, but may say the same in other words."""
     words = words_of(reference)
     prose = len(words.split()) > _MAX_WORDS or len(re.findall(r"[\u3400-\u9fff]", words)) > _MAX_CHINESE_SIGNS
     return Comparison(None, "prose" if prose else "words")
@@ -183,7 +183,7 @@ def _unlike_words(reference: str) -> Comparison:
 # --- multiple choice ---
 def _value_under_letter(answer: str) -> str | None:
     """The value behind an option letter, the 12 of `(B) 12`; None if there is no letter or no value."""
-    plain = unwrapped(answer).strip()
+    plain = without_text_commands(answer).strip()
     if plain.startswith("{") and plain.endswith("}"):
         plain = plain[1:-1]
     match = _VALUE_UNDER_LETTER.fullmatch(plain)
@@ -203,7 +203,11 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Compa
     if reference_letter is not None and answer_letter is not None:
         return Comparison(reference_letter == answer_letter, "choice")
     if reference_letter is not None and choices:
-        texts = [text for text in choices if squeezed(text) == squeezed(answer) or words_of(text) == words_of(answer)]
+        texts = [
+            text
+            for text in choices
+            if without_layout(text) == without_layout(answer) or words_of(text) == words_of(answer)
+        ]
         if len(texts) == 1:
             return Comparison(texts[0] == choices[ord(reference_letter) - ord("A")], "choice text")
     if reference_letter is not None:

@@ -1,7 +1,7 @@
 """The exact value of a tree: a rule for each kind of node, in the arithmetic of `radicals`.
 
-What has no exact value here raises `NotExact`, a letter among them, and is left to the other means of `scalars`. Each
-rule estimates the size of its result before it computes it.
+A tree without an exact value here, for example one with a letter, raises `NotExact`; `scalars` then tries its other
+methods. Each rule estimates the size of its result before it computes the result.
 """
 
 from __future__ import annotations

@@ -21,9 +21,10 @@ _MAX_STEPS_APART = 4
 
 
 def without_conditions(node: Node) -> tuple[Node, dict[str, str]]:
-    """(answer without the conditions on its letters, domain of each such letter): `kπ, k ∈ ℤ` is (kπ, {"k": "Z"}).
+    """Split an answer from the conditions on its letters: `kπ, k ∈ ℤ` gives (kπ, {"k": "Z"}).
 
-    A condition is an item that only says that a letter is an integer, or the x ∈ ℝ of a function.
+    A condition is an item that only says that a letter is an integer, or the x ∈ ℝ of a function. The second value is
+    the domain of each letter with a condition.
     """
     if node.op != "list":
         return node, {}
@@ -42,8 +43,8 @@ def _says_real(item: Node, items: tuple[Node, ...]) -> bool:
     return any(it.op == "rel" and it.args[0][0].op == "apply" and item.args[0] in walk(it.args[0][0]) for it in items)
 
 
-def of_other_integers(left: Node, right: Node) -> bool:
-    """Whether both answers state domains of their letters, and different ones: ℤ and ℕ."""
+def state_other_domains(left: Node, right: Node) -> bool:
+    """Whether both answers say which numbers their letters stand for, and say different ones: ℤ and ℕ."""
     left_domains, right_domains = (set(without_conditions(node)[1].values()) for node in (left, right))
     return bool(left_domains and right_domains) and left_domains != right_domains
 

@@ -21,11 +21,13 @@ _ADDITIVE = ("add", "pm", "mp")
 
 def has_form(answer: Node, reference: Node, form: Form) -> bool:
     """Whether `answer`, which equals `reference`, is written in the form `form`."""
-    answer, reference = _bare(answer), _bare(reference)
+    answer, reference = _value_of(answer), _value_of(reference)
     if form == "fraction":
         return _is_fraction(answer)
     if form == "decimal":
-        return _unsigned(answer).op == "num" and (_unsigned(answer).args[1] >= 0 or _is_integer(_unsigned(answer)))
+        return _without_minus(answer).op == "num" and (
+            _without_minus(answer).args[1] >= 0 or _is_integer(_without_minus(answer))
+        )
     if form == "expanded":
         return not any(_is_product_of_sums(here) for here in walk(answer))
     if form == "factored":
@@ -33,14 +35,14 @@ def has_form(answer: Node, reference: Node, form: Form) -> bool:
     return all(_is_simplest(here) for here in walk(answer))
 
 
-def _bare(node: Node) -> Node:
+def _value_of(node: Node) -> Node:
     """The value of an answer, without its name, unit, percent and degree sign."""
     while node.op in ("quantity", "deg", "pct", "rel"):
         node = node.args[0][-1] if node.op == "rel" else node.args[0]
     return node
 
 
-def _unsigned(node: Node) -> Node:
+def _without_minus(node: Node) -> Node:
     """`node` without minus signs before it."""
     while node.op == "neg":
         node = node.args[0]
@@ -54,29 +56,29 @@ def _is_integer(node: Node) -> bool:
 
 def _is_fraction(node: Node) -> bool:
     """Whether `node` is one integer over another, or an integer."""
-    node = _unsigned(node)
+    node = _without_minus(node)
     parts = node.args if node.op == "div" else (node,)
-    return all(_is_integer(_unsigned(part)) for part in parts)
+    return all(_is_integer(_without_minus(part)) for part in parts)
 
 
 def _is_product_of_sums(node: Node) -> bool:
     """Whether a factor or the base of a power is a sum, so that the node could be expanded."""
     if node.op == "mul":
-        return any(_unsigned(part).op in _ADDITIVE for part in node.args)
+        return any(_without_minus(part).op in _ADDITIVE for part in node.args)
     return node.op == "pow" and node.args[0].op in _ADDITIVE and node.args[1].op == "num"
 
 
 # --- simplest form ---
 def _is_simplest(node: Node) -> bool:
-    """Whether nothing is left to compute with the numbers of this node, as it is in 6/8, √8, 2·3, 1 + 1, 1/√2, 2^3."""
+    """Whether the numbers of this node cannot be simplified further. They can in 6/8, √8, 2·3, 1 + 1, 1/√2 and 2^3."""
     op, args = node
     if op == "div":
-        top, bottom = (_unsigned(part) for part in args)
+        top, bottom = (_without_minus(part) for part in args)
         if _is_integer(top) and _is_integer(bottom):
             return bottom.args[0] > 1 and gcd(top.args[0].numerator, bottom.args[0].numerator) == 1
-        return not any(here.op in ("root", "div") for part in args for here in _outer(part, args))
+        return not any(here.op in ("root", "div") for part in args for here in _roots_and_fractions(part, args))
     if op == "root":
-        return _is_squarefree(args[0], _unsigned(args[1]))
+        return _is_squarefree(args[0], _without_minus(args[1]))
     if op == "add":
         return sum(not symbols(term) and _is_rational(term) for term in args) < 2
     if op == "mul":
@@ -84,16 +86,16 @@ def _is_simplest(node: Node) -> bool:
     return op != "pow" or not (_is_rational(args[0]) and _is_rational(args[1]))
 
 
-def _outer(part: Node, of: tuple[Any, ...]) -> list[Node]:
-    """The roots of `part` if it is the denominator, and its fractions. of: (numerator, denominator)."""
+def _roots_and_fractions(part: Node, of: tuple[Any, ...]) -> list[Node]:
+    """Return the fractions in `part`, and its roots if it is the denominator. of: (numerator, denominator)."""
     below = part is of[1]
     return [here for here in walk(part) if (here.op == "root" and below) or here.op == "div"]
 
 
 def _is_rational(node: Node) -> bool:
     """Whether `node` is a number or a fraction of two."""
-    node = _unsigned(node)
-    return node.op == "num" or (node.op == "div" and all(_unsigned(part).op == "num" for part in node.args))
+    node = _without_minus(node)
+    return node.op == "num" or (node.op == "div" and all(_without_minus(part).op == "num" for part in node.args))
 
 
 def _is_squarefree(degree: Node, radicand: Node) -> bool:
@@ -120,7 +122,7 @@ def _factors(node: Node) -> Counter[int]:
     from harness.grading.compare.modular import NotModular, Residues
 
     count: Counter[int] = Counter()
-    for factor, times in _flat(node, 1):
+    for factor, times in _flatten(node, 1):
         if symbols(factor):
             try:
                 residue, opposite = Residues().value(factor), Residues().value(neg(factor))
@@ -130,15 +132,15 @@ def _factors(node: Node) -> Counter[int]:
     return count
 
 
-def _flat(node: Node, times: int) -> list[tuple[Node, int]]:
+def _flatten(node: Node, times: int) -> list[tuple[Node, int]]:
     """(factor, exponent) pairs of `node` to the power `times`."""
     op, args = node
     if op == "neg":
-        return _flat(args[0], times)
+        return _flatten(args[0], times)
     if op == "mul":
-        return [pair for part in args for pair in _flat(part, times)]
+        return [pair for part in args for pair in _flatten(part, times)]
     if op == "div":
-        return [*_flat(args[0], times), *_flat(args[1], -times)]
+        return [*_flatten(args[0], times), *_flatten(args[1], -times)]
     if op == "pow" and args[1].op == "num" and args[1].args[0].denominator == 1:
-        return _flat(args[0], times * int(args[1].args[0]))
+        return _flatten(args[0], times * int(args[1].args[0]))
     return [(node, times)]

@@ -1,8 +1,9 @@
 """Identities: whether two expressions with letters are equal, or proportional, for all values of their letters.
 
-First in a finite field (`modular`), which proves any identity of rational functions, refutes any other, and proves
-those with functions that follow by algebra. Then by numbers at fixed points that look random: a difference at one point
-is a refutation; an agreement counts only with the digits that `numeric` asks for, at three points or more.
+Two methods, in this order. A finite field (`modular`) decides every pair of rational functions; with functions such as
+sin it can only prove identities that follow by algebra. Then both are evaluated at fixed points that look random: one
+point at which they differ refutes the identity; to accept it takes three points or more, at the digits that `numeric`
+asks for.
 """
 
 from __future__ import annotations
@@ -29,16 +30,19 @@ _STRETCHES = (Fraction(1, 8), 3, 17, 131)
 """Factors by which variables are moved away from the usual points, if too few of those give real values."""
 
 _SPANS_OF_A_RATIO = 10
-"""Digits for ratios, which one changed term changes by less than the values: by another size of a term."""
+"""Spans of digits for a ratio, more than for a value: one changed term changes a ratio by another size of a term less.
+
+See `numeric` for what a span is.
+"""
 
 PointAt = Callable[[int], Point]
 """A point, by the digits with which it is evaluated."""
 
 
 def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None:
-    """Whether two expressions agree wherever both are defined and real; None if that cannot be decided.
+    """Whether two expressions are equal at all points where both are defined and real; None if no method can decide.
 
-    Expressions that are hardly anywhere real together, as those with i, are compared at their complex values.
+    Expressions that are real together almost nowhere, as those with i, are compared at their complex values.
     positive: letters are positive numbers.
     """
     proven = identical_in_field(left, right)

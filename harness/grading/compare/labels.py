@@ -26,13 +26,13 @@ _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _DECORATION = re.compile(r"^(?:overline|bar|dot|ddot|mathring|widebar) |'+|_.*$")
 
 
-def agree(first: Node, second: Node) -> bool:
+def names_agree(first: Node, second: Node) -> bool:
     """Whether two names may name the same thing."""
     if first == second:
         return True
     if first.op == second.op == "text":
         return _words_agree(first.args[0], second.args[0])
-    function, other_function = _applied(first), _applied(second)
+    function, other_function = _function_and_argument(first), _function_and_argument(second)
     if function is not None and other_function is not None:
         (name, argument), (other_name, other_argument) = function, other_function
         variables = _is_variables(argument) and _is_variables(other_argument)
@@ -47,7 +47,7 @@ def agree(first: Node, second: Node) -> bool:
 
 
 def _letters_agree(first: str, second: str) -> bool:
-    """As `agree`, for the names of two letters, with their indices and marks."""
+    """As `names_agree`, for the names of two letters, with their indices and marks."""
     if first in GEOMETRY and second in GEOMETRY:
         return False
     if _DECORATION.sub("", first) == _DECORATION.sub("", second):
@@ -76,14 +76,14 @@ def _is_word(first: str, second: str) -> bool:
     return shorter == longer or (len(shorter) >= _MIN_ABBREVIATION and longer.startswith(shorter))
 
 
-def _applied(label: Node) -> tuple[str, Node] | None:
+def _function_and_argument(label: Node) -> tuple[str, Node] | None:
     """(name, argument) of a function with its argument, `f(x)`, also one that was read as a product; else None."""
     if label.op == "apply":
         return str(label.args[0]), label.args[1]
     if label.op != "mul" or len(label.args) != 2:
         return None
     name, argument = label.args
-    letter = inverted(name) or name
+    letter = inverse_of(name) or name
     raised = letter is not name  # f^{-1}(x) is no f(x)
     if letter.op != "sym" or argument.op not in ("sym", "add", "tuple", "rel", "num"):
         return None
@@ -93,7 +93,7 @@ def _applied(label: Node) -> tuple[str, Node] | None:
     return spelling + "'" * raised, argument
 
 
-def inverted(name: Node) -> Node | None:
+def inverse_of(name: Node) -> Node | None:
     """The f of f⁻¹; None for any other node, as a power is a number: x² is no function."""
     inverse = name.op == "pow" and name.args[0].op == "sym" and name.args[1] == num(-1)
     return name.args[0] if inverse and (name.args[0].args[0] in "fgh" or name.args[0].args[0].isupper()) else None

@@ -14,9 +14,11 @@ class NotAMatrix(ValueError):
     """The node is no combination of matrices whose sizes fit."""
 
 
-def computed(node: Node) -> Node:
+def compute_matrices(node: Node) -> Node:
     """Evaluate arithmetic of matrices (`k·A + B`, `A·B`, `-A`, `A/k`) to one matrix, and of coordinates to one tuple.
-    Any other node is returned unchanged."""
+
+    Any other node is returned unchanged.
+    """
     if node.op not in ("add", "mul", "neg", "div") or is_scalar(node):
         return node
     try:

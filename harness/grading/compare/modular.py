@@ -5,9 +5,9 @@ rational functions be P / Q with integer polynomials, P of degree d, its coeffic
 is not 0, it is not 0 modulo one of any b / 254 + 1 primes of 255 bits, and there its residue is 0 with a probability
 below d / 2²⁵⁴ (Schwartz and Zippel). Bounds of d and b are computed beside the residues.
 
-A function such as sin u stands for a new letter that depends on its name and on the residue of u. Then equal residues
-still prove the identity, and different ones prove nothing: `opaque` says that this has happened. Logarithms of numbers
-are resolved: ln 12 is 2 ln 2 + ln 3, and log₂ 12 the quotient of ln 12 and ln 2.
+A function such as sin u is treated as a new letter, whose residue depends on its name and on the residue of u. Then
+equal residues still prove the identity, but different ones prove nothing; the attribute `opaque` records this case.
+Logarithms of numbers are resolved: ln 12 is 2 ln 2 + ln 3, and log₂ 12 is the quotient of ln 12 and ln 2.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class NotModular(ValueError):
 
 
 class _Residue(NamedTuple):
-    """A residue; bounds of the degree of numerator and denominator together, and of their coefficients in bits."""
+    """The value of an expression modulo a prime, with two bounds that say how many primes a proof needs.
+
+    degree: bound of the degrees of numerator and denominator together. bits: bound of their coefficients, in bits.
+    """
 
     residue: int
     degree: int
@@ -84,7 +87,7 @@ def _root_of_minus_one(prime: int) -> int:
 
 
 def identical_in_field(left: Node, right: Node) -> bool | None:
-    """Whether two expressions are identical as rational functions; None if that does not decide."""
+    """Whether two expressions are equal for all values of their letters; None if the field cannot decide."""
     try:
         for index in range(MAX_PRIMES):
             field = Residues(index)
@@ -98,9 +101,9 @@ def identical_in_field(left: Node, right: Node) -> bool | None:
 
 
 def proportional_in_field(left: Node, right: Node) -> bool | None:
-    """Whether left / right is constant, since left(p) · right(q) = left(q) · right(p) for two points p and q.
+    """Whether left / right is constant; None if the field cannot decide.
 
-    None if that does not decide.
+    It is constant if left(p) · right(q) = left(q) · right(p) for two points p and q.
     """
     try:
         for index in range(MAX_PRIMES):

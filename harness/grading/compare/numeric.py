@@ -1,4 +1,4 @@
-"""Values by numbers: two trees evaluated at one point with enough digits that an agreement means equality.
+"""Comparison by numbers: evaluate two trees at one point, with so many digits that values which agree are equal.
 
 Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ have them, so have tanh 500 and 1. So an evaluation notes the
 *span* of its expression, the largest |log₁₀ v| of all numbers v that occur in it, also of those that a function hides
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from harness.answers.grammar.tree import Node, symbols
 from harness.grading.bounds import MAX_DIGITS, MAX_EVALUATIONS
 from harness.grading.compare.algebraic import digits_to_separate
-from harness.grading.compare.point import NOISE_DIGITS, NotNumeric, Point, Vanishing, guarded
+from harness.grading.compare.point import NOISE_DIGITS, NotNumeric, Point, Vanishing, evaluate_at
 
 FIRST_DIGITS = 70
 """Digits of the first evaluation, which tells most different values apart."""
@@ -55,16 +55,16 @@ class Evaluation(NamedTuple):
 def evaluations(
     trees: Sequence[Node], point_at: Callable[[int], Point], *, least: int = 0, spans: int = _SPANS
 ) -> Iterator[Evaluation]:
-    """The trees evaluated with more and more digits, until they suffice.
+    """Evaluate the trees with more and more digits, until the digits suffice; yield each evaluation.
 
-    point_at: the point, by digits. least: digits that are needed whatever the span. spans: how many spans they exceed.
-    Raises `NotNumeric`: a tree has no number, or more than `MAX_DIGITS` are needed.
+    point_at: returns the point for a number of digits. least: fewest digits. spans: the digits must exceed this
+    multiple of the span (see the module). Raises `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`.
     """
     digits = FIRST_DIGITS
     while True:
         point = point_at(digits)
         try:
-            values = tuple(guarded(point, tree) for tree in trees)
+            values = tuple(evaluate_at(point, tree) for tree in trees)
         except Vanishing:
             if digits >= _needed(point, least, spans):
                 raise
@@ -113,9 +113,9 @@ def number_of(node: Node, digits: int = 30) -> Any:
         raise NotNumeric("variables")
     budget = [MAX_EVALUATIONS]
     point = Point(digits + 2 * NOISE_DIGITS, 0, budget)
-    value = guarded(point, node)
+    value = evaluate_at(point, node)
     if point.span > NOISE_DIGITS / 2 and not point.rough:  # cancellation may have cost digits
         if 2 * point.span > MAX_DIGITS:
             raise NotNumeric("too many digits needed")
-        value = guarded(Point(digits + 2 * NOISE_DIGITS + ceil(2 * point.span), 0, budget), node)
+        value = evaluate_at(Point(digits + 2 * NOISE_DIGITS + ceil(2 * point.span), 0, budget), node)
     return value

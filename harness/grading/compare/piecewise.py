@@ -1,8 +1,7 @@
-"""Functions given by cases, compared as functions: at the bounds of the cases, between them and beyond.
+"""Functions that are defined by cases, such as |x| = x if x ≥ 0, else −x; compared by their values.
 
-A function of one real variable by cases equals another, or an expression such as |x|, if both agree at every bound of a
-condition and at several points between and beyond. Cases whose conditions are words are compared one by one, by
-`structures`.
+Two functions of one real variable are equal if they agree at every bound of a condition, at several points between the
+bounds, and beyond. Cases whose conditions are words are compared one by one, in `structures`.
 """
 
 from __future__ import annotations

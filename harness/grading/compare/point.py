@@ -1,6 +1,7 @@
-"""A point: a tree evaluated with given digits at fixed values of its letters, and what this shows of its numbers.
+"""Evaluation of a tree at a point: at fixed values of its letters, with a given number of digits.
 
-See `numeric` for the theory: the span of an expression, and the digits that an equality needs.
+While it evaluates, the point notes the span of the numbers that occur. `numeric` explains the span, and how many digits
+a comparison needs by it.
 """
 
 from __future__ import annotations
@@ -56,11 +57,12 @@ def _context(digits: int) -> Any:
 
 
 class Point:
-    """One evaluation: values of the variables, a precision, and what it learns of the expression.
+    """Evaluates trees at one point, with one number of digits.
 
-    index: tells points apart, so that variables differ. budget: evaluations left, which several points share; one costs
-    more with more digits. integers, negative, stretch, complex_values: which values variables have. span: as above, so
-    far. rough: an integral occurred, whose digits are fewer. chops: sums of rounding errors are set to 0.
+    index: number of the point; other points give the variables other values. budget: evaluations left, shared by
+    several points; an evaluation with more digits costs more. integers, negative, stretch, complex_values: which values
+    the variables take. span: largest |log₁₀ v| of a number v that occurred so far (see `numeric`). rough: an integral
+    occurred, which has fewer digits. chops: sums that are only rounding errors are set to 0.
     """
 
     def __init__(
@@ -103,12 +105,12 @@ class Point:
 
     # --- span and noise ---
     def tolerance(self) -> Any:
-        """The relative difference that rounding errors may have made; 1 while the digits do not suffice at all."""
+        """Return the relative difference that rounding errors may cause; 1 if the digits are far too few."""
         reliable = _INTEGRAL_SHARED_DIGITS if self.rough else self.digits - NOISE_DIGITS
         return self.mp.mpf(10) ** min(0, ceil(2 * self.span) - reliable)
 
     def widen(self, value: Any) -> None:
-        """Let the span reach the size of `value`."""
+        """Raise the span to the size of `value`, if that is larger."""
         for part in (value._mpf_,) if hasattr(value, "_mpf_") else value._mpc_:
             if part[1]:
                 self.span = max(self.span, abs(part[2] + part[3]) * _LOG10_OF_2)
@@ -141,7 +143,7 @@ class Point:
         return value
 
     def operation(self, node: Node, depth: int) -> Any:
-        """What the kind of the node makes of its parts."""
+        """Compute the value of `node` from its parts, by its kind."""
         op, args = node
         mp = self.mp
         if op == "num":
@@ -225,7 +227,7 @@ class Point:
         """The value of a function of real or complex numbers."""
         mp = self.mp
         if name in ("sum", "prod"):
-            return self.expanded(name, arguments, depth)
+            return self.sum_or_product(name, arguments, depth)
         if name == "int":
             return self.integral(arguments, depth)
         values = [self.value(argument, depth) for argument in arguments]
@@ -338,7 +340,7 @@ class Point:
                     return self.mp.convert(value)
         raise NotNumeric("an integral that does not converge")
 
-    def expanded(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
+    def sum_or_product(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
         """A sum or product with integer limits, term by term."""
         mp = self.mp
         variable, start, end, body = arguments
@@ -375,7 +377,7 @@ _WITH_ZEROS = frozenset(("sin", "cos", "tan", "cot", "arccos", "arccosh", "arcse
 _BRANCHED = frozenset(("arcsin", "arccos", "arcsec", "arccsc", "arccosh", "arctanh"))
 
 
-def guarded(point: Point, node: Node) -> Any:
+def evaluate_at(point: Point, node: Node) -> Any:
     """The finite number that `node` is at `point`. Raises `NotNumeric`."""
     try:
         value = point.value(node)

@@ -153,7 +153,7 @@ def power(base: Value, exponent: Fraction) -> Value:
                 result = multiply(result, _prime_power(prime, whole))
             return multiply(result, {Monomial((), monomial.pi * exponent, monomial.e * exponent, 0): Fraction(1)})
     if exponent.denominator == 2:
-        return _whole_power(_denested(base), exponent.numerator)
+        return _whole_power(_denest(base), exponent.numerator)
     raise NotExact("a root of a sum")
 
 
@@ -305,7 +305,7 @@ def factors(number: int) -> list[tuple[int, int]]:
     return pairs
 
 
-def _denested(value: Value) -> Value:
+def _denest(value: Value) -> Value:
     r"""The square root of a + b√c if it is √x ± √y with rational x and y: \sqrt{3+2\sqrt2} = 1+\sqrt2.
 
     Then x, y = (a ± √(a² − b²c)) / 2. Raises `NotExact` if these are not rational or the value has another form.

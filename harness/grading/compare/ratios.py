@@ -50,9 +50,9 @@ def _same_parts(left_parts: Sequence[Node], right_parts: Sequence[Node], rules: 
 
 
 def _is_clock(node: Node) -> bool:
-    """Whether a ratio may be a time of day: hours to 24, minutes below 60, a multiple of five but not 5 itself.
+    """Whether a ratio may be a time of day: at most 24 hours, and minutes that are a multiple of five below 60.
 
-    The tree no longer knows whether 5 was written 05; "3:5" is a ratio.
+    5 minutes do not count: the tree does not keep whether 5 was written 05, and "3:5" is a ratio.
     """
     clock = _clock(node)
     return clock is not None and clock[1] < 60 and clock[0] < 25 and (clock[1] % 5 == 0) and clock[1] != 5
@@ -139,7 +139,7 @@ def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
 
 
 def with_modulus(node: Node) -> Node:
-    """`n ≡ 1, 5 (mod 6)` with the name and the modulus at each of its residues; any other node unchanged."""
+    """Return `n ≡ 1, 5 (mod 6)` as `n ≡ 1 (mod 6), n ≡ 5 (mod 6)`; any other node unchanged."""
     if node.op != "list" or node.args[-1].op != "congruence":
         return node
     modulus, first = node.args[-1].args[1], node.args[0]
@@ -152,7 +152,7 @@ def with_modulus(node: Node) -> Node:
 
 
 def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers, at least one of them a number with its base: values, or equal digits if one has no base."""
+    """Compare two answers, at least one a number with its base: by value, or by digits if the other has no base."""
     if reference.op == answer.op == "base":
         left_value, right_value = digits_in_base(*reference.args), digits_in_base(*answer.args)
         if left_value is None or right_value is None:

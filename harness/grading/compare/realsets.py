@@ -39,7 +39,7 @@ class NotASet(ValueError):
 
 def real_set(node: Node) -> list[RealInterval]:
     """The intervals of a set, sorted and merged. Raises `NotASet`."""
-    return _merged(_pieces(node, 0))
+    return _merge(_pieces(node, 0))
 
 
 def same_sets(left: list[RealInterval], right: list[RealInterval], same: Callable[[Node, Node], bool]) -> bool:
@@ -112,10 +112,10 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
             raise NotASet("conditions on several variables")
         pieces = _pieces(args[0], depth)
         for part in args[1:]:
-            pieces = _intersected(pieces, _merged(_pieces(part, depth)))
+            pieces = _intersect(pieces, _merge(_pieces(part, depth)))
         return pieces
     if op == "minus":
-        return _intersected(_merged(_pieces(args[0], depth)), _complement(_merged(_pieces(args[1], depth))))
+        return _intersect(_merge(_pieces(args[0], depth)), _complement(_merge(_pieces(args[1], depth))))
     if op == "builder":
         if args[0].op == "member":
             raise NotASet("a set of some reals only")
@@ -147,9 +147,9 @@ def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
     """A list of conditions on one letter: the union of their solutions, without the holes (x ≠ 2)."""
     holes = [item for item in items if item.op == "rel" and item.args[1] == ("!=",)]
     others = [item for item in items if item not in holes]
-    pieces = _merged([piece for item in others or holes[:1] for piece in _pieces(item, depth)])
+    pieces = _merge([piece for item in others or holes[:1] for piece in _pieces(item, depth)])
     for hole in holes:
-        pieces = _intersected(pieces, _merged(_pieces(hole, depth)))
+        pieces = _intersect(pieces, _merge(_pieces(hole, depth)))
     if len({name for item in items for name in letters(item)}) > 1:
         raise NotASet("several variables")
     return pieces
@@ -201,7 +201,7 @@ def _solution(node: Node) -> list[RealInterval]:
         if middle.op != "sym":  # 2 < 2x < 6
             if symbols(low) or symbols(high):
                 raise NotASet("bounds with variables")
-            return _intersected(_linear(low, first, middle), _linear(middle, second, high))
+            return _intersect(_linear(low, first, middle), _linear(middle, second, high))
         if first in (">", ">=") and second in (">", ">="):
             low, high, first, second = high, low, _FLIPPED[second], _FLIPPED[first]
         if first in ("<", "<=") and second in ("<", "<="):
@@ -227,7 +227,7 @@ def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
     if sign not in _ORDERED:
         raise NotASet(sign)
     below, above = _linear(inside, sign, bound), _linear(inside, _FLIPPED[sign], neg(bound))
-    return _intersected(below, above) if sign in ("<", "<=") else _merged([*below, *above])
+    return _intersect(below, above) if sign in ("<", "<=") else _merge([*below, *above])
 
 
 def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
@@ -248,7 +248,7 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
     low, high = Node("add", (middle, neg(half))), Node("add", (middle, half))
     if sign in ("<", "<="):
         return [RealInterval(low, high, sign == "<=", sign == "<=")]
-    return _merged([*_ray("<" if sign == ">" else "<=", low), *_ray(sign, high)])
+    return _merge([*_ray("<" if sign == ">" else "<=", low), *_ray(sign, high)])
 
 
 def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
@@ -308,7 +308,7 @@ def _key(node: Node) -> Any:
     return Fraction(int(number * 10**_DECIMALS), 10**_DECIMALS)
 
 
-def _merged(pieces: list[RealInterval]) -> list[RealInterval]:
+def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
     """`pieces` sorted, without empty ones, those that touch or overlap joined; unchanged if they have no order."""
     if len(pieces) == 1:
         return pieces
@@ -349,7 +349,7 @@ def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
     ]
 
 
-def _intersected(left: list[RealInterval], right: list[RealInterval]) -> list[RealInterval]:
+def _intersect(left: list[RealInterval], right: list[RealInterval]) -> list[RealInterval]:
     """The reals of both lists. Raises `NotASet` for ends that have no order here."""
     common = []
     for left_piece in left:

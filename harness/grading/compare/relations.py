@@ -14,7 +14,7 @@ _SYMMETRIC = frozenset("∧∨∥⊥≅∼≡≈")
 def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], bool]) -> Comparison:
     """Whether two chains are the same: read from either end; in any order if their sign has no direction; or single
     inequalities whose left − right differ by a positive factor."""
-    left, right = _oriented(reference), _oriented(answer)
+    left, right = _orient(reference), _orient(answer)
     if left.args[1] == right.args[1] and all(map(same, left.args[0], right.args[0])):
         return Comparison(True, "relation")
     if left.args[1] == right.args[1] and left.args[1] in (("<",), ("<=",), ("!=",)):
@@ -34,7 +34,7 @@ def _gap(node: Node) -> Node | None:
     return Node("add", (left, neg(right))) if is_scalar(left) and is_scalar(right) else None
 
 
-def _oriented(node: Node) -> Node:
+def _orient(node: Node) -> Node:
     """The relation with < and not >; the sides of one without direction in a fixed order."""
     operands, signs = node.args
     if len(set(signs)) == 1 and signs[0] in _SYMMETRIC:

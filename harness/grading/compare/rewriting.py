@@ -1,4 +1,4 @@
-"""Rewriting of trees before they are compared, for what is written in two ways and means the same."""
+"""Rewriting of trees before they are compared, so that two ways to write the same answer become one tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNIT_VECTORS = (I, sym("j"), sym("k"))
 
 
 def with_bound_names(node: Node) -> Node:
-    """`node` with the bound variables of sums and products named by their depth: Σ_k k² and Σ_i i² become equal."""
+    """Rename the variables of sums and products by their depth, so that Σ_k k² and Σ_i i² become equal."""
     return _with_bound_names(node, 0) if any(_is_binder(here) for here in walk(node)) else node
 
 
@@ -29,14 +29,14 @@ def _with_bound_names(node: Node, depth: int) -> Node:
     if _is_binder(node):
         name, variable, low, high, body = node.args
         bound = sym(f"k_bound{depth}")  # begins with k, by custom an integer (see `identities`)
-        body = _with_bound_names(_renamed(body, variable, bound), depth + 1)
+        body = _with_bound_names(_rename(body, variable, bound), depth + 1)
         return Node("fn", (name, bound, _with_bound_names(low, depth), _with_bound_names(high, depth), body))
     return Node(
         node.op, tuple(_with_bound_names(part, depth) if isinstance(part, Node) else part for part in node.args)
     )
 
 
-def _renamed(node: Node, variable: Node, name: Node) -> Node:
+def _rename(node: Node, variable: Node, name: Node) -> Node:
     """`node` with `variable` renamed, also as an index: the k of a_k."""
     node = substitute(node, variable, name)
     index = f"_{variable.args[0]}"
@@ -47,7 +47,10 @@ def _renamed(node: Node, variable: Node, name: Node) -> Node:
 
 
 def without_ellipsis(node: Node) -> Node:
-    """The arithmetic sequence `1, 2, …, 5` written out, `1, 2, 3, …, n` with its first two terms; others unchanged."""
+    """Write out the arithmetic sequence `1, 2, …, 5`; shorten `1, 2, 3, …, n` to `1, 2, …, n`.
+
+    Leave others unchanged.
+    """
     if node.op not in ("list", "set", "tuple") or node.args.count(_ELLIPSIS) != 1:
         return node
     dots = node.args.index(_ELLIPSIS)
@@ -66,8 +69,8 @@ def without_ellipsis(node: Node) -> Node:
     return Node(node.op, tuple(num(values[0] + step * index) for index in range(int(count) + 1)))
 
 
-def as_tuples(node: Node) -> Node:
-    """Groups of equal length between semicolons as tuples: `1,2; 3,4`; any other node unchanged."""
+def groups_as_tuples(node: Node) -> Node:
+    """Return `1,2; 3,4`, groups of equal length between semicolons, as a list of tuples; any other node unchanged."""
     if node.op != "list" or not all(item.op == "list" for item in node.args):
         return node
     if any(len(item.args) != len(node.args[0].args) for item in node.args):
@@ -77,8 +80,8 @@ def as_tuples(node: Node) -> Node:
     return Node("list", tuple(Node("tuple", item.args) for item in node.args))
 
 
-def named_throughout(node: Node) -> Node:
-    """`x = 1, 2` as `x = 1, x = 2`; any other node unchanged."""
+def name_every_value(node: Node) -> Node:
+    """Return `x = 1, 2` as `x = 1, x = 2`; any other node unchanged."""
     if node.op != "list" or not _names_a_value(node.args[0]) or not all(is_scalar(item) for item in node.args[1:]):
         return node
     name = node.args[0].args[0][0]
@@ -93,7 +96,7 @@ def _names_a_value(node: Node) -> bool:
 
 
 def without_braces(node: Node) -> Node:
-    """A set of a family as its list: `{x | x = kπ, k ∈ ℤ}` is x = kπ, k ∈ ℤ; any other node unchanged."""
+    """Return the set `{x | x = kπ, k ∈ ℤ}` as the list x = kπ, k ∈ ℤ; any other node unchanged."""
     if node.op != "builder":
         return node
     variable, condition = node.args

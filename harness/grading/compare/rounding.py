@@ -1,7 +1,7 @@
-"""Decimals of a value: whether two parts of a chain such as `√2 ≈ 1.414 = 1.41421…` are one value.
+"""Rounded decimals: whether two parts of a chain such as `√2 ≈ 1.414 = 1.41421…` are one value.
 
-A decimal stands for every value that rounds to it, or that begins with its digits: 3.14 and 3.1416 are π, 3.15 is not.
-Its unit is the place of its last digit: 0.01 of 3.14, 100 of 1200, 10³ of 5 · 10³.
+A decimal stands for every value that rounds to the decimal, or begins with its digits: 3.14 and 3.1416 stand for π,
+3.15 does not. The unit of a decimal is the place of its last digit: 0.01 for 3.14, 100 for 1200, 10³ for 5 · 10³.
 """
 
 from __future__ import annotations

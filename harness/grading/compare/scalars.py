@@ -1,4 +1,20 @@
-"""Are two scalars equal? From cheap to dear: the same tree, exact values, a finite field, numbers, symbols."""
+"""Whether two scalars are equal: numbers or expressions, with their units, percent and degree signs.
+
+First the signs behind the values go. `_readings` returns the pairs of plain values that the conventions allow: `5 cm`
+beside `50 mm` is (5, 5) in centimetres, `50%` beside `0.5` is (50, 0.5) or (0.5, 0.5). One equal pair is enough. No
+pair is left if the sides measure different things (metres, kilograms): then they differ.
+
+A pair of values is decided by the first of these methods that can tell; cheap ones come first:
+
+    identical   the trees are the same                              proves equality
+    exact       both have an exact value (`exact`)                  decides
+    field       residues in a finite field (`modular`)              decides rational functions, proves others
+    numeric     values with many digits (`numeric`, `identities`)   decides nearly all the rest
+    symbolic    sympy, for sums and limits (`symbolic`)             the last method; None if it cannot tell
+
+A card's tolerances, or a float printed in full, can turn "different" into "equal". Expressions that use different
+letters are never "different": the letters may be named otherwise (None).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +56,7 @@ class Comparison(NamedTuple):
 
 def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs."""
-    if reference == answer and not _undefined(reference):
+    if reference == answer and not _contains_nan(reference):
         return Comparison(True, "identical")
     reference, answer = with_bound_names(reference), with_bound_names(answer)
     result = Comparison(False if _measure_other_things(reference, answer) else None, "units")
@@ -52,7 +68,7 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """The pairs of values, without units and signs behind them, of which one must be equal; none if units differ."""
+    """Return the pairs of plain values, one of which must be equal; no pair if the sides measure different things."""
     if reference.op == "quantity" or answer.op == "quantity":
         return _without_units(reference, answer, rules)
     if reference.op == "pct" or answer.op == "pct":
@@ -71,20 +87,22 @@ def _in_kelvin(value: Node, unit: Unit) -> Node | None:
     zero = _ZEROS.get(unit.dimension)
     if zero is None:
         return None
-    return Node("add", (_scaled(value, unit.factor), num(zero, 2 if zero.denominator > 1 else -1)))
+    return Node("add", (_multiply(value, unit.factor), num(zero, 2 if zero.denominator > 1 else -1)))
 
 
 def _measure_other_things(reference: Node, answer: Node) -> bool:
-    """Whether both sides have a unit or sign that is known, but no rule leads from one to the other: m, kg."""
+    """Whether both sides have a known unit, percent or degree sign; without a pair of readings they then differ."""
     return all(
         node.op in ("pct", "deg") or (node.op == "quantity" and unit_of(node.args[1]) is not None)
         for node in (reference, answer)
     )
 
 
-def _of_other_letters(reference: Node, answer: Node) -> bool:
-    """Whether each side has a letter that the other lacks, or one leaves terms out: then its letters may be named
-    otherwise, and a difference of the values shows nothing."""
+def _have_other_letters(reference: Node, answer: Node) -> bool:
+    """Whether each side has a letter that the other lacks, or a side has an ellipsis.
+
+    Then the letters may be named otherwise, and a difference of the values proves nothing.
+    """
     left, right = symbols(reference), symbols(answer)
     return bool(left - right and right - left) or "…" in left | right
 
@@ -107,7 +125,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
             return [] if left is None or right is None else [(left, right)]
         if measure.factor == answer_measure.factor:
             return [(reference_value, answer_value)]
-        return [(_scaled(reference_value, measure.factor), _scaled(answer_value, answer_measure.factor))]
+        return [(_multiply(reference_value, measure.factor), _multiply(answer_value, answer_measure.factor))]
     if not allows(rules, "units_dropped"):
         return []
     quantity, bare = (reference, answer) if reference.op == "quantity" else (answer, reference)
@@ -132,12 +150,12 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         return []  # words that are part of the answer, such as "is wrong"; a reference's own words are its unit
     values = [inner]
     if measure is not None and measure.dimension == (("dollar", 1),) and measure.factor != 1:
-        values.append(_scaled(inner, measure.factor))  # 50 cents are 0.50 (dollars)
+        values.append(_multiply(inner, measure.factor))  # 50 cents are 0.50 (dollars)
     return [(value, bare) if quantity is reference else (bare, value) for value in values]
 
 
 def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """The same for percent signs: 50% is 50 or 0.5 beside a value without the sign."""
+    """As `_without_units`, for percent signs: beside a value without the sign, 50% may be read as 50 or as 0.5."""
     if reference.op == answer.op == "pct":
         return [(reference.args[0], answer.args[0])]
     sign_first = reference.op == "pct"
@@ -146,12 +164,12 @@ def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[t
     if allows(rules, "percent_dropped"):
         values.append(signed.args[0])
     if allows(rules, "percent_value"):
-        values.append(_scaled(signed.args[0], Fraction(1, 100)))
+        values.append(_multiply(signed.args[0], Fraction(1, 100)))
     return [(value, bare) if sign_first else (bare, value) for value in values]
 
 
 def _without_degrees(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """The same for degree signs: 30° is 30 beside a plain value, π/6 beside a multiple of π."""
+    """As `_without_units`, for degree signs: 30° is read as 30 beside a plain value, as π/6 beside a multiple of π."""
     if reference.op == answer.op == "deg":
         return [(reference.args[0], answer.args[0])]
     sign_first = reference.op == "deg"
@@ -169,15 +187,15 @@ def _gives_angle(node: Node) -> bool:
     return node.op == "fn" and node.args[0].startswith("arc")
 
 
-def _scaled(node: Node, factor: Fraction) -> Node:
+def _multiply(node: Node, factor: Fraction) -> Node:
     """`factor` · node; of a decimal the product, with its decimal places."""
     if node.op == "num":
         return num(node.args[0] * factor, max(node.args[1], 0))
     return Node("mul", (num(factor), node))
 
 
-def _undefined(node: Node) -> bool:
-    """Whether NaN stands in the tree; then it equals nothing, not even itself."""
+def _contains_nan(node: Node) -> bool:
+    """Whether NaN occurs in the tree; such a tree equals nothing, not even itself."""
     return any(here.op == "const" and here.args[0] == "nan" for here in walk(node))
 
 
@@ -208,7 +226,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     verdict, rule = identical_in_field(reference, answer), "field"
     if verdict is None:
         verdict, rule = _by_numbers(reference, answer, rules), "numeric"
-    unnamed = verdict is False and _of_other_letters(reference, answer)
+    unnamed = verdict is False and _have_other_letters(reference, answer)
     if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
         return Comparison(True, "tolerance")
     if verdict is None:
@@ -250,9 +268,9 @@ def _symbolic(reference: Node, answer: Node) -> Comparison:
 def _within_tolerance(
     reference: Node, answer: Node, reference_exact: Value | None, answer_exact: Value | None, rules: GradeRules
 ) -> bool:
-    """Whether the two agree within a tolerance of the card, or one is the other as a float printed in full.
+    """Whether the values agree within a tolerance of the card, or one is a float that prints the other in full.
 
-    reference_exact, answer_exact: the exact values, None without one.
+    reference_exact, answer_exact: the exact values; None for a value that has none.
     """
     if (
         reference_exact is not None

@@ -1,6 +1,7 @@
 """Equality of two trees of any kind: `same`, and a rule for each pair of kinds.
 
-`same` first rewrites both trees (`_prepared`), and then takes the first rule that applies to the two kinds:
+A structure is an answer of several values: a list, a set, an interval, a matrix, an equation. `same` rewrites both
+trees to a common form (`_prepare`), and applies the first of these rules that fits the two kinds:
 
     1  scalars on both sides: `scalars`          2  the same tree
     3  ± on a side: all values written out       4  families, which a letter for any integer makes
@@ -9,10 +10,12 @@
     12  cases               13  vectors as i, j, k   14  matrices   15  ratios and times
     16  sets of reals       17  relations        18  tuples and brackets        else: different
 
-Parts are compared by `same` again. The order counts: `x = 1, x = 2` is a list of equations (8 before 9), and `(1, 2)`
-an interval beside a set (16) but a point beside a point (18). Reference and answer are not exchangeable, for a
-response may state more than a reference asks for (see docs/grading.md); where a helper takes either order, `swapped`
-says that its first argument comes from the answer.
+Parts are compared by `same` again. A comparison has three values: True, False (shown to differ), None (no rule can
+tell); a structure is equal if all parts are, and different as soon as a part is shown to differ. The order of the rules
+counts: `x = 1, x = 2` is a list of equations (8 before 9), and `(1, 2)` is an interval beside a set (16) but a point
+beside a point (18). Reference and answer cannot be exchanged, for a response may state more than a reference asks for
+(docs/grading.md). A function with a parameter `swapped` takes either order: True says that its first argument comes
+from the answer.
 
 Long: structures hold structures, so the rules of all kinds call one another.
 """
@@ -24,7 +27,7 @@ from itertools import combinations
 
 from harness.answers.grammar.tree import INFINITY, SETS, STRUCTURES, Node, is_scalar, substitute, sym, symbols, walk
 from harness.core.records import GradeRules
-from harness.grading.compare.alternatives import expanded, has_signs, items_of
+from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
 from harness.grading.compare.constants import same_with_constants
 from harness.grading.compare.conventions import allows
@@ -32,32 +35,44 @@ from harness.grading.compare.equations import (
     Statement,
     is_equation,
     labels_agree,
-    renamed,
+    rename_variables,
     same_equations,
     same_union,
     same_when_solved,
-    solved_for,
+    solve_for,
     statement,
 )
 from harness.grading.compare.exact import exact
-from harness.grading.compare.families import PARAMETER, of_other_integers, parameter_of, same_family, without_conditions
-from harness.grading.compare.matrices import computed
+from harness.grading.compare.families import (
+    PARAMETER,
+    parameter_of,
+    same_family,
+    state_other_domains,
+    without_conditions,
+)
+from harness.grading.compare.matrices import compute_matrices
 from harness.grading.compare.piecewise import NotPiecewise, same_piecewise
 from harness.grading.compare.radicals import NotExact
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
 from harness.grading.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets, whole_numbers
 from harness.grading.compare.relations import same_relations
-from harness.grading.compare.rewriting import as_tuples, components, named_throughout, without_braces, without_ellipsis
+from harness.grading.compare.rewriting import (
+    components,
+    groups_as_tuples,
+    name_every_value,
+    without_braces,
+    without_ellipsis,
+)
 from harness.grading.compare.rounding import is_same_or_rounded
 from harness.grading.compare.scalars import Comparison, same_scalar
 from harness.grading.compare.words import same_words
 
 _UNREAD = Comparison(None, "structure")
-"""Two formats that no rule compares."""
+"""The result for two kinds of structures that no rule compares: undecided."""
 
 
 _WORDS = ("text", "given")
-"""Nodes of which no rule says how many values they stand for."""
+"""Kinds of nodes that hold words, so that no rule can say how many values they stand for."""
 
 _NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp")
 
@@ -77,8 +92,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(True, "identical")
     if has_signs(reference) or has_signs(answer):
         return _with_alternatives(reference, answer, rules)
-    reference, answer = _prepared(reference), _prepared(answer)
-    if of_other_integers(reference, answer):
+    reference, answer = _prepare(reference), _prepare(answer)
+    if state_other_domains(reference, answer):
         return Comparison(False, "family")
     if (families := _with_parameters(reference, answer)) is not None:
         return same(*families, rules)
@@ -111,7 +126,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _same_matrices(reference, answer, rules)
     if "ratio" in (reference.op, answer.op) or "time" in (reference.op, answer.op):
         return same_ratios(reference, answer, rules)
-    if _set_like(reference) or _set_like(answer):
+    if _is_set_like(reference) or _is_set_like(answer):
         return _same_sets(reference, answer, rules)
     if reference.op == answer.op == "rel":
         return same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
@@ -121,10 +136,10 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """The comparison of values with conditions beside them: a condition of the answer must be that of the reference.
+    """Compare values with conditions beside them: the answer's condition must be the reference's.
 
-    A condition that only the reference states is taken from its question. "Approximately" says nothing beside a
-    reference that is rounded.
+    A condition that only the reference states comes from the question, so the answer need not repeat it.
+    "Approximately" in the answer is accepted if the reference is rounded.
     """
     value, condition = reference.args if reference.op == "given" else (reference, None)
     answer_value, answer_condition = answer.args if answer.op == "given" else (answer, None)
@@ -151,17 +166,19 @@ def _count(node: Node) -> int | None:
     return 1 if is_scalar(node) and not symbols(node) else None
 
 
-def _prepared(node: Node) -> Node:
-    """`node` rewritten to the form that the rules know: names of points dropped, sums of matrices computed, …"""
+def _prepare(node: Node) -> Node:
+    """Rewrite `node` to the form that the rules know: drop names of points, compute sums of matrices, and so on."""
     return whole_numbers(
-        computed(
-            without_ellipsis(_flattened(as_tuples(named_throughout(without_braces(with_modulus(_unnamed(node)))))))
+        compute_matrices(
+            without_ellipsis(
+                _flatten(groups_as_tuples(name_every_value(without_braces(with_modulus(_drop_point_name(node))))))
+            )
         )
     )
 
 
 def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
-    """Both sides with `PARAMETER` for the letter that stands for any integer; None if neither has such a condition."""
+    """Put `PARAMETER` for the letter of each side that stands for any integer; None if no side has such a condition."""
     (left, left_domains), (right, right_domains) = without_conditions(reference), without_conditions(answer)
     if not (left_domains or right_domains):
         return None
@@ -173,7 +190,7 @@ def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
 
 
 def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
-    """The comparison of two families of values, whatever letter stands for the integer; None if they are not equal."""
+    """Compare two families of values, whatever letter stands for the integer; None unless they are equal."""
     letters = [parameter_of(node, {}) for node in (reference, answer)]
     if PARAMETER in walk(reference) and PARAMETER in walk(answer):
         letters = [PARAMETER, PARAMETER]
@@ -186,9 +203,9 @@ def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Comparison
 
 # --- several values in one ---
 def _with_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """The comparison of answers with ±, each as the list of its values; `(±a, ±b)` as four points, or else as two."""
+    """Compare answers with ± by the lists of their values; `(±a, ±b)` is four points, or else two."""
     for independent in (True, False):
-        left, right = expanded(reference, independent), expanded(answer, independent)
+        left, right = values_of_signs(reference, independent), values_of_signs(answer, independent)
         if left is None or right is None:
             return Comparison(None, "bounds")
         result = same(left, right, rules)
@@ -198,7 +215,7 @@ def _with_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comp
 
 
 # --- lists ---
-def _unnamed(node: Node) -> Node:
+def _drop_point_name(node: Node) -> Node:
     """The point (3, 4) of `P(3, 4)`; any other node unchanged."""
     if node.op == "mul" and len(node.args) == 2 and node.args[1].op == "tuple" and node.args[0].op == "sym":
         return node.args[1] if node.args[0].args[0][:1].isupper() else node
@@ -211,13 +228,13 @@ def _class_of(node: Node) -> Node:
     return node.args[0][1] if named and node.args[0][1].op == "congruence" else node
 
 
-def _flattened(node: Node) -> Node:
+def _flatten(node: Node) -> Node:
     """A list in lists as one list: `p = 5, q = 2; p = 7, q = 2`."""
     if node.op != "list" or not any(item.op == "list" for item in node.args):
         return node
     flat: list[Node] = []
     for item in node.args:
-        flat.extend(_flattened(item).args if item.op == "list" else (item,))
+        flat.extend(_flatten(item).args if item.op == "list" else (item,))
     return Node("list", tuple(flat))
 
 
@@ -226,7 +243,7 @@ def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     reference_items, answer_items = items_of(reference), items_of(answer)
     if all(
         is_inequality(item) or item.op in ("member", "rel") for item in (*reference_items, *answer_items)
-    ) or _set_like_pair(reference, answer):
+    ) or _has_inequality_list(reference, answer):
         result = _as_real_sets(reference, answer, rules)
         if result is not None and result.equal:
             return result
@@ -242,7 +259,7 @@ def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     return _in_any_order(reference_items, answer_items, rules, "list")
 
 
-def _set_like_pair(reference: Node, answer: Node) -> bool:
+def _has_inequality_list(reference: Node, answer: Node) -> bool:
     """Whether a side is a list with an inequality in it."""
     return any(node.op == "list" and any(is_inequality(i) for i in node.args) for node in (reference, answer))
 
@@ -254,7 +271,7 @@ def _list_and_structure(listed: Node, counterpart: Node, rules: GradeRules, swap
     ):
         return _as_real_sets(Node("union", listed.args), counterpart, rules)  # intervals side by side
     if counterpart.op == "set" and allows(rules, "list_as_set"):
-        return _in_any_order(_distinct(listed.args), _distinct(counterpart.args), rules, "set")
+        return _in_any_order(_without_repeats(listed.args), _without_repeats(counterpart.args), rules, "set")
     if counterpart.op == "bracket" and len(counterpart.args) != 2:  # with two items it is a closed interval
         return _in_any_order(listed.args, counterpart.args, rules, "list")
     if counterpart.op == "tuple" and allows(rules, "list_as_tuple"):
@@ -295,10 +312,10 @@ def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison 
 
 
 def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, *, swapped: bool) -> Comparison:
-    """The comparison of assignments with values without names.
+    """Compare assignments (`x = 1, y = 2`) with values that have no names.
 
-    A bare list or set as reference asks for no order; as answer it must have the order of the names. swapped: the
-    assignments come from the answer.
+    If the side without names is the reference, a list or set of it has no order; if it is the answer, its values must
+    stand in the order of the names. swapped: the assignments come from the answer.
     """
     tuples = [Node("tuple", assignment.in_order()) for assignment in named]
     if len(tuples) > 1:
@@ -307,7 +324,7 @@ def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, 
     values = tuples[0].args
     if is_equation(bare) and (parts := statement(bare)) is not None and parts.labels:
         bare = parts.values[-1]
-    if _numbered(named[0], bare):
+    if _numbers_solutions(named[0], bare):
         left, right = (bare.args, values) if swapped else (values, bare.args)
         return _in_any_order(left, right, rules, "names")
     if bare.op == "list" and any(is_equation(item) for item in bare.args):
@@ -322,7 +339,7 @@ def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, 
     return _in_order(values, entries, rules, "names")
 
 
-def _numbered(assignment: Assignment, bare: Node) -> bool:
+def _numbers_solutions(assignment: Assignment, bare: Node) -> bool:
     """Whether an assignment numbers the solutions that `bare` lists: `x_1 = 2, x_2 = 3` and `x = 3 or x = 2`."""
     if bare.op != "list" or not all(is_equation(item) for item in bare.args):
         return False
@@ -345,7 +362,8 @@ def _in_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: Gr
 
 
 def _unless_unread(left_items: Sequence[Node], right_items: Sequence[Node]) -> bool | None:
-    """False, as the verdict on structures of different sizes; None if one holds words, which may stand for more."""
+    """Return the verdict on structures of different sizes: False, or None if a side holds words, which may be several
+    values."""
     unread = any(here.op in _WORDS for item in (*left_items, *right_items) for here in walk(item))
     return None if unread else False
 
@@ -372,13 +390,13 @@ def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules
 
 
 def _same_part(left: Node, right: Node, rules: GradeRules) -> Comparison:
-    """As `same`, for parts of answers: a set among them equals no value, though a whole answer {5} equals 5."""
+    """Compare two parts of answers, as `same` does, but a set equals no single value: in a list {5} is not 5."""
     if (left.op == "set") != (right.op == "set"):
         return Comparison(_unless_unread((left,), (right,)), "set")
     return same(left, right, rules)
 
 
-def _distinct(items: Sequence[Node]) -> list[Node]:
+def _without_repeats(items: Sequence[Node]) -> list[Node]:
     """`items` without those whose exact value, or tree, occurs before."""
     distinct: list[Node] = []
     values: list[object] = []
@@ -395,7 +413,7 @@ def _distinct(items: Sequence[Node]) -> list[Node]:
 
 # --- names and equations ---
 def _same_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """The comparison with alternatives, `a = 0 or b = 0`: as statements, as one curve (ab = 0), as values of a name."""
+    """Compare alternatives, `a = 0 or b = 0`, as statements, as one curve (ab = 0), or as values of one name."""
     if reference.op == answer.op:
         return _in_any_order(reference.args, answer.args, rules, "equation")
     alternatives, counterpart = (reference, answer) if reference.op == "either" else (answer, reference)
@@ -420,7 +438,7 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             and answer_parts is not None
             and labels_agree(reference_parts, answer_parts, rules)
         ):
-            answer_renamed = renamed(reference_parts, answer_parts, rules)
+            answer_renamed = rename_variables(reference_parts, answer_parts, rules)
             result = _UNREAD if answer_renamed is None else _any_value(reference_parts, answer_renamed, rules)
             if result.equal or (result.equal is False and reference_parts.labels == answer_parts.labels):
                 return result
@@ -435,15 +453,15 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
     if is_equation(reference):
         if reference_parts is not None:
             return _any_value(reference_parts, Statement((), (answer,)), rules)
-        return _solved(reference, answer, rules)
+        return _compare_solved(reference, answer, rules)
     if answer_parts is not None:
         return _any_value(Statement((), (reference,)), answer_parts, rules)
-    result = _solved(answer, reference, rules)
+    result = _compare_solved(answer, reference, rules)
     if result.equal:
         return result
     # The answer states what it computed: `a + b = 12` for "what is a + b".
     operands = answer.args[0]
-    if _closed(operands[-1]) and not _closed(operands[0]) and not _has_words(operands[0]):
+    if _has_no_letter(operands[-1]) and not _has_no_letter(operands[0]) and not _has_words(operands[0]):
         return same(reference, operands[-1], rules)
     return result
 
@@ -454,44 +472,51 @@ def _has_words(node: Node) -> bool:
 
 
 def _unless_curves(reference: Node, answer: Node) -> bool | None:
-    """False, as the verdict on equations without a common multiple; None if they may have the same points.
+    """Return the verdict on two equations that are no multiples of one another: False, or None if no rule can tell.
 
-    They may if a side has words, a function or a name that the other lacks.
+    No rule can tell if a side has words, a function, or a letter that the other lacks.
     """
     if symbols(reference) != symbols(answer):
         return None
     return None if any(here.op in _NOT_POLYNOMIAL for node in (reference, answer) for here in walk(node)) else False
 
 
-def _closed(node: Node) -> bool:
+def _has_no_letter(node: Node) -> bool:
     """Whether no letter and no unknown function stands in the tree."""
     return not any(here.op in ("sym", "apply") for here in walk(node))
 
 
-def _solved(equation: Node, expression: Node, rules: GradeRules) -> Comparison:
+def _compare_solved(equation: Node, expression: Node, rules: GradeRules) -> Comparison:
     """The comparison of an expression with the one that `equation` gives for its remaining letter."""
     if allows(rules, "equations_solved") and is_scalar(expression):
-        solution = solved_for(equation, expression)
+        solution = solve_for(equation, expression)
         if solution is not None:
             return same_scalar(solution, expression, rules)
     return Comparison(None, "equation")
 
 
 def _any_value(reference: Statement, answer: Statement, rules: GradeRules) -> Comparison:
-    """The comparison of two chains of values: any value of one may equal any of the other, if both are consistent."""
+    """Compare two chains of values (`2 = 4/2`): they agree if any value of one equals any value of the other.
+
+    Both chains must be consistent: all parts of a chain are one value.
+    """
     result = same(reference.values[-1], answer.values[-1], rules)
     if len(reference.values) == 1 and len(answer.values) == 1:
         return result
     if result.equal:
-        return result if _consistent(reference) and _consistent(answer) else Comparison(False, "chain")
+        return result if _is_consistent(reference) and _is_consistent(answer) else Comparison(False, "chain")
     for reference_value in reference.values:
         for answer_value in answer.values:
-            if same(reference_value, answer_value, rules).equal and _consistent(reference) and _consistent(answer):
+            if (
+                same(reference_value, answer_value, rules).equal
+                and _is_consistent(reference)
+                and _is_consistent(answer)
+            ):
                 return Comparison(True, "chain")
     return result
 
 
-def _consistent(chain: Statement) -> bool:
+def _is_consistent(chain: Statement) -> bool:
     """Whether all parts of a chain are one value, exactly or as decimals of it, and no choice of several values."""
     return all(is_same_or_rounded(left, right) for left, right in combinations(chain.values, 2))
 
@@ -502,7 +527,7 @@ def _member_set(node: Node) -> Node:
     return node.args[1] if node.op == "member" else node
 
 
-def _set_like(node: Node) -> bool:
+def _is_set_like(node: Node) -> bool:
     """Whether `node` is a set, or may be read as one: an inequality, two numbers in square brackets, ℝ."""
     return (
         node.op in SETS or node.op in ("bracket",) or is_inequality(node) or (node.op == "sym" and node.args[0] == "R")
@@ -513,7 +538,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """The comparison of two answers, at least one of them like a set: by members, by solutions, or as written."""
     ops = reference.op, answer.op
     if ops == ("set", "set"):
-        return _in_any_order(_distinct(reference.args), _distinct(answer.args), rules, "set")
+        return _in_any_order(_without_repeats(reference.args), _without_repeats(answer.args), rules, "set")
     if "set" in ops and (is_scalar(reference) or is_scalar(answer)):
         single, scalar = (reference, answer) if ops[0] == "set" else (answer, reference)
         if len(single.args) == 1:

@@ -1,7 +1,7 @@
-"""The last means: sympy, on objects that are built from our own tree by the constructors named here, never from text.
+"""The last method of `scalars`: sympy, whose objects are built from our own tree below, never from text.
 
-It decides only what numbers cannot: sums and products with symbolic or infinite limits, and limits. No bound holds
-inside `simplify`, so only a worker may use it, which its parent can kill.
+sympy decides only what numbers cannot: sums and products with symbolic or infinite limits, and limits. Its `simplify`
+knows no bound of time or memory, so only a worker process may call it, which the parent can kill.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _announce: Callable[[bool], None] | None = None
 
 
 def permit(announce: Callable[[bool], None]) -> None:
-    """Let this process use sympy; `announce` is called with False before the import of sympy and with True after it.
+    """Let this process use sympy; without this call `same_symbolically` returns None for every pair.
 
-    Without permission every pair is undecided.
+    announce: called with False before sympy is imported, and with True afterwards, so that a parent can wait.
     """
     global _announce  # one process, one permission
     _announce = announce
@@ -110,7 +110,7 @@ def _function(name: str, arguments: tuple[Any, ...]) -> Any:
         variable, start, end, body = arguments
         for limit in (start, end):
             if not symbols(limit) and limit.op != "const" and limit != neg(INFINITY):
-                _small(limit)
+                _check_small(limit)
         index = _build(variable)
         make = sympy.Sum if name == "sum" else sympy.Product
         return make(_build(body), (index, _build(start), _build(end)))
@@ -133,7 +133,7 @@ def _function(name: str, arguments: tuple[Any, ...]) -> Any:
     return simple[name](*built)
 
 
-def _small(limit: Node) -> None:
+def _check_small(limit: Node) -> None:
     """Raise `NotSymbolic` unless `limit` is a rational number of at most `_MAX_LIMIT`."""
     try:
         value = rational(exact(limit))

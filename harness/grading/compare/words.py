@@ -1,20 +1,23 @@
-"""Equality of answers in words: case, articles, punctuation and commands of layout do not count."""
+"""Comparison of answers in words, without regard to case, articles, punctuation and commands of layout."""
 
 from __future__ import annotations
 
-from harness.answers.words import exclude, squeezed, unwrapped, words_of
+from harness.answers.words import exclude_each_other, without_layout, without_text_commands, words_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.scalars import Comparison
 
 
 def same_words(reference: str, answer: str, rules: GradeRules) -> Comparison:
-    """Compare two answers in words; with convention `text_case` off, their case counts.
+    """Compare two answers in words; with the convention `text_case` off, upper and lower case count.
 
-    Other words may say the same, so they are no refutation, unless both are words of a closed list that exclude one
-    another, such as yes and no.
+    Different words are undecided, for they may say the same. They are wrong only if both stand on a closed list of
+    words that cannot both be right, such as yes and no.
     """
     if allows(rules, "text_case"):
         first, second = words_of(reference), words_of(answer)
-        return Comparison(True if first == second else False if exclude(first, second) else None, "words")
-    return Comparison(squeezed(unwrapped(reference)) == squeezed(unwrapped(answer)) or None, "words")
+        return Comparison(True if first == second else False if exclude_each_other(first, second) else None, "words")
+    return Comparison(
+        without_layout(without_text_commands(reference)) == without_layout(without_text_commands(answer)) or None,
+        "words",
+    )

@@ -1,6 +1,11 @@
-"""Where the answer stands in a response: behind the reasoning, in the last box, phrase or formula.
+"""Finds the answer in a response: behind the reasoning, in the last box, phrase or formula.
 
-Enter by `verdict`; pure, linear in the text, parses nothing. `reasoning` says where the final part begins, `extract`
-finds the answer in it, `refusals` knows the words that deny a value, `several` joins boxes that are one answer,
-`choice` finds the letter of a multiple choice, `stated` lists all values that a text states on its way.
+Enter by `verdict`. Everything here is pure, takes time linear in the text, and parses no mathematics.
+
+    reasoning   where the final part of a response begins
+    extract     the answer in the final part
+    several     boxes that together are one answer
+    choice      the letter of a multiple choice
+    refusals    words that deny a value
+    stated      all values that a text states before its answer
 """

@@ -85,7 +85,7 @@ _OPTION_WORD = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
 
 
 class StatedChoice(NamedTuple):
-    """The choice of a response, a letter or several, and where it stands, in characters of the text."""
+    """The option that a response chooses, a letter or several, and its position in characters of the text."""
 
     answer: str
     start: int
@@ -110,7 +110,7 @@ def stated_choice(text: str, last: str = "Z") -> StatedChoice | None:
 
 
 def choices_stated(text: str, last: str = "Z") -> list[StatedChoice]:
-    """Every choice that is stated in words, also if it is taken back later."""
+    """Return every choice that `text` states in words, even if the text takes it back later."""
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
     return [
         s for pattern in (_STATED, _CALLED_RIGHT, _CALLED_RIGHT_IN_CHINESE) for s in _statements(pattern, plain, last)
@@ -118,7 +118,7 @@ def choices_stated(text: str, last: str = "Z") -> list[StatedChoice]:
 
 
 def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[StatedChoice]:
-    """The choices among A to `last` that match `pattern` and that the words beside them do not deny."""
+    """Yield the choices among A to `last` that match `pattern`, but for those that the words beside them deny."""
     start_of_search = 0
     while (match := pattern.search(plain, start_of_search)) is not None:
         start, end = match.span("letters")

@@ -1,7 +1,7 @@
 r"""Finding the answer in a response: after the reasoning, from the end, in linear time.
 
-The first form of this list that is present decides. No form is tried because a better answer might come of it: the
-reference is not known here.
+The first form of this list that occurs in the text gives the answer. The search never looks for a form that would make
+the answer right: it does not know the reference.
 
     1  the last complete box, or the statement behind it that overrides it       `box`, `boxes`, `phrase`
     2  a last box without its closing brace                        not truncated  `open box`
@@ -10,9 +10,9 @@ reference is not known here.
     5  the last line, if it is nothing but an answer               not truncated  `line`
     6  the last formula, then the last number                      not truncated  `formula`, `number`
 
-A response that the token budget cut off (truncated) may end in the middle of a calculation: only 1, 3 and 4 count, and
-so does a response with a broken box for 5 and 6. Most patterns below are lists of words by which writers introduce,
-deny or take back a value; each says which. Positions are characters of the text.
+A response that the token budget cut off (truncated) may end in the middle of a calculation, so that only 1, 3 and 4
+count. A response with a broken box has no 5 and 6 either. Most patterns below are lists of words by which writers
+introduce, deny or take back a value; each says which. Positions are characters of the text.
 
 Long: the forms share their patterns, and each hands a text on to the next.
 """
@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, open_box
+from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box
 from harness.answers.grammar.units import changes_number
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
@@ -39,13 +39,13 @@ from harness.grading.find.refusals import (
     is_refused_before,
     is_taken_back,
 )
-from harness.grading.find.several import joined, with_exact_value
+from harness.grading.find.several import join_boxes, with_exact_value
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line"]
 
 
 class Extraction(NamedTuple):
-    """An answer as it stands in the text: its words, where they begin and end, and the form by which it was found."""
+    """The answer as it stands in the text: its characters, where they begin and end, and the form that gave it."""
 
     answer: str
     start: int
@@ -126,7 +126,7 @@ _HEADING = re.compile(r"(?m)^#{1,3}(?=[ \t])")
 """The marks of a heading; four are a phrase."""
 
 _EMPTY = re.compile(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
-"""The content of a box that is to be filled."""
+"""The content of an empty box, which only repeats the form of the answer that the prompt asked for."""
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
@@ -173,11 +173,11 @@ def extract(
     if part is None:
         return None
     extraction = extract_from(text, *part, kind=kind, parts=parts, truncated=truncated, last=last)
-    return None if extraction is None else extraction._replace(answer=bounded(extraction.answer))
+    return None if extraction is None else extraction._replace(answer=shorten_answer(extraction.answer))
 
 
-def bounded(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
-    """`answer`, if longer than `limit` characters with its white space squeezed; if still longer, cut and marked so."""
+def shorten_answer(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
+    """Shorten `answer` to about `limit` characters: squeeze white space, then cut and mark the cut."""
     if len(answer) <= limit:
         return answer
     answer = " ".join(answer.split())
@@ -189,7 +189,7 @@ def extract_from(
 ) -> Extraction | None:
     """The one answer of text[lo:hi], which holds no reasoning; parameters as for `extract`."""
     boxes = boxes_from_end(text, lo, hi)
-    box, end = _last_filled(boxes, hi)
+    box, end = _last_filled_box(boxes, hi)
     if box is not None:
         if is_broken(text, box, lo, end):
             return None
@@ -200,13 +200,13 @@ def extract_from(
             statement = _choice_beside(text, box, lo, hi, last)
         if statement is not None:
             return statement
-        whole = with_exact_value(text, box, boxes) if parts is None else joined(text, box, boxes, parts)
+        whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
         return Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
     lo = max(lo, hi - TAIL_CHARS)
     tail = _without_html(text[lo:hi])
     if "#" in tail:
         tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
-    if not truncated and (broken := open_box(text, lo, hi)) is not None:
+    if not truncated and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
     if kind == "choice" and (letter := _choice_in_prose(tail, last)) is not None:
         return letter._replace(start=lo + letter.start, end=lo + letter.end)
@@ -227,10 +227,10 @@ def extract_from(
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
 
-def _last_filled(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
-    """The last box with a content, and where the empty boxes behind it begin, or `hi`; else the last box.
+def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
+    """Return (last box that is not empty, where the empty boxes behind it begin); the last box if all are empty.
 
-    An empty box only repeats the instruction.
+    An empty box only repeats the instruction. The position is `hi` if no empty box follows.
     """
     last, end = next(boxes, None), hi
     box = last
@@ -240,9 +240,9 @@ def _last_filled(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
 
 
 def _without_html(tail: str) -> str:
-    """`tail` of the same length, with spaces or line breaks for tags of layout and for text that is struck out.
+    """Replace HTML tags and struck-out text by spaces or line breaks; the length stays, and so do positions.
 
-    `a<b>c` stays unless a closing tag stands somewhere.
+    Without a closing tag nothing is replaced, for `a<b>c` may be mathematics.
     """
     if "~~" in tail or "</" in tail:
         tail = _STRUCK_OUT.sub(lambda struck: " " * len(struck.group()), tail)
@@ -271,7 +271,7 @@ def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extracti
 
 
 def _stated_behind(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
-    """The answer that a phrase of text[lo:hi] states, behind a box which the text takes back."""
+    """Return the answer that a phrase of text[lo:hi] states; the box before it was taken back by the text."""
     lo = max(lo, hi - TAIL_CHARS)
     statement = _after_phrase(text[lo:hi], kind)
     return None if statement is None else statement._replace(start=lo + statement.start, end=lo + statement.end)
@@ -281,14 +281,14 @@ def candidates(text: str, limit: int) -> list[str]:
     """The contents of the last `limit` boxes anywhere in the text, reasoning included, the last first."""
     contents = []
     for box in boxes_from_end(text):
-        contents.append(bounded(box.content))
+        contents.append(shorten_answer(box.content))
         if len(contents) == limit:
             break
     return contents
 
 
 def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
-    """The formula of "The final answer is $…$." behind the last box; few-shot prompts teach this sentence to models."""
+    """Return the formula of "The final answer is $…$" behind the last box, a sentence that few-shot prompts teach."""
     if hi - lo > TAIL_CHARS or (phrase := text.rfind("inal answer is", lo, hi)) < 0:
         return None
     formula = _MATH.match(text, phrase + len("inal answer is "), hi)
@@ -304,14 +304,14 @@ def _in_json(tail: str) -> Extraction | None:
         return None
     if (text_value := _JSON_TEXT.match(tail, field.end())) is not None:
         group = text_value.lastindex or 1
-        return Extraction(_unescaped(text_value), text_value.start(group), text_value.end(group), "phrase")
+        return Extraction(_unescape(text_value), text_value.start(group), text_value.end(group), "phrase")
     value = _JSON_VALUE.match(tail, field.end())
     if value is None or value.group() in ("null", "{"):
         return None
     return Extraction(value.group().removeprefix("[").removesuffix("]"), value.start(), value.end(), "phrase")
 
 
-def _unescaped(literal: re.Match[str]) -> str:
+def _unescape(literal: re.Match[str]) -> str:
     """The text of a JSON string. LaTeX with single backslashes, which JSON does not allow, stays as it is."""
     content = literal[literal.lastindex or 1]
     if any(is_command(name) for name in _BACKSLASHED_NAME.findall(content)):
@@ -344,7 +344,10 @@ def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
 
 
 def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction | None:
-    """The answer of the sentence that goes on at `start`: the formulas with which it opens, or what its words give."""
+    """Return the answer of the sentence from `start` on: its formulas if it begins with them, else its words.
+
+    method: the form to record in the result.
+    """
     while start < len(tail) and tail[start] in " \t*_:：":
         start += 1
     if (code := _CODE_OPENING.match(tail, start)) is not None:
@@ -448,7 +451,7 @@ def _last(pattern: re.Pattern[str], tail: str) -> re.Match[str] | None:
 
 
 def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
-    """The last number, or the point in brackets that ends with it; joins_parts as for `_last_formula`."""
+    """Return the last number, or the point in brackets that it closes; joins_parts as for `_last_formula`."""
     numbers = list(NUMBER.finditer(tail))
     if not numbers:
         return None

@@ -1,7 +1,7 @@
-"""Where the reasoning ends and the answer begins, when a server leaves both in one text.
+"""Where the reasoning ends and the answer begins, for servers that leave both in one text.
 
-Only what follows the last closed reasoning block is searched for an answer. A block that is opened and never closed
-means that the model was still thinking: there is no final part.
+The final part is what follows the last closed reasoning block; only the final part is searched for an answer. If a
+block is opened and never closed, the model was still thinking when it ended, and there is no final part.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def final_part(text: str) -> tuple[int, int] | None:
 
 
 def _harmony(text: str, start: int) -> tuple[int, int] | None:
-    """The last message of the channel "final"; None when only other channels were written."""
+    """Return (start, end) of the last message in the channel "final" of OpenAI's harmony format; None without one."""
     final = text.rfind(_FINAL, start)
     if final < 0:
         return None

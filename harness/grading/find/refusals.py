@@ -25,10 +25,10 @@ _REFUSED_BEHIND = re.compile(
     r"(?i)[$)*\s]*(?:(?:is|are|was|does|do|did|can|could|will|would|should)(?:\s*n['’]t|\s*not|\s+never)\b"
     r"|(?:is|was|are|were)\s+(?:wrong|incorrect|false|impossible|invalid|excluded|ruled\s+out|a\s+mistake|too\s)\b|fails\b)"
 )
-"""These two: words beside a number which say that it is not the answer, or only a part of it."""
+"""`_REFUSED_BEFORE`, `_REFUSED_BEHIND`: words beside a number which say that it is not the answer, or a part of it."""
 
 _NO_ANSWER_BEFORE = re.compile(r"(?i)\b(?:wrong|incorrect|false|mistaken|worst|least\s+\w+)\s+(?:final\s+)?\Z")
-"""Words before "answer" because of which the phrase states none: "the wrong answer is"."""
+"""Words before "answer" after which the phrase states no answer: "the wrong answer is"."""
 
 _GIVES_UP = re.compile(
     r"(?i)\b(?:i|we)\s+(?:am\s+|are\s+|was\s+|were\s+)?(?:can\s*not|can['’]t|could\s*n['’]t|could\s+not|unable\s+to|not\s+able\s+to"
@@ -66,7 +66,7 @@ def is_refused_before(tail: str, start: int) -> bool:
 
 
 def announces_wrong_answer(tail: str, start: int) -> bool:
-    """Whether the words before `start`, where "answer" stands, make it one that is not meant: "the wrong answer"."""
+    """Whether the words before `start`, the position of "answer", deny the answer: "the wrong answer is 5"."""
     return _NO_ANSWER_BEFORE.search(tail, max(0, start - 40), start) is not None
 
 
@@ -76,12 +76,12 @@ def is_refusal(line: str) -> bool:
 
 
 def gives_up(tail: str) -> bool:
-    """Whether a reply says that it has no answer: "I cannot solve this"; then no number of it is one."""
+    """Whether a reply says that it has no answer, as in "I cannot solve this"; then none of its numbers counts."""
     return _GIVES_UP.search(tail) is not None
 
 
 def is_echo(tail: str, start: int, end: int) -> bool:
-    """Whether tail[start:end] stands in a question, or in a sentence that repeats what was asked."""
+    """Whether tail[start:end] stands in a question, or in a sentence that repeats the question of the user."""
     first, last = max(0, start - MAX_SENTENCE_CHARS), min(len(tail), end + MAX_SENTENCE_CHARS)
     begin = max([first, *(tail.rfind(stop, first, start) + 1 for stop in _SENTENCE_STOPS)])
     stops = [position for stop in _SENTENCE_STOPS if (position := tail.find(stop, end, last)) >= 0]

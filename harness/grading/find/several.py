@@ -34,11 +34,11 @@ _CONNECTED = re.compile(r"(?:\s|\\text\{\s*|(?<=[\d}\)]))(?:and|or|或|和|及)(
 _THOUSANDS = re.compile(r"\d{3}(?!\d)")
 
 
-def joined(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
-    r"""The last box joined with the earlier ones that belong to it: contents with commas between, from first to last.
+def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
+    r"""Join the last box with the earlier boxes that belong to it; contents in the order of the text, between commas.
 
-    earlier: boxes from the end of the text on. parts: values of the reference; a last box with as many by itself stays
-    alone. If each box has a name before it (`x=\boxed{1}`), the names are joined in.
+    earlier: boxes before the last one, from the end of the text. parts: how many values the reference has; a last box
+    that holds as many stays alone. If each box has a name before it (`x=\boxed{1}`), the result has the names too.
     """
     if 1 < parts <= parts_of(last.content):
         return last
@@ -61,7 +61,7 @@ def joined(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
 
 
 def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
-    r"""The box before the last one joined with it, if the last one only approximates it (`\boxed{\approx 1.41}`)."""
+    r"""Join the last two boxes if the last is a rounded form: `\boxed{\sqrt2}`, `\boxed{\approx 1.41}`."""
     before = next(iter(earlier), None)
     if before is None or _APPROXIMATE.match(last.content) is None:
         return last
@@ -72,7 +72,7 @@ def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
 
 
 def parts_of(answer: str) -> int:
-    """How many values stand side by side in an answer, counted by its commas and "and"; ± doubles, a tuple is one."""
+    """Count the values of an answer by its commas and "and"; ± doubles the count, and a tuple is one value."""
     answer = answer.strip().strip("$").strip()
     for opening, closing in (("\\{", "\\}"), ("\\left\\{", "\\right\\}")):
         if answer.startswith(opening) and answer.endswith(closing) and opening not in answer[len(opening) :]:

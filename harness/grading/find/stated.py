@@ -1,7 +1,7 @@
 r"""All values that a text states: in a box, behind "=", "is" or a colon, up to the end of the clause.
 
-They show where a reply first had its answer, and are not its answer: "= 7" in the middle of a calculation counts too.
-Linear in the text.
+The list shows where a reply first had the right answer. It takes in every value, also "= 7" in the middle of a
+calculation; the answer of the reply is found by `extract`. The time is linear in the text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.grading.bounds import MAX_STATED_CHARS, MAX_STATEMENTS, TAIL_CHARS
 from harness.grading.find.extract import NUMBER
 
 _OVERLAP_CHARS = 200
-"""Neighbouring windows in which choices are looked for overlap by this many characters, so that no statement is cut."""
+"""Choices are looked for in windows of the text, which overlap by so many characters, so that no statement is cut."""
 
 _VALUE = re.compile(
     rf"""(?x)

@@ -42,7 +42,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, S
 from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
-from harness.grading.elsewhere import Decider, is_elsewhere, required
+from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
 from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask, frame
 from harness.grading.verdict import (
     GRADER,
@@ -363,7 +363,7 @@ class _Elsewhere:
     def decider(self, grader: str) -> Decider:
         """The decider of a kind of answer. Raises `UsageError` where nothing can be decided here."""
         if grader not in self._open:
-            self._open[grader] = required(grader).start(self._workers, self._sandbox)
+            self._open[grader] = require_extension(grader).start(self._workers, self._sandbox)
         return self._open[grader]
 
 

@@ -1,4 +1,7 @@
-"""Which grades a judge model sees, the request for each, and the majority of its votes. Pure: `verbs.judge` sends."""
+"""Which grades a judge model sees, the request for each, and the majority of its votes.
+
+Pure: makes requests and reads votes; `verbs.judge` sends the requests.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answ
 from harness.grading.verdict import GRADER
 
 Scope = Literal["undecided", "wrong", "all"]
-"""Which samples a judge sees: "undecided" ones only; "wrong": those too that the rules call wrong; "all"."""
+"""Which samples a judge sees: the "undecided" ones; "wrong": those and the wrong ones; "all"."""
 
 _ID_DIGITS = 24
 
@@ -24,13 +27,13 @@ def in_scope(grade: Grade, scope: Scope) -> bool:
     return scope == "all" or grade.verdict == "undecided" or (scope == "wrong" and grade.verdict == "wrong")
 
 
-def shown(grade: Grade) -> str | None:
-    """The extracted answer as the judge sees it; None if there is nothing to show."""
+def answer_for_judge(grade: Grade) -> str | None:
+    """Return the extracted answer as the judge sees it; None if nothing was extracted."""
     return shown_answer(grade.extracted) or None if grade.extracted is not None else None
 
 
-def shown_instead(sample: Sample) -> str | None:
-    """What the judge sees of a sample without an extracted answer: the end of its final part; None without one."""
+def ending_for_judge(sample: Sample) -> str | None:
+    """Return the end of a sample's final part, which the judge sees if no answer was extracted; None without one."""
     part = final_part(sample.text) if sample.text else None
     if part is None or sample.text is None:
         return None
@@ -38,8 +41,11 @@ def shown_instead(sample: Sample) -> str | None:
 
 
 def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Question:
-    """The request to the judge about `answer`, which `shown` returned, as a question. Equal requests have equal ids."""
-    messages = render(prompt, _asked(question), question.references, answer)
+    """Return the request to the judge as a question, so that it is sent and stored like any other question.
+
+    answer: from `answer_for_judge` or `ending_for_judge`. Equal requests have equal ids.
+    """
+    messages = render(prompt, _question_text(question), question.references, answer)
     sent = digest([[message.role, message.content] for message in messages])
     return Question(
         benchmark=question.benchmark,
@@ -53,25 +59,28 @@ def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Ques
     )
 
 
-def _asked(question: Question) -> str:
+def _question_text(question: Question) -> str:
     """The text of the question: the last turn of the user, or the raw prompt."""
     turns = [message.content for message in question.messages if message.role == "user"]
     return turns[-1] if turns else question.prompt
 
 
 def majority(votes: Sequence[bool | None]) -> bool | None:
-    """The verdict of most votes; None for a tie. A vote without a verdict (None) does not count."""
+    """Return the verdict of most votes; None for a tie. Votes without a verdict (None) do not count."""
     balance = votes.count(True) - votes.count(False)
     return None if balance == 0 else balance > 0
 
 
 def grader_name(model: str, prompt: JudgePrompt, votes: int) -> str:
-    """The `grader` of a grade that this judge decided: another name than the rules', so that they grade it anew."""
+    """Return the `grader` of grades that this judge decided.
+
+    Since it is not the rules' name, the rules regrade them.
+    """
     return f"{GRADER}+judge:{model}@{prompt.name}{f'*{votes}' if votes > 1 else ''}"
 
 
-def judged(grade: Grade, ruling: bool | None, grader: str, *, override: bool = False) -> Grade:
-    """The grade after the judge's ruling: decided by it where the rules decided nothing, or wherever `override`."""
+def apply_ruling(grade: Grade, ruling: bool | None, grader: str, *, override: bool = False) -> Grade:
+    """Return the grade after the judge's ruling, which changes undecided grades, or all with `override`."""
     if ruling is None or (grade.verdict != "undecided" and not override):
         return grade
     if grade.verdict != "undecided" and (grade.verdict == "correct") == ruling:

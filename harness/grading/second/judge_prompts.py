@@ -34,7 +34,7 @@ _DECORATION = str.maketrans("", "", "*_`#>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePrompt:
-    """A prompt for a judge, and the line by which it answers: `<label>: <correct>` or `<label>: <incorrect>`.
+    """A prompt for a judge, and the line with which the judge replies: `<label>: <correct>` or `<label>: <incorrect>`.
 
     template: the user's turn with the fields {question}, {references}, {answer}; all other braces are text.
     """
@@ -113,17 +113,18 @@ PROMPTS = {prompt.name: prompt for prompt in (VERDICT, LIMO)}
 
 
 def named(name: str) -> JudgePrompt:
-    """The prompt of that name. Raises `UsageError` with the near names."""
+    """Return the prompt called `name`. Raises `UsageError` that lists the prompts and names that are spelt alike."""
     try:
         return PROMPTS[name]
     except KeyError:
         raise UsageError(
-            f"unknown judge prompt {visible(name, 60)!r}; there are {', '.join(PROMPTS)}.{near_names(name, PROMPTS)}"
+            f"unknown judge prompt {visible(name, 60)!r}; expected one of {', '.join(PROMPTS)}."
+            f"{near_names(name, PROMPTS)}"
         ) from None
 
 
 def shown_answer(text: str) -> str:
-    """An answer as a judge sees it: one line, no invisible character, at most `MAX_ANSWER_CHARS`."""
+    """Return an answer as a judge sees it: one line, no invisible character, at most `MAX_ANSWER_CHARS`."""
     return visible(text.strip(), MAX_ANSWER_CHARS)
 
 
@@ -145,9 +146,10 @@ def render(prompt: JudgePrompt, question: str, references: Sequence[str], answer
 
 
 def verdict(prompt: JudgePrompt, reply: str | None) -> bool | None:
-    """The verdict of a judge's reply; None unless the last line with the prompt's label is a complete verdict.
+    """Return the verdict of a judge's reply: right (True), wrong (False), or None without a complete verdict.
 
-    A broken or undecided last line takes back a verdict that stands before it.
+    Only the last line with the prompt's label counts. If that line is no complete verdict, an earlier one does not
+    stand in for it.
     """
     part = final_part(reply) if reply else None
     if part is None or reply is None:

@@ -1,7 +1,7 @@
-"""A second grader beside ours, in a process of its own, and in an environment of its own where versions clash.
+"""A second grader beside ours, such as Math-Verify: lists the samples on which two independent graders disagree.
 
-It never changes a verdict. It serves to list the samples on which two independent graders disagree, those that move the
-score most first.
+The second grader never changes a verdict. It runs in a process of its own, and if its packages do not fit ours, in a
+Python environment of its own. The disagreements that would move the score most come first.
 """
 
 from __future__ import annotations
@@ -78,13 +78,15 @@ def second_verdicts(
     python: str = isolated.PYTHON,
     deadline_s: float = DEADLINE_SECONDS,
 ) -> dict[Key, bool | None]:
-    """The verdicts of the second grader `library` by key; None if it could not tell or reached its deadline.
+    """Return the verdict of the second grader on each sample, by key; None if it could not tell or was too slow.
 
-    library: a key of `SECOND_GRADERS`. python: the interpreter that runs it. Raises `UsageError` if there is no such
-    grader, or the interpreter does not have it.
+    library: a key of `SECOND_GRADERS`. python: the interpreter that runs the grader. deadline_s: seconds for one
+    answer. Raises `UsageError` if there is no such grader, or if the interpreter cannot import it.
     """
     if library not in SECOND_GRADERS:
-        raise UsageError(f"unknown second grader; there are {', '.join(SECOND_GRADERS)}", field="also", value=library)
+        raise UsageError(
+            f"unknown second grader; expected one of {', '.join(SECOND_GRADERS)}", field="also", value=library
+        )
     verdicts: dict[Key, bool | None] = {}
     of_text: dict[tuple[str, str], bool | None] = {}
     with _Child(python, SECOND_GRADERS[library]) as child:
@@ -142,7 +144,10 @@ def _share(pairs: list[tuple[bool, bool]], which: int) -> float:
 
 
 class _Child:
-    """The process of a second grader; it is ended if an answer takes too long, and started again for the next."""
+    """The process of a second grader. An answer beyond its deadline ends the process.
+
+    The next answer starts another.
+    """
 
     def __init__(self, python: str, library: SecondGrader) -> None:
         self.python = python
@@ -188,7 +193,7 @@ class _Child:
             self.process = None
 
     def any_correct(self, references: Iterable[str], response: str, deadline: float) -> bool | None:
-        """Whether the response is right by any reference; None if none accepts it and one could not tell."""
+        """Whether the response is right by any reference; None if no reference accepts it and one is undecided."""
         verdicts = [self.ask(reference, response, deadline) for reference in references]
         return True if True in verdicts else None if None in verdicts else False
 

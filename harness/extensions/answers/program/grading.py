@@ -16,7 +16,7 @@ from harness.extensions.answers.program.decide import RULES, ProgramDecision, Sa
 from harness.extensions.answers.program.replies import ReplyProgram, program_of
 from harness.extensions.answers.program.sandboxes import SandboxKind, sandbox_kind
 from harness.extensions.answers.program.tests_of import QuestionTests, tests_of
-from harness.grading.find.extract import bounded
+from harness.grading.find.extract import shorten_answer
 from harness.grading.verdict import Verdict
 
 VERSION = "1"
@@ -89,7 +89,7 @@ def _verdict(sandbox: Sandbox, question: Question, sample: Sample, grader: str, 
     return Verdict(
         outcome=decision.outcome,
         rule=decision.rule,
-        extracted=bounded(sample.text[program.start : program.end], MAX_ANSWER_CHARS),
+        extracted=shorten_answer(sample.text[program.start : program.end], MAX_ANSWER_CHARS),
         span=(program.start, program.end),
         vote=hashlib.sha256(program.code.encode("utf-8", "surrogatepass")).hexdigest()[:_VOTE_DIGITS],
         unextracted=False,
