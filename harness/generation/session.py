@@ -2,6 +2,8 @@
 
 `plan` runs before the first request, `finish` after the last. In between the runner calls the methods that note what is
 learned of the servers. Nothing here sends a request for a sample.
+
+Long: every step reads or changes the one manifest that the session keeps.
 """
 
 from __future__ import annotations
