@@ -128,14 +128,14 @@ def main() -> None:
 
     first = fingerprinted()
     assert first is not None, "no fingerprint within its time"
-    tokens = [tokenizer.text(text) for text in first]
+    tokens = [tokenizer.tokens_of(text) for text in first]
     for label, load in (("alone", 0), (f"beside {given.load} requests", given.load)):
         with busy(endpoint, given.model, load) if load else contextlib.nullcontext():
             answers = [fingerprinted() for _ in range(given.repeats)]
         came = [answer for answer in answers if answer is not None]
         same = [fingerprint.same(first, answer) for answer in came]
         agreed = [
-            sum(agreeing(ours, tokenizer.text(text)) for ours, text in zip(tokens, answer, strict=True))
+            sum(agreeing(ours, tokenizer.tokens_of(text)) for ours, text in zip(tokens, answer, strict=True))
             for answer in came
         ]
         warned = sum(n < fingerprint.MIN_SAME for n in same)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.client.facts.tokens import Tokenizer, has_pages
+from harness.client.facts.tokens import Tokenizer, has_token_pages
 from harness.core.errors import ServerError
 from harness.core.wording import Sentence
 from harness.presets import preset as presets
@@ -63,10 +63,10 @@ def _opens(question: Question, settings: RunSettings, looks: Looks, options: Run
     """Whether the first server's prompt ends inside an opened reasoning; None if the server hides its prompt."""
     engine = looks.engine
     look = next((look for look in looks.each if look.failure is None), None)
-    if look is None or engine is None or not has_pages(engine) or not question.messages:
+    if look is None or engine is None or not has_token_pages(engine) or not question.messages:
         return None
     tokenizer = Tokenizer(look.endpoint, engine, settings.model, options.ca_file)
     try:
-        return tokenizer.prompt(question, settings.spelling.chat_template_kwargs).ends_open
+        return tokenizer.prompt_tokens(question, settings.spelling.chat_template_kwargs).ends_open
     except ServerError:
         return None

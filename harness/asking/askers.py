@@ -43,7 +43,7 @@ def with_neutral(
     for name, benchmark in benchmarks.items():
         sent = benchmark.sampling.sent()
         fields = {*sent, *asker.left_out, *asker.spelling.extra_body}
-        neutral = asker.neutral(sent) if name not in earlier else earlier[name]
+        neutral = asker.neutral_fields(sent) if name not in earlier else earlier[name]
         sendable = {field: value for field, value in neutral.items() if field not in fields}
         benchmark_settings[name] = replace(benchmark, neutral=sendable)
     return benchmark_settings

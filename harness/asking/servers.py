@@ -23,7 +23,7 @@ from harness.asking.options import WhichServer
 from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint, split_weight
 from harness.client.address.providers import Provider
-from harness.client.address.routes import PREFIX, spread
+from harness.client.address.routes import PREFIX, expand_dns
 from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
@@ -118,7 +118,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers
 
 def _addresses(url: str | None) -> Sequence[str | None]:
     """The address itself; for a `dns+` address, one address for each machine behind the name at present."""
-    return spread(url) if url is not None and url.startswith(PREFIX) else [url]
+    return expand_dns(url) if url is not None and url.startswith(PREFIX) else [url]
 
 
 def _weighted(url: str | None) -> tuple[str | None, float]:

@@ -1,13 +1,14 @@
-"""The one maker of requests: what a run, a judge, a fingerprint and a probe have in common when they ask a model.
+"""The one place that makes requests, for a run, a judge, a fingerprint and a probe alike.
 
-    what is known of the server (engine) ─┐
-    how a request is spelt (Spelling) ────┼─▶ Asker ──(sampling)──▶ RequestTemplate ──(prompt, seed)──▶ body
+    the server's engine ──────────────────┐
+    how a request is written (Spelling) ──┼─▶ Asker ──(sampling)──▶ RequestTemplate ──(prompt, seed)──▶ body
     fields that the user keeps out ───────┘
 
-A server fills what a request leaves open: vLLM and SGLang take what a model's `generation_config.json` says, unless
-they were started otherwise; llama.cpp has defaults of its own. A value sent with the request beats them on all three
-(`neutral`, from the engine's dialect). So whoever asks beside the asker measures another distribution than the run
-does: no other module makes a body (`tests/system/test_one_asker.py`).
+A server fills in sampling fields that a request leaves out: vLLM and SGLang from the model's `generation_config.json`
+(unless they were started otherwise), llama.cpp from defaults of its own. A field in the request overrides them on all
+three, so the asker sends a neutral value for each (`neutral_fields`, from the engine's dialect), such as `top_k: -1`. A
+request made elsewhere would lack these values and sample from another distribution. So no other module makes a body
+(`tests/system/test_one_asker.py`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from server_launchers.engines import table as engines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """What all requests for one model have in common, whoever sends them.
+    """What all requests to one model share, whichever command sends them.
 
-    engine: that of all servers, as they state it; None where they do not, or differ. spelling: how a request is
-    written. left_out: fields that the user keeps out, so that no neutral value is sent for them. deadlines: of a reply.
+    engine: the engine that all servers state; None if they state none, or different ones. spelling: how a request is
+    written. left_out: fields that the user keeps out of requests; no neutral value is sent for them. deadlines: how
+    long a reply may take.
     """
 
     model: str
@@ -36,30 +38,35 @@ class Asker:
     left_out: frozenset[str] = frozenset()
     deadlines: Deadlines = field(default_factory=Deadlines)
 
-    def neutral(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields to be sent beside `sampling` so that the server's own defaults do not come in."""
-        return neutral(self.engine, sampling, {*self.left_out, *self.spelling.extra_body})
+    def neutral_fields(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
+        """The neutral values to send with `sampling`, so that the server's own defaults have no effect."""
+        return neutral_fields(self.engine, sampling, {*self.left_out, *self.spelling.extra_body})
 
     def template(self, sampling: Mapping[str, Any], neutral: Mapping[str, Any] | None = None) -> RequestTemplate:
-        """The requests with this sampling. neutral: those that earlier requests held, where new ones are to be equal to
-        them; None: the asker's own."""
-        fields = {**(self.neutral(sampling) if neutral is None else neutral), **sampling}
+        """The template of all requests with this sampling.
+
+        neutral: the neutral values that earlier requests of a run had, so that later ones equal them; None: those of
+        `neutral_fields`.
+        """
+        fields = {**(self.neutral_fields(sampling) if neutral is None else neutral), **sampling}
         bound = fields.pop("max_tokens", None)
         return RequestTemplate(model=self.model, sampling=fields, max_tokens=bound, spelling=self.spelling)
 
 
-# ---- what a server would fill in
+# ---- sampling fields that a server would fill in
 
 
-FILLED = tuple(name for name, field in sampling_fields().items() if field.filled)
-"""Fields of a request that servers are known to fill where they are left out."""
+SERVER_FILLED = tuple(name for name, field in sampling_fields().items() if field.filled)
+"""The sampling fields that servers fill in if a request leaves them out."""
 
 
-def neutral(engine: str | None, sent: Mapping[str, Any], given: Collection[str] = ()) -> dict[str, Any]:
-    """The fields to be sent so that no server fills them. {} where the engine is none of the known ones.
+def neutral_fields(engine: str | None, sent: Mapping[str, Any], given: Collection[str] = ()) -> dict[str, Any]:
+    """The neutral value of each sampling field that a request would otherwise leave to the server; {} for an unknown
+    engine.
 
-    sent: what the request sets, by our names; what an engine knows by another name is sent under that one too. given:
-    further fields that it sets, or that the user wants to be left out.
+    sent: the sampling fields of the request, by our names. An engine may call such a field by another name
+    (`repeat_penalty`); it is then returned under that name too, with the value in `sent`. given: other fields that the
+    request sets, or that the user keeps out; none of these is returned.
     """
     dialect = engines.dialect(engine)
     if dialect.neutral is None:
@@ -74,8 +81,8 @@ def neutral(engine: str | None, sent: Mapping[str, Any], given: Collection[str] 
     return fields
 
 
-def left_open(sent: Collection[str]) -> list[str]:
-    """The fields that the server fills as it likes, in a request that holds these."""
+def unset_fields(sent: Collection[str]) -> list[str]:
+    """The sampling fields that the server fills in as it likes, in a request that has the fields `sent`."""
     our_names = {theirs: ours for dialect in engines.dialects() for ours, theirs in dialect.names.items()}
     set_by_us = {our_names.get(name, name) for name in sent}
-    return [name for name in FILLED if name not in set_by_us]
+    return [name for name in SERVER_FILLED if name not in set_by_us]

@@ -1,7 +1,10 @@
-"""A provider's batches: files of requests that are handed in, and files of results that are fetched hours later.
+"""A provider's batch API: a file of requests is uploaded, and a file of results is downloaded hours later.
 
-The protocol is OpenAI's (`/files`, `/batches`). Blocking: from a running loop use `asyncio.to_thread`. Guarantees:
-bounded in bytes and seconds; foreign words are shown safely; nothing is sent twice by itself, so the caller decides.
+    upload (file → id) ──▶ create (batch) ──▶ look, until it has ended ──▶ lines (results, errors)
+
+The protocol is OpenAI's (`/files`, `/batches`). All calls block: code on an event loop uses `asyncio.to_thread`.
+Guarantees: every answer is bounded in bytes and seconds; the provider's words are made harmless before they are shown;
+no request is sent twice, so the caller decides about retries.
 """
 
 from __future__ import annotations
@@ -15,34 +18,39 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from harness.client.address.endpoint import Endpoint, host_and_port, secrets_of, shown_safely
-from harness.client.facts.page import client_of
-from harness.client.protocol.failures import failed_status
+from harness.client.address.endpoint import Endpoint, host_and_port, quote_safely, secrets_of
+from harness.client.facts.page import http_client
+from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.reply import RequestFailed
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES, MAX_RECORD_BYTES
 from harness.core.secret import Secret
 
 STEP_S = 60.0
-"""Seconds to connect and between two reads."""
+"""Longest wait for a connection, and for the next bytes of an answer."""
 
 MAX_PAGE_BYTES = 16 * 1024 * 1024
-"""Longest description of a batch, or page of them."""
+"""Longest answer that describes a batch or lists batches."""
 
 MAX_PAGES = 200
-"""Pages of the list of batches that are gone through, a hundred batches each, the latest first."""
+"""Most pages of the provider's list of batches that `find` reads; each has a hundred batches, the latest first."""
 
 FILE_WAIT_S = 600.0
-"""Longest time, in seconds, for which a file that was uploaded may be looked at by the provider before it is ready."""
+"""Longest wait, in seconds, until the provider has checked an uploaded file."""
 
 _FILE_LOOK_S = 2.0
+"""Seconds between two questions whether an uploaded file has been checked."""
 
 MARK = "harness_batch"
-"""Key of a batch's metadata that holds our name for it."""
+"""Key in a batch's metadata under which our name for the batch stands."""
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """A batch as the provider tells of it. Times are Unix times; counts are None where it does not say."""
+    """A batch as the provider describes it.
+
+    created_at, ended_at: Unix times. total, completed, failed: numbers of requests. All of these are None if the
+    provider does not state them. words: the provider's error messages, safe to print.
+    """
 
     id: str
     status: str
@@ -57,12 +65,12 @@ class Batch(msgspec.Struct, frozen=True):
 
     @property
     def ended(self) -> bool:
-        """Nothing more will be answered."""
+        """Whether the provider has stopped working on the batch, finished or not."""
         return self.status in ("completed", "failed", "expired", "cancelled")
 
 
 class BatchService:
-    """The batches of one endpoint. Every method raises `RequestFailed`."""
+    """The batch API of one endpoint. Every method raises `RequestFailed`."""
 
     def __init__(
         self,
@@ -72,19 +80,19 @@ class BatchService:
         secrets: Sequence[Secret] = (),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """secrets: never shown, beside the endpoint's own."""
+        """secrets: further texts that no message may show; the endpoint's own key is always hidden."""
         self.endpoint = endpoint
         self._secrets = (*secrets_of(endpoint), *secrets)
         self._ca_file = ca_file
         self._sleep = sleep
 
     def upload(self, name: str, file: IO[bytes]) -> str:
-        """The id of a file of requests, once the provider has taken it."""
+        """Upload a file of requests and wait until the provider has checked it; returns the file's id."""
         parts = {"file": (name, file, "application/jsonl")}
         stated = self._json("POST", "/files", data={"purpose": "batch"}, files=parts)
         file_id = _text(stated.get("id"))
         if not file_id:
-            raise RequestFailed("malformed", "the provider names no id of the file that it was sent")
+            raise RequestFailed("malformed", "the provider's answer to the upload names no file id")
         due = time.monotonic() + FILE_WAIT_S
         while stated.get("status") == "pending" and time.monotonic() < due:
             self._sleep(_FILE_LOOK_S)
@@ -92,16 +100,23 @@ class BatchService:
         return file_id
 
     def create(self, name: str, file_id: str, path: str, window: str) -> Batch:
-        """Begin a batch of the requests in a file. name: ours, by which `find` finds it."""
+        """Start a batch with the requests of an uploaded file.
+
+        name: our name for the batch, for `find`. path: the API path of the requests. window: the time in which the
+        provider shall answer, such as "24h".
+        """
         fields = {"input_file_id": file_id, "endpoint": path, "completion_window": window, "metadata": {MARK: name}}
         return self._batch(self._json("POST", "/batches", json=fields))
 
     def look(self, batch_id: str) -> Batch:
-        """How a batch stands."""
+        """The batch as it stands now."""
         return self._batch(self._json("GET", f"/batches/{quote(batch_id, safe='')}"))
 
     def find(self, name: str) -> Batch | None:
-        """The batch that was begun under our name; None where the provider's list lacks it."""
+        """The batch that was started under our name; None if the provider's list does not have it.
+
+        For a caller that lost the answer to `create` and does not know whether the batch exists.
+        """
         after: str | None = None
         for _ in range(MAX_PAGES):
             page = self._json("GET", "/batches", params={"limit": 100, **({"after": after} if after else {})})
@@ -117,10 +132,10 @@ class BatchService:
         return None
 
     def lines(self, file_id: str) -> Iterator[bytes]:
-        """The lines of a file of results, as they come. A line over the bound is left out."""
+        """The lines of a file of results, while it downloads. Lines above `MAX_RECORD_BYTES` are left out."""
         with self._response("GET", f"/files/{quote(file_id, safe='')}/content") as response:
-            held: list[bytes] = []  # the line under way
-            n_held = 0
+            held: list[bytes] = []  # the pieces of the unfinished line; empty once it is too long
+            n_held = 0  # the length of the unfinished line, also of one that is too long
             try:
                 for piece in response.iter_raw():
                     *ends, rest = piece.split(b"\n")
@@ -162,7 +177,7 @@ class BatchService:
             total=_count(counts.get("total")),
             completed=_count(counts.get("completed")),
             failed=_count(counts.get("failed")),
-            words=shown_safely(words, self._secrets),
+            words=quote_safely(words, self._secrets),
         )
 
     def _json(self, method: str, path: str, **how: Any) -> dict[str, Any]:
@@ -178,7 +193,7 @@ class BatchService:
         try:
             return codec.decode(bytes(body), dict[str, Any])
         except codec.DecodeError as error:
-            words = shown_safely(bytes(body[:200]).decode("utf-8", "replace"), self._secrets)
+            words = quote_safely(bytes(body[:200]).decode("utf-8", "replace"), self._secrets)
             raise RequestFailed("malformed", f"{path}: the answer is no JSON object: {words}") from error
 
     def _response(self, method: str, path: str, **how: Any) -> _Open:
@@ -186,12 +201,12 @@ class BatchService:
 
     def _broken(self, error: httpx.HTTPError) -> RequestFailed:
         kind = "timeout" if isinstance(error, httpx.TimeoutException) else "connect"
-        words = shown_safely(str(error), self._secrets) or type(error).__name__
+        words = quote_safely(str(error), self._secrets) or type(error).__name__
         return RequestFailed(kind, f"{host_and_port(self.endpoint.base_url)}: {words}")  # type: ignore[arg-type]
 
 
 class _Open:
-    """A response with status 200, its body still to be read; a context manager."""
+    """Context manager that sends a request and yields the response if its status is 200, before its body is read."""
 
     def __init__(self, service: BatchService, method: str, path: str, how: dict[str, Any]) -> None:
         self._service = service
@@ -201,7 +216,7 @@ class _Open:
     def __enter__(self) -> httpx.Response:
         service = self._service
         try:
-            self._client = client_of(service.endpoint, STEP_S, service._ca_file)
+            self._client = http_client(service.endpoint, STEP_S, service._ca_file)
             self._stream = self._client.stream(*self._request, **self._how)
             response = self._stream.__enter__()
             if response.status_code == 200:
@@ -211,7 +226,7 @@ class _Open:
                 body += piece
                 if len(body) > MAX_ERROR_BODY_BYTES:
                     break
-            failure = failed_status(
+            failure = failure_of_status(
                 response.status_code,
                 bytes(body),
                 retry_after=response.headers.get("retry-after"),
@@ -227,6 +242,9 @@ class _Open:
     def __exit__(self, *caught: Any) -> None:
         self._stream.__exit__(*caught)
         self._client.close()
+
+
+# Each of these returns the value if it is of the expected type and size, else an empty one.
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,12 @@
-"""Which transport carries a request: the fast one for plain http, aiohttp for the rest, the SDK if asked for."""
+"""Choosing the transport, the code that carries a request.
+
+    transport  module                  carries                                             chosen by `auto` for
+    fast       fast.transport          plain http over TCP, without a proxy                these
+    aiohttp    libraries.aio           http, https, proxies, unix sockets                  everything else
+    sdk        libraries.sdk           what the openai package can reach                   nothing
+
+`auto` decides for each endpoint anew, so one run can use both. A transport's module is imported when it is first used.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +31,11 @@ def open_transport(
     secrets: Sequence[Secret] = (),
     memory: Memory | None = None,
 ) -> Transport:
-    """The transport of that name; for its full speed run it on `event_loop.new_event_loop`.
+    """The transport of that name. The fast one reaches its full speed on `event_loop.new_event_loop` only.
 
-    ca_file: PEM file of certificate authorities; insecure: certificates are not checked; secrets: values in the bodies
-    of requests that no message may show; memory: the bound of all replies, where transports share one. Raises
-    `UsageError`.
+    ca_file: PEM file of the certificate authorities to trust. insecure: accept any certificate. secrets: texts in the
+    bodies of requests that no message may show. memory: the count of bytes that all replies hold, if transports share
+    one. Raises `UsageError`.
     """
     if name == "fast":
         from harness.client.fast.transport import FastTransport
@@ -45,9 +53,9 @@ def open_transport(
 
 
 def transport_for(name: TransportName, endpoint: Endpoint) -> Literal["fast", "aiohttp", "sdk"]:
-    """The transport that carries requests to `endpoint`: `auto` is fast for plain http without a proxy, else aiohttp.
+    """The transport that carries requests to `endpoint`; see the table above for `auto`.
 
-    Raises `UsageError` for a proxy that no transport speaks to.
+    Raises `UsageError` if the environment names a proxy that is not supported.
     """
     if name != "auto":
         return name
@@ -56,7 +64,7 @@ def transport_for(name: TransportName, endpoint: Endpoint) -> Literal["fast", "a
 
 
 class _AutoTransport:
-    """Fast for plain http without a proxy, aiohttp (imported when first needed) for everything else."""
+    """Hands each request to the fast transport or to the one on aiohttp, as `transport_for` says."""
 
     def __init__(self, ca_file: Path | None, insecure: bool, secrets: Sequence[Secret]) -> None:
         self._memory = Memory()

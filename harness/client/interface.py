@@ -1,4 +1,4 @@
-"""The one interface of all transports."""
+"""The interface of all transports (`Transport`), and the deadlines that all of them keep."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar, Written
 
 DRAIN_S = 1.0
-"""Seconds for the end of the body after `[DONE]`: a connection whose body has ended can be kept."""
+"""Seconds that the body may take to end after `[DONE]`; only a connection whose body has ended can be used again."""
 
 ERROR_BODY_S = 10.0
-"""Longest time, in seconds, for which the body of an error is read."""
+"""Longest time for reading the body of a reply with an error status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadlines:
-    """Seconds. `idle` counts from the last token, not from the last byte: pings do not extend it.
+    """How long a reply may let us wait, in seconds.
 
-    There is no total deadline: a 32k-token answer may take an hour; a stall may not.
+    connect: for the connection. first_token: from the request to the first token. idle: from one token to the next; a
+    server's pings, which bring bytes and no token, do not extend it. There is no deadline for a whole reply: an answer
+    of 32k tokens may take an hour, a stalled one may not.
     """
 
     connect: float = 10.0
@@ -30,16 +32,16 @@ class Deadlines:
     idle: float = 120.0
 
     def due(self, parser: ReplyParser) -> float:
-        """When the reply that `parser` reads must have brought its next token, on the parser's clock; after `[DONE]`:
-        when its body must have ended, whatever else comes."""
+        """When the next token of the reply that `parser` reads is due, on the parser's clock; after `[DONE]`, when the
+        end of the body is due."""
         if parser.done_at is not None:
             return parser.done_at + DRAIN_S
         last = parser.last_token_at
         return parser.started + self.first_token if last is None else last + self.idle
 
-    def passed(self, parser: ReplyParser, now: float) -> Reply:
-        """What a reply comes to that is late at `now`: one that is complete is not lost because its last bytes are
-        late. Raises `RequestFailed`.
+    def end_late(self, parser: ReplyParser, now: float) -> Reply:
+        """End a reply whose deadline has passed at `now`. If its text is complete and only the end of the body is late,
+        the reply is returned; else raises `RequestFailed`.
         """
         if parser.done:
             return parser.finish(now)
@@ -51,11 +53,12 @@ class Deadlines:
 
 
 class Arriving:
-    """How far one reply under way has come. Counted only when somebody looks, so it costs the reading nothing.
+    """How far a reply has come while it is being received; the caller asks, and only then anything is counted.
 
-    count: token events received so far, about; 0 for a reply that comes as a whole. so_far: what they say; a call may
-    read what has been put aside, and end the request. Both are set by the transport.
-    written: set by the caller where the tokens of the reply must be known, because it may have to be continued.
+    count: returns the number of token events received so far, about; 0 for a reply that comes in one piece. so_far:
+    returns the text received so far; the call may parse bytes that wait unparsed, and so end the request. The transport
+    sets both functions. written: set by the caller if the reply's token ids must be recorded, so that another request
+    can continue the reply after an interruption.
     """
 
     __slots__ = ("count", "so_far", "written")
@@ -71,7 +74,7 @@ def _nothing() -> SoFar | None:
 
 
 class Transport(Protocol):
-    """Sends one request and reads its whole reply. Lives on one asyncio loop; safe for many calls at once."""
+    """Sends requests and reads their replies. One asyncio loop owns it; any number of calls may run at once."""
 
     async def complete(
         self,
@@ -82,11 +85,11 @@ class Transport(Protocol):
         max_body_bytes: int,
         arriving: Arriving | None = None,
     ) -> Reply:
-        """POST `body` (JSON, already encoded) to `path` ("/chat/completions" or "/completions").
+        """POST `body` (encoded JSON) to `path` ("/chat/completions" or "/completions") and return the whole reply.
 
-        arriving: lets the caller's thread of the loop look at how far the reply has come.
-        Streaming or not is read off the reply's content type. Raises `RequestFailed`; on cancellation closes the
-        connection and raises `asyncio.CancelledError`.
+        max_body_bytes: longest body of the reply. arriving: tells the caller meanwhile how far the reply has come.
+        A stream and a body in one piece are told apart by their first byte. Raises `RequestFailed`; if the task is
+        cancelled, closes the connection and raises `asyncio.CancelledError`.
         """
         ...
 
@@ -96,7 +99,11 @@ class Transport(Protocol):
 
 
 def request_headers(endpoint: Endpoint) -> dict[str, str]:
-    """Headers of a completion request. `identity`: a compressed stream hides its tokens and can be a bomb."""
+    """The headers of a completion request.
+
+    `identity` asks for an uncompressed reply: in a compressed stream tokens arrive late, and a small one can unpack to
+    gigabytes.
+    """
     return {
         "Content-Type": "application/json",
         "Accept": "text/event-stream, application/json",

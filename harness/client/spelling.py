@@ -1,7 +1,7 @@
-"""How a request is spelt, and its body.
+"""How the body of a request is written: which fields it has and what they are called.
 
-`Spelling` is the one value from which the body, a run's identity and a run's record are made. `RequestTemplate` adds
-the model, the sampling and the bound on new tokens, and writes the body for each sample.
+Spelling          the API, names of fields, extra fields; a run's identity and its record are made from it too
+RequestTemplate   a spelling with the model, the sampling and the bound on new tokens; writes the bodies
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ _OWNED = {
     "seed": f"use {option('seed')}",
     "n": f"each sample is a request of its own; use {option('samples')}",
 }
+"""Field of a request that only the harness sets → what the user can do instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spelling:
-    """What all requests of a run have in common beside the model, the prompt and the sampling.
+    """What all requests of a run share, apart from the model, the prompt and the sampling.
 
-    max_tokens_field: "max_tokens", or "max_completion_tokens" where the server wants that; seed_field likewise.
-    stream_usage: a stream is asked for its usage; False where a provider refuses the field. token_ids: so it is for the
-    ids of its tokens, which vLLM and SGLang state.
-    prefill: the begun message of the assistant in which each conversation ends, and that the reply goes on with; of a
-    raw prompt its content. chat_template_kwargs: the thinking switch and its like. extra_body: further top-level
-    fields, which replace sampling fields of the same name. The keys in both are sealed. Raises `UsageError` for a field
-    that the harness sets.
+    max_tokens_field, seed_field: the server's names for the bound on new tokens and for the seed. stream_usage: whether
+    a stream is asked to state its token counts; some providers refuse the field. token_ids: whether a stream is asked
+    for the ids of its tokens, which vLLM and SGLang can state. prefill: an assistant message that ends each prompt and
+    that the reply continues; for the completions API its content is appended to the prompt. chat_template_kwargs:
+    arguments of the model's chat template, such as a thinking switch. extra_body: further top-level fields, which
+    replace sampling fields of the same name. API keys in the last two become `Secret`s. Raises `UsageError` if
+    `extra_body` has a field that only the harness sets.
     """
 
     api: Api = "chat"
@@ -60,23 +61,23 @@ class Spelling:
 
     @property
     def path(self) -> str:
-        """Path of a request below the base URL."""
+        """The path of requests below the base URL."""
         return "/chat/completions" if self.api == "chat" else "/completions"
 
     @property
     def prefill_marks(self) -> dict[str, Any]:
-        """What the provider wants in the begun message beside its role and content."""
+        """Fields that the provider needs in the prefill message besides its role and content."""
         return {name: value for name, value in (self.prefill or {}).items() if name not in ("role", "content")}
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
-        """Values of its fields that nobody should read: keys that a service takes in the body."""
+        """The API keys in the fields: some services take a key in the body."""
         return tuple(secrets_in([self.chat_template_kwargs, self.extra_body]))
 
     def fields(self, model: str, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that are the same in all requests of a benchmark: all but the prompt, the seed and the bound.
+        """The fields that all requests of a benchmark share: all but the prompt, the seed and the bound on new tokens.
 
-        sampling: by the API's names, without max_tokens; None = not sent.
+        sampling: by the API's names, without max_tokens; a value of None is not sent.
         """
         fields: dict[str, Any] = {"model": model, "stream": self.stream}
         if self.stream and self.stream_usage:
@@ -90,7 +91,7 @@ class Spelling:
         return fields
 
     def varying(self, max_tokens: int | None, seed: int | None) -> dict[str, Any]:
-        """The seed and the bound on new tokens, under the names that the server wants."""
+        """The fields that may differ between requests: seed and bound on new tokens, under the server's names."""
         fields: dict[str, Any] = {}
         if max_tokens is not None and self.max_tokens_field not in self.extra_body:
             fields[self.max_tokens_field] = max_tokens
@@ -101,9 +102,10 @@ class Spelling:
 
 @dataclass(frozen=True, kw_only=True)
 class RequestTemplate:
-    """What all requests of a benchmark have in common.
+    """Writes the bodies of all requests of a benchmark.
 
-    sampling: temperature, top_p, top_k … by the API's names; None = not sent, the server's default holds.
+    sampling: temperature, top_p, top_k … by the API's names; a value of None is not sent. max_tokens: bound on new
+    tokens; None: not sent.
     """
 
     model: str
@@ -113,26 +115,26 @@ class RequestTemplate:
 
     @property
     def path(self) -> str:
-        """Path below the base URL."""
+        """The path of the requests below the base URL."""
         return self.spelling.path
 
     def names(self, *, seed: bool) -> set[str]:
-        """The top-level fields of a request, without the prompt; seed: whether one is sent."""
+        """The names of a request's top-level fields, without the prompt's. seed: whether a seed is sent."""
         return {*self.spelling.fields(self.model, self.sampling), *self._varying(0 if seed else None)}
 
     def body(self, question: Question, seed: int | None = None, max_tokens: int | None = None) -> bytes:
-        """The request for one sample. max_tokens: for this request, instead of the template's."""
+        """The body of the request for a sample. max_tokens: replaces the template's bound in this request."""
         return self._body(question.messages, question.prompt, self._varying(seed, max_tokens))
 
-    def of_text(self, text: str, seed: int | None = None) -> bytes:
-        """The request for `text` alone: as the one message of a user, or as the raw prompt."""
+    def body_of_text(self, text: str, seed: int | None = None) -> bytes:
+        """The body of a request whose prompt is `text`: the only user message (chat), or the prompt (completions)."""
         return self._body([Message(role="user", content=text)], text, self._varying(seed))
 
-    def with_prompt(self, prompt: Sequence[int], seed: int | None, max_tokens: int | None) -> bytes:
-        """The request for what follows these tokens; of the completions API."""
+    def body_after_tokens(self, prompt: Sequence[int], seed: int | None, max_tokens: int | None) -> bytes:
+        """The body of a request of the completions API that continues these token ids."""
         return self._head + codec.encode({**self._varying(seed, max_tokens), "prompt": list(prompt)})[1:]
 
-    def with_answer(
+    def body_after_message(
         self,
         question: Question,
         begun: Mapping[str, Any],
@@ -140,7 +142,10 @@ class RequestTemplate:
         seed: int | None,
         max_tokens: int | None,
     ) -> bytes:
-        """The request for what follows the begun message of the assistant; of the chat API. fields: sent beside it."""
+        """The body of a request of the chat API that continues an assistant message.
+
+        begun: that message. fields: top-level fields that make the server continue it.
+        """
         varying = {**self._varying(seed, max_tokens), **fields, "messages": [*question.messages, begun]}
         return self._head + codec.encode(varying)[1:]
 
@@ -157,4 +162,5 @@ class RequestTemplate:
 
     @cached_property
     def _head(self) -> bytes:
+        # The shared fields are encoded once; each request appends its own. They end in a comma in place of the brace.
         return codec.encode(self.spelling.fields(self.model, self.sampling))[:-1] + b","

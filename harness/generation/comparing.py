@@ -75,7 +75,7 @@ def bodies(
     onward = over_ids(template, salvage)
     body = {**onward.spelling.extra_body, "logprobs": LIKELIEST, "return_tokens_as_token_ids": True}
     single = replace(onward, spelling=replace(onward.spelling, stream=False, token_ids=False, extra_body=body))
-    return (single.with_prompt(prompt[: token.n_before], None, 1) for token in seams)
+    return (single.body_after_tokens(prompt[: token.n_before], None, 1) for token in seams)
 
 
 def difference(token: TokenBefore, likeliest: Mapping[str, float]) -> float | None:

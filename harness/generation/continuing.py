@@ -72,11 +72,11 @@ class Salvage:
 class Tokens(Protocol):
     """See `harness.client.facts.tokens.Tokenizer`."""
 
-    def prompt(self, question: Question, template_kwargs: Mapping[str, Any]) -> Rendered: ...
+    def prompt_tokens(self, question: Question, template_kwargs: Mapping[str, Any]) -> Rendered: ...
 
-    def text(self, text: str) -> list[int]: ...
+    def tokens_of(self, text: str) -> list[int]: ...
 
-    def pieces(self, pieces: list[str]) -> list[int] | None: ...
+    def tokens_of_pieces(self, pieces: list[str]) -> list[int] | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ def continuation(
         seam = _seam(begun, len(written), exact)
         onward = over_ids(template, salvage)
         left = _left(max_tokens, seam)
-        body = onward.with_prompt([*prompt, *written], _next_seed(seed, question, seam), left)
+        body = onward.body_after_tokens([*prompt, *written], _next_seed(seed, question, seam), left)
         return Continuation(
             begun=begun, path=onward.path, body=body, seam=seam, prompt=[*prompt, *written], n_prompt=len(prompt)
         )
@@ -154,7 +154,7 @@ def continuation(
         seam = _seam(begun, begun.tokens, False)
         message = {"role": "assistant", "content": begun.text, **by_message.fields}
         left = _left(max_tokens, seam)
-        body = template.with_answer(question, message, by_message.body, _next_seed(seed, question, seam), left)
+        body = template.body_after_message(question, message, by_message.body, _next_seed(seed, question, seam), left)
         return Continuation(begun=begun, path=template.path, body=body, seam=seam, echoed=by_message.echoes)
     raise WrittenAnew("its tokens are not known" if salvage.mode == "exact" else "no way to go on is known")
 
@@ -176,7 +176,7 @@ def over_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
 
 def _closed_if_it_is(begun: Partial, tokens: Tokens) -> Partial:
     """`begun`, with its reasoning marked as closed if the last of its ids closed it and nothing followed."""
-    tag = tokens.text(THINK_END)
+    tag = tokens.tokens_of(THINK_END)
     if len(tag) != 1:
         raise WrittenAnew("its reasoning ends by a tag that is not known here")
     return msgspec.structs.replace(begun, text="") if tag[0] in (begun.ids or ()) else begun
@@ -195,8 +195,12 @@ def _exactly(
     for n in lengths:
         pieces.append(text[begin : begin + n])
         begin += n
-    written = tokens.pieces(pieces)
-    return None if written is None else (tokens.prompt(question, template.spelling.chat_template_kwargs).ids, written)
+    written = tokens.tokens_of_pieces(pieces)
+    return (
+        None
+        if written is None
+        else (tokens.prompt_tokens(question, template.spelling.chat_template_kwargs).ids, written)
+    )
 
 
 def _nearly(
@@ -206,8 +210,8 @@ def _nearly(
     does.
     """
     try:
-        rendered = tokens.prompt(question, template.spelling.chat_template_kwargs)
-        return rendered.ids, tokens.text(as_written(begun, rendered.ends_open))
+        rendered = tokens.prompt_tokens(question, template.spelling.chat_template_kwargs)
+        return rendered.ids, tokens.tokens_of(as_written(begun, rendered.ends_open))
     except ServerError:
         if may_fail:
             return None

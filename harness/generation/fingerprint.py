@@ -88,7 +88,7 @@ def doubt(first: Fingerprint, url: str, n_same: int) -> str:
 
 def neutral_values(asker: Asker) -> dict[str, Any]:
     """The neutral values for a run's first fingerprint."""
-    return asker.neutral(_SAMPLING)
+    return asker.neutral_fields(_SAMPLING)
 
 
 def template(asker: Asker, neutral: Mapping[str, Any]) -> RequestTemplate:
@@ -98,7 +98,7 @@ def template(asker: Asker, neutral: Mapping[str, Any]) -> RequestTemplate:
 
 def bodies(template: RequestTemplate) -> list[bytes]:
     """The request for each prompt, to be sent to `template.path`."""
-    return [template.of_text(text) for text in PROMPTS]
+    return [template.body_of_text(text) for text in PROMPTS]
 
 
 def ask(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness.client.address.endpoint import Endpoint, host_and_port
 from harness.client.address.providers import Batches
 from harness.client.address.routes import proxy_for
-from harness.client.asker import Asker, left_open
+from harness.client.asker import Asker, unset_fields
 from harness.client.chooser import transport_for
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
@@ -199,7 +199,7 @@ class RunSettings:
         return {
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
-            "filled_by_server": left_open(self.template(benchmark).names(seed=False)),
+            "filled_by_server": unset_fields(self.template(benchmark).names(seed=False)),
         }
 
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:

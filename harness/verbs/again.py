@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.benchmarks import catalogue, prompts
 from harness.benchmarks.card import Card
-from harness.client.asker import FILLED
+from harness.client.asker import SERVER_FILLED
 from harness.core.errors import UsageError
 from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs.manifest import SELECTED, SHARD, BenchmarkRecord, Manifest
@@ -67,7 +67,7 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
     by_default = {**DEFAULT_SAMPLING.sent(), **(card.sampling.sent() if card is not None else {})}
     dropped = [name for name in by_default if name not in sampling]
     if FILLED_BY_SERVER not in settings:  # The run sent no neutral values, so its repeat must not send any.
-        dropped += [name for name in FILLED if name not in sampling]
+        dropped += [name for name in SERVER_FILLED if name not in sampling]
     if dropped:
         options["drop"] = dropped
     if identity.get("api", "chat") != "chat":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.client.address.routes import spread
+from harness.client.address.routes import expand_dns
 from harness.core.errors import ServerError, UsageError
 
 
@@ -13,22 +13,22 @@ def test_a_name_becomes_an_address_for_each_of_its_machines() -> None:
         assert (host, port) == ("servers.svc", 8000)
         return ["10.0.0.2", "10.0.0.1", "10.0.0.2", "fd00::1"]
 
-    assert spread("dns+http://servers.svc:8000/v1", resolve) == [
+    assert expand_dns("dns+http://servers.svc:8000/v1", resolve) == [
         "http://10.0.0.1:8000/v1",
         "http://10.0.0.2:8000/v1",
         "http://[fd00::1]:8000/v1",
     ]
-    assert spread("http://servers.svc:8000", resolve) == ["http://servers.svc:8000"], "as it is, without the prefix"
+    assert expand_dns("http://servers.svc:8000", resolve) == ["http://servers.svc:8000"], "as it is, without the prefix"
 
 
 def test_the_machines_own_resolver_is_asked() -> None:
-    assert set(spread("dns+http://localhost:8000")) & {"http://127.0.0.1:8000", "http://[::1]:8000"}
+    assert set(expand_dns("dns+http://localhost:8000")) & {"http://127.0.0.1:8000", "http://[::1]:8000"}
 
 
 @pytest.mark.parametrize("url", ["dns+https://a:1", "dns+ftp://a", "dns+http://", "dns+a:1", "dns+http://a:x"])
 def test_what_is_no_such_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="base_url"):
-        spread(url, lambda host, port: ["1.2.3.4"])
+        expand_dns(url, lambda host, port: ["1.2.3.4"])
 
 
 def test_a_name_that_nobody_knows_or_that_stands_for_nothing_is_said() -> None:
@@ -36,6 +36,6 @@ def test_a_name_that_nobody_knows_or_that_stands_for_nothing_is_said() -> None:
         raise OSError("Name or service not known")
 
     with pytest.raises(ServerError, match="the name a is not known"):
-        spread("dns+http://a:1", unknown)
+        expand_dns("dns+http://a:1", unknown)
     with pytest.raises(ServerError, match="stands for 0 machines"):
-        spread("dns+http://a:1", lambda host, port: [])
+        expand_dns("dns+http://a:1", lambda host, port: [])

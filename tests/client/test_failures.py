@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.client.protocol.failures import classify, error_words, failed_event, failed_status, retry_after_seconds
+from harness.client.protocol.failures import (
+    classify,
+    error_words,
+    failure_of_event,
+    failure_of_status,
+    retry_after_seconds,
+)
 from harness.core.secret import Secret
 from tests.client.dialects import Recording, refusals
 
@@ -69,7 +75,7 @@ def test_each_servers_wording_has_its_kind(status: int, words: str, kind: str) -
 
 @pytest.mark.parametrize("refusal", refusals(), ids=lambda one: one.name)
 def test_the_refusals_of_every_server_have_their_kind(refusal: Recording) -> None:
-    assert failed_status(refusal.status, refusal.body).kind == refusal.failure
+    assert failure_of_status(refusal.status, refusal.body).kind == refusal.failure
 
 
 def test_recorded_refusals_of_all_servers_have_their_kind(shared_data: Path) -> None:
@@ -87,7 +93,7 @@ def test_recorded_refusals_of_all_servers_have_their_kind(shared_data: Path) -> 
         if status is None:
             continue
         body = recording.read_bytes().split(b"\n", 2)[2]
-        failure = failed_status(int(status[1]), body)
+        failure = failure_of_status(int(status[1]), body)
         assert failure.kind == kinds[recording.stem.split("__")[1]], (recording.name, failure)
         seen += 1
     assert seen >= 15
@@ -115,11 +121,11 @@ def test_retry_after_is_a_number_or_a_date_to_come_or_nothing(value: str, second
 
 
 def test_milliseconds_go_before_seconds() -> None:
-    assert failed_status(429, b"", retry_after="9", retry_after_ms="1500", now=NOW).retry_after == 1.5
+    assert failure_of_status(429, b"", retry_after="9", retry_after_ms="1500", now=NOW).retry_after == 1.5
 
 
 def test_a_redirect_names_its_target_without_user_info() -> None:
-    failure = failed_status(302, b"", location="https://user:secret@elsewhere/v1")
+    failure = failure_of_status(302, b"", location="https://user:secret@elsewhere/v1")
     assert failure.kind == "refused"
     assert "https://elsewhere/v1" in failure.message
     assert "secret" not in failure.message
@@ -129,16 +135,16 @@ def test_a_redirect_names_its_target_without_user_info() -> None:
     "echo", ["Bearer sk-canary-12345678", "api_key=sk-canary-12345678", "http://u:sk-canary-12345678@h/"]
 )
 def test_keys_are_hidden_even_if_nobody_named_them(echo: str) -> None:
-    assert "canary" not in failed_status(401, json.dumps({"error": f"bad {echo}"}).encode()).message
+    assert "canary" not in failure_of_status(401, json.dumps({"error": f"bad {echo}"}).encode()).message
 
 
 def test_a_secret_at_the_edge_of_the_bound_is_not_shown_in_part() -> None:
     body = json.dumps({"error": "x" * 290 + "sk-canary-123"}).encode()
-    assert "sk-c" not in failed_status(401, body, secrets=[Secret("sk-canary-123")]).message
+    assert "sk-c" not in failure_of_status(401, body, secrets=[Secret("sk-canary-123")]).message
 
 
 def test_the_message_is_short_and_on_one_line() -> None:
-    message = failed_status(400, json.dumps({"error": "a\nb\x1b]52;c;x\x07" + "y" * 10**5}).encode()).message
+    message = failure_of_status(400, json.dumps({"error": "a\nb\x1b]52;c;x\x07" + "y" * 10**5}).encode()).message
     assert len(message) < 400
     assert message.isprintable()
 
@@ -158,6 +164,6 @@ json_values = st.recursive(
 @given(json_values, st.integers(300, 599), st.text(max_size=20), st.binary(max_size=40))
 @settings(deadline=None)
 def test_any_refusal_is_a_failure_of_some_kind(value: Any, status: int, header: str, body: bytes) -> None:
-    failed_event(value)
-    failed_status(status, json.dumps(value).encode(), retry_after=header, location=header)
-    failed_status(status, body, content_encoding="gzip", retry_after_ms=header)
+    failure_of_event(value)
+    failure_of_status(status, json.dumps(value).encode(), retry_after=header, location=header)
+    failure_of_status(status, body, content_encoding="gzip", retry_after_ms=header)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.client.address.endpoint import redacted, shown_safely, tail_redacted
+from harness.client.address.endpoint import quote_safely, redact, redact_tail
 from harness.client.fast.batches import learnt
-from harness.client.protocol.failures import failed_event, failed_status
+from harness.client.protocol.failures import failure_of_event, failure_of_status
 from harness.client.protocol.http1 import BadResponse, ResponseReader
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
@@ -47,12 +47,12 @@ def read(response: bytes, size: int) -> None:
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 WORK: dict[str, tuple[int, Callable[[int], object]]] = {
-    "blanks after api_key in an error": (1000, lambda n: redacted("api_key:" + " " * n)),
-    "blanks after api_key in an error body": (1000, lambda n: failed_status(500, b"api_key:" + b" " * n)),
-    "many api_keys": (1000, lambda n: redacted("api_key: ' " * n)),
-    "bearer without a token": (1000, lambda n: redacted("bearer " * n)),
-    "slashes of addresses": (1000, lambda n: redacted("://a" * n)),
-    "beginnings of a key": (1000, lambda n: redacted(KEY[:9] * n, (Secret(KEY),))),
+    "blanks after api_key in an error": (1000, lambda n: redact("api_key:" + " " * n)),
+    "blanks after api_key in an error body": (1000, lambda n: failure_of_status(500, b"api_key:" + b" " * n)),
+    "many api_keys": (1000, lambda n: redact("api_key: ' " * n)),
+    "bearer without a token": (1000, lambda n: redact("bearer " * n)),
+    "slashes of addresses": (1000, lambda n: redact("://a" * n)),
+    "beginnings of a key": (1000, lambda n: redact(KEY[:9] * n, (Secret(KEY),))),
     "data lines of one event": (2500, lambda n: parse(b"data:\n" * n + b"\n")),
     "data lines, read by read": (2500, lambda n: parse(b"data: 1\n" * n + b"\n", 64)),
     "a line without end": (20_000, lambda n: parse(b"data: " + b"x" * n, 64)),
@@ -64,13 +64,13 @@ WORK: dict[str, tuple[int, Callable[[int], object]]] = {
     "tokens, then a failure": (2000, lambda n: parse(TOKEN * n + b"data: {\n\n")),
     "an error of many words": (
         20_000,
-        lambda n: failed_event({"error": {"message": "the model is " * n}}, (Secret(KEY),)),
+        lambda n: failure_of_event({"error": {"message": "the model is " * n}}, (Secret(KEY),)),
     ),
-    "an open tag": (20_000, lambda n: failed_status(502, b"<script " * n)),
+    "an open tag": (20_000, lambda n: failure_of_status(502, b"<script " * n)),
     "chunks of one byte": (5000, lambda n: read(CHUNKED + b"1\r\nx\r\n" * n, 4096)),
     "chunks of one byte, read by read": (5000, lambda n: read(CHUNKED + b"1\r\nx\r\n" * n, 3)),
-    "a message": (50_000, lambda n: shown_safely("Bearer " * n, (Secret(KEY),))),
-    "the end of a text": (50_000, lambda n: tail_redacted("Bearer " * n, 4000, (Secret(KEY),))),
+    "a message": (50_000, lambda n: quote_safely("Bearer " * n, (Secret(KEY),))),
+    "the end of a text": (50_000, lambda n: redact_tail("Bearer " * n, 4000, (Secret(KEY),))),
     "texts in one event": (50, lambda n: learnt(b'{"choices":[{' + b'"text":"",' * n + b'"index":0}]}')),
 }
 

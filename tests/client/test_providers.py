@@ -18,7 +18,7 @@ from harness.cli.help import spelt
 from harness.cli.run import command as run
 from harness.client.address import providers
 from harness.client.address.providers import Provider
-from harness.client.protocol.failures import failed_status
+from harness.client.protocol.failures import failure_of_status
 from harness.client.spelling import RequestTemplate
 from harness.core.choices import Thinking
 from harness.core.errors import UsageError
@@ -273,14 +273,14 @@ def test_a_seed_without_effect_is_told() -> None:
     ],
 )
 def test_a_servers_refusal_of_a_field_suggests_what_to_change(status: int, words: str, hint: str) -> None:
-    message = failed_status(status, json.dumps({"error": {"message": words}}).encode()).message
+    message = failure_of_status(status, json.dumps({"error": {"message": words}}).encode()).message
     assert hint in spelt(providers.suggestion(message) or "", run)
 
 
 def test_a_validation_error_of_a_field_suggests_what_to_change() -> None:
     body = {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}
     assert "--seed none" in spelt(
-        providers.suggestion(failed_status(422, json.dumps(body).encode()).message) or "", run
+        providers.suggestion(failure_of_status(422, json.dumps(body).encode()).message) or "", run
     )
 
 

@@ -45,7 +45,7 @@ def section(provider: Provider) -> list[str]:
         lines.append(f"- `--thinking` for {models(switch)}: {mark(switch, spelt)}")
     for budget in provider.thinking_tokens:
         where = f" on {budget.engine}" if budget.engine else ""
-        spelt = f"`{json.dumps(budget.spelt(budget.least)).replace(f': {budget.least}', ': N')}`"
+        spelt = f"`{json.dumps(budget.body_fields(budget.least)).replace(f': {budget.least}', ': N')}`"
         least = f", N {budget.least} at least" if budget.least > 1 else ""
         lines.append(f"- `--thinking-tokens N` for {models(budget)}{where}: {mark(budget, spelt)}{least}")
     for refusal in provider.refused:

@@ -33,13 +33,13 @@ def tokenizer(embedded_server: RunningServer) -> Tokenizer:
 
 
 def test_a_piece_is_a_token_or_it_is_not_known(tokenizer: Tokenizer) -> None:
-    whole = tokenizer.text("Hello world, 17 é\n\n")
-    assert tokenizer.pieces(["Hello", " world", ",", " ", "1", "7", " é", "\n\n"]) == whole
-    assert len(tokenizer.pieces([" 😀"]) or ()) > 1
-    assert tokenizer.pieces(["Hello world"]) is None
-    assert tokenizer.pieces(["Hello", ""]) == whole[:1]
+    whole = tokenizer.tokens_of("Hello world, 17 é\n\n")
+    assert tokenizer.tokens_of_pieces(["Hello", " world", ",", " ", "1", "7", " é", "\n\n"]) == whole
+    assert len(tokenizer.tokens_of_pieces([" 😀"]) or ()) > 1
+    assert tokenizer.tokens_of_pieces(["Hello world"]) is None
+    assert tokenizer.tokens_of_pieces(["Hello", ""]) == whole[:1]
     # Another cut of the same letters is another past, and is kept as it was.
-    assert tokenizer.pieces(["Hel", "lo"]) not in (None, whole[:1])
+    assert tokenizer.tokens_of_pieces(["Hel", "lo"]) not in (None, whole[:1])
 
 
 def test_the_prompt_is_as_long_as_the_server_counts_it(
@@ -48,12 +48,12 @@ def test_the_prompt_is_as_long_as_the_server_counts_it(
     settings = run_settings(tmp_path / "run", embedded_server.base_urls[0], samples=1, model=embedded_server.model)
     run(settings, questions := question_set(tmp_path, 1), transport_factory=FastTransport)
     (sample,) = samples_of(settings)
-    assert sample.usage.prompt_tokens == len(tokenizer.prompt(questions.questions[0], {}).ids)
+    assert sample.usage.prompt_tokens == len(tokenizer.prompt_tokens(questions.questions[0], {}).ids)
 
 
 def test_a_server_without_such_pages_is_a_typed_error(embedded_server: RunningServer) -> None:
     with pytest.raises(ServerError):
-        Tokenizer(Endpoint.parse(embedded_server.base_urls[0]), "vllm", "m").prompt(question("Hi"), {})
+        Tokenizer(Endpoint.parse(embedded_server.base_urls[0]), "vllm", "m").prompt_tokens(question("Hi"), {})
 
 
 def test_a_broken_answer_goes_on_over_its_own_tokens(embedded_server: RunningServer, tmp_path: Path) -> None:

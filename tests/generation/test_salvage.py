@@ -66,14 +66,14 @@ class Tokenizer:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    def prompt(self, question: Question, template_kwargs: Any) -> Rendered:
+    def prompt_tokens(self, question: Question, template_kwargs: Any) -> Rendered:
         messages = [{"role": m.role, "content": m.content} for m in question.messages]
         return Rendered(self._model.prompt(messages), ends_open=self._model.thinks > 0)
 
-    def text(self, text: str) -> list[int]:
+    def tokens_of(self, text: str) -> list[int]:
         return ids_of(text)
 
-    def pieces(self, pieces: list[str]) -> list[int] | None:
+    def tokens_of_pieces(self, pieces: list[str]) -> list[int] | None:
         ids = [ids_of(piece) for piece in pieces]
         return [n for one in ids for n in one] if all(len(one) == 1 for one in ids) else None
 
@@ -154,7 +154,7 @@ def test_a_reasoning_that_its_last_token_closed_is_closed() -> None:
 
 def test_a_reasoning_whose_tag_is_no_token_of_the_model_is_asked_anew() -> None:
     class Harmony(Tokenizer):
-        def text(self, text: str) -> list[int]:
+        def tokens_of(self, text: str) -> list[int]:
             return [1000 + ord(c) for c in text]
 
     model = Model(thinks=30)

@@ -13,7 +13,7 @@ from harness.asking.options import RunOptions
 from harness.benchmarks import card as cards
 from harness.cli.run import command as run_command
 from harness.client.address.providers import DROPPABLE
-from harness.client.asker import FILLED, left_open, neutral
+from harness.client.asker import SERVER_FILLED, neutral_fields, unset_fields
 from harness.client.spelling import RequestTemplate
 from harness.core.errors import UsageError
 from harness.core.options import options_of
@@ -67,11 +67,11 @@ def test_a_card_and_a_run_are_held_to_the_same_bounds() -> None:
 
 
 def test_each_engine_has_a_value_for_each_field_that_servers_fill() -> None:
-    assert FILLED == ("top_k", "min_p", "repetition_penalty")
+    assert SERVER_FILLED == ("top_k", "min_p", "repetition_penalty")
     known = [dialect for dialect in engines.dialects() if dialect.neutral is not None]
     assert known
     for dialect in known:
-        assert left_open(neutral(dialect.name, {})) == [], dialect.name
+        assert unset_fields(neutral_fields(dialect.name, {})) == [], dialect.name
 
 
 @pytest.mark.parametrize("name", FIELDS)

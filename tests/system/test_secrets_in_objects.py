@@ -135,7 +135,7 @@ def test_no_object_shows_a_key(way: Any, tmp_path: Path, monkeypatch: pytest.Mon
         held = objects(who, tmp_path, stack)
         shown = dict(text for name, value in held.items() for text in texts(name, value))
         settings = held["settings"]
-        body = settings.template("sums").of_text("1+1?")
+        body = settings.template("sums").body_of_text("1+1?")
         for name in ("fast", "aiohttp", "sdk"):
             transport = open_transport(name, secrets=settings.spelling.secrets)  # type: ignore[arg-type]
             shown |= dict(texts(name, transport))

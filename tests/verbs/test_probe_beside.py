@@ -50,14 +50,14 @@ class Rendering(ToyAsker):
 
     prompts: str = OWN
 
-    def rendered(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
+    def render(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
         text = _rendered(self.prompts)[tuple(messages)]
         return text, self.tokens(text)
 
     def tokens(self, text: str) -> list[int]:
         return [1 if c == "§" else ord(c) for c in text]
 
-    def spelt(self, ids: Sequence[int]) -> str:
+    def text_of(self, ids: Sequence[int]) -> str:
         return "".join("§" if n == 1 else chr(n) for n in ids)
 
 
@@ -102,7 +102,7 @@ def test_places_that_differ_are_told_in_words_where_the_server_tells_no_tokens()
         def tokens(self, text: str) -> None:  # type: ignore[override]
             return None
 
-        def rendered(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
+        def render(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
             return _rendered(self.prompts)[tuple(messages)], []
 
     check = template.against(ServerTemplate(OWN, {"bos_token": "§"}))

@@ -368,13 +368,13 @@ class ToyAsker:
     def posted(self, content: bytes) -> tuple[int, bytes]:
         return 400, b'{"error": {"message": "no JSON"}}'
 
-    def rendered(self, messages: object, kwargs: object) -> None:
+    def render(self, messages: object, kwargs: object) -> None:
         return None
 
     def tokens(self, text: str) -> list[int] | None:
         return None
 
-    def spelt(self, ids: Sequence[int]) -> str:
+    def text_of(self, ids: Sequence[int]) -> str:
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Where a request goes and what must stay secret: endpoints, hosted providers, proxies, authorities, redaction.
+"""Where a request goes and what must stay secret: endpoints, hosted providers, proxies, certificates, hiding of keys.
 
-No network. Anybody in `client` and above may enter; nothing here imports another room of the client.
+Nothing here uses the network, except the lookup of a `dns+` name. Every package from `client` upwards may import this.
 """

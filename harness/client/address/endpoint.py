@@ -1,9 +1,15 @@
-"""A base URL that answers the OpenAI protocol, how to address it, and what may be shown of it.
+"""The address of a server (`Endpoint`), and functions that hide its key in texts that the server sends.
 
-A key is hidden whole and in part, as it is, percent-encoded or in base64. There are two rules, since a message may lose
-a word and an answer may not: in messages `PART_CHARS` of a key in a row are hidden, in good replies `REPEATED_CHARS`.
-Work and memory grow with what is shown, not with what a server sent: the text of a message is clipped first, with a
-margin in which no secret can be cut unseen.
+A server may repeat our key in an error or in an answer: whole or in part, as it is, percent-encoded or in base64.
+
+    function          text                               hidden
+    quote_safely      words of a server, for a message   `PART_CHARS` characters of a key in a row, bearer tokens
+    redact_tail       the end of a failed reply          the same
+    without_repeats   a good reply                       `REPEATED_CHARS` characters of a key in a row
+
+Two rules, because a message may lose a word and an answer may not. Time and memory grow with the length that is shown,
+not with what a server sent: a long text is cut first, a margin beyond the shown length, so that no key is cut in two
+and left unrecognised at the edge.
 """
 
 from __future__ import annotations
@@ -24,15 +30,17 @@ from harness.core.limits import MAX_MESSAGE_CHARS
 from harness.core.secret import HIDDEN, Secret, without_user_info
 
 _SOCKET_SCHEME = "http+unix"
-"""`http+unix://%2Ftmp%2Fserver.sock/v1`, as other HTTP clients have it: the host is the socket's path."""
+"""Scheme of a unix socket's URL, as other HTTP clients write it: in `http+unix://%2Ftmp%2Fserver.sock/v1` the host is
+the socket's path, percent-encoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """base_url: ends in a version path such as `/v1`, without a trailing slash or user-info; safe to print.
+    """A server that speaks the OpenAI protocol, and the key for it.
 
-    api_key and the values of headers are secrets: they reach the request's headers only, by `own_headers`.
-    weight: share of the work relative to the other endpoints.
+    base_url: ends in a version path such as `/v1`, without a trailing slash, name or password; safe to print. api_key,
+    headers: secrets that reach a request's headers by `own_headers` alone. weight: this endpoint's share of the
+    requests, relative to the weights of the other endpoints.
     """
 
     base_url: str
@@ -41,13 +49,13 @@ class Endpoint:
     weight: float = 1.0
 
     def own_headers(self) -> dict[str, str]:
-        """The headers that carry its key and what the user adds: the one place that reveals a secret to send it."""
+        """The headers with the key and with what the user adds. No other place reveals a secret in order to send it."""
         key = {"Authorization": f"Bearer {self.api_key.reveal()}"} if self.api_key else {}
         return key | {name: value.reveal() for name, value in self.headers}
 
     @property
     def local(self) -> bool:
-        """Loopback or a private network: proxies are bypassed."""
+        """Whether the server is on this machine or in a private network; requests to it go past any proxy."""
         if self.socket_path is not None:
             return True
         host = urlsplit(self.base_url).hostname or ""
@@ -60,21 +68,22 @@ class Endpoint:
 
     @property
     def socket_path(self) -> str | None:
-        """The unix socket that it listens on; None over TCP."""
+        """The path of the unix socket that the server listens on; None if it listens on TCP."""
         parts = urlsplit(self.base_url)
         return unquote(parts.netloc, errors="surrogateescape") if parts.scheme == _SOCKET_SCHEME else None
 
     def over_http(self, url: str) -> str:
-        """`url`, a page of this endpoint, as an HTTP library wants it: that of a unix socket gets a host."""
+        """`url`, a page of this endpoint, in a form that HTTP libraries accept: over a unix socket the host is
+        `localhost`."""
         return url if self.socket_path is None else urlunsplit(("http", "localhost", urlsplit(url).path, "", ""))
 
     @classmethod
     def parse(
         cls, url: str, api_key: str | Secret | None = None, headers: Iterable[tuple[str, str | Secret]] = ()
     ) -> Endpoint:
-        """The endpoint at `url`: `http://host:port`, with or without `/v1`, or `unix:/path/of/socket`.
+        """The endpoint that a user names: `http://host:port`, with or without `/v1`, or `unix:/path/of/socket`.
 
-        Raises `UsageError`.
+        A password in the URL becomes the key unless `api_key` is given. Raises `UsageError`.
         """
         if url.startswith("unix:"):
             path = os.path.abspath(url.removeprefix("unix:").replace("///", "/", 1))  # noqa: PTH100 - no path yet
@@ -102,7 +111,8 @@ class Endpoint:
 
 
 def split_weight(text: str) -> tuple[str, float]:
-    """(address, weight) of "ADDRESS" or "ADDRESS,weight=2". Raises `UsageError` for anything else after the comma."""
+    """(address, weight) from "ADDRESS" (weight 1) or "ADDRESS,weight=2". Raises `UsageError` if the comma is followed
+    by anything else."""
     address, *options = text.split(",")
     weight = 1.0
     for given in options:
@@ -116,51 +126,51 @@ def split_weight(text: str) -> tuple[str, float]:
     return address.strip(), weight
 
 
-# ---- what may be shown of it
+# ---- hiding keys in a server's words
 
 
 PART_CHARS = 10
-"""Characters of a key in a row that are hidden where they stand alone; fewer may be a word."""
+"""Length of a part of a key that is hidden in messages; a shorter part may be an ordinary word."""
 
 REPEATED_CHARS = 16
-"""Characters of a key in a row that are hidden in a good reply, where a run of fewer may be the model's own words."""
+"""Length of a part of a key that is hidden in good replies; a shorter part may be the model's own words."""
 
 _MIN_REPEATED_CHARS = 8
-"""Shortest key that is hidden in a good reply, in characters, and only if it is no word: `EMPTY`, `anything`."""
+"""Shortest key that is hidden in good replies, and only if it is not made of letters or of digits alone: keys such as
+`EMPTY` and `anything` are words of answers too."""
 
 _MIN_SECRET_CHARS = 4
-"""Shortest key that is hidden, in characters: shorter ones (x, -) are placeholders, and hiding them would mangle the
-message."""
+"""Shortest key that is hidden in messages: shorter ones (`x`, `-`) are placeholders, and hiding them would mangle the
+text."""
 
 _MARGIN_CHARS = 1024
-"""Least characters beyond the clipped text that are looked at for a secret or a token that the clip would cut."""
+"""Characters beyond the shown text that are searched too, at least: a key that the cut would divide is still found."""
 
 _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A-Za-z0-9._~+/=-]{8,}")
 
 
 def secrets_of(endpoint: Endpoint, others: Iterable[Secret] = ()) -> tuple[Secret, ...]:
-    """What must never be shown: the key, the values of extra headers, and `others`, which the requests' bodies
-    carry."""
+    """All secrets of an endpoint: its key, the values of its extra headers, and `others` (keys in requests' bodies)."""
     key = () if endpoint.api_key is None else (endpoint.api_key,)
     return (*key, *(value for _, value in endpoint.headers), *others)
 
 
-def _revealed(secrets: Iterable[Secret]) -> tuple[str, ...]:
-    """The texts to be looked for, "Bearer KEY" without its first word, too: the one place that reveals them for it."""
+def _texts_to_hide(secrets: Iterable[Secret]) -> tuple[str, ...]:
+    """The characters of the secrets, to search a text for them; "Bearer KEY" also as "KEY"."""
     values = [secret.reveal() for secret in secrets]
     values += [value.split(None, 1)[1] for value in values if " " in value.strip()]
     return tuple(value for value in values if len(value) >= _MIN_SECRET_CHARS)
 
 
-def redacted(text: str, secrets: Iterable[Secret] = ()) -> str:
-    """`text` with every secret or part of one, bearer token and URL user-info replaced.
+def redact(text: str, secrets: Iterable[Secret] = ()) -> str:
+    """`text` with `[hidden]` in place of secrets, their parts and bearer tokens; names and passwords in URLs are cut.
 
-    For a text that a server can make long: `shown_safely` and `tail_redacted`.
+    A text that a server can make long goes through `quote_safely` or `redact_tail` instead, which bound the work.
     """
-    return _redacted(text, _revealed(secrets))
+    return _redact(text, _texts_to_hide(secrets))
 
 
-def _redacted(text: str, hidden: tuple[str, ...]) -> str:
+def _redact(text: str, hidden: tuple[str, ...]) -> str:
     for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     text = _without_parts(text, _parts(hidden))
@@ -168,48 +178,49 @@ def _redacted(text: str, hidden: tuple[str, ...]) -> str:
     return without_user_info(text)
 
 
-def shown_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
-    """A bounded, harmless quotation of foreign words without secrets: see `redacted` and `inert.quoted`."""
-    hidden = _revealed(secrets)
+def quote_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
+    """A server's words for a message: secrets hidden (`redact`), cut, and made harmless (`inert.quoted`)."""
+    hidden = _texts_to_hide(secrets)
     margin = _margin(hidden)
     text = text.strip()
     clipped = text[: MAX_MESSAGE_CHARS + 2 * margin]
-    safe = _redacted(clipped, hidden)
+    safe = _redact(clipped, hidden)
     return quoted(safe if len(clipped) == len(text) else f"{safe[:-margin]}…")
 
 
-def tail_redacted(text: str, limit: int, secrets: Iterable[Secret] = ()) -> str:
-    """The last `limit` characters of `text`, redacted."""
-    hidden = _revealed(secrets)
+def redact_tail(text: str, limit: int, secrets: Iterable[Secret] = ()) -> str:
+    """The last `limit` characters of `text`, with secrets hidden as by `redact`."""
+    hidden = _texts_to_hide(secrets)
     margin = _margin(hidden)
     clipped = text[-(limit + 2 * margin) :]
-    safe = _redacted(clipped, hidden)
+    safe = _redact(clipped, hidden)
     return (safe if len(clipped) == len(text) else safe[margin:])[-limit:]
 
 
-def repeats(text: str, secrets: Iterable[Secret]) -> bool:
-    """Whether a good reply repeats a key: all of it, or `REPEATED_CHARS` of its characters in a row."""
-    return any(block in text for runs in _runs(_revealed(secrets)) for block in runs.blocks) and (
+def repeats_a_key(text: str, secrets: Iterable[Secret]) -> bool:
+    """Whether a good reply contains a key, or `REPEATED_CHARS` characters of a key in a row."""
+    return any(block in text for runs in _runs(_texts_to_hide(secrets)) for block in runs.blocks) and (
         without_repeats(text, secrets) != text
     )
 
 
 def without_repeats(text: str, secrets: Iterable[Secret]) -> str:
-    """The text of a good reply, what it repeats of a key hidden; nearly always the same text.
+    """The text of a good reply with `[hidden]` in place of keys and long parts of keys; nearly always the same text.
 
-    A placeholder in a key's place, such as `EMPTY`, is left in: it may be a word of the answer.
+    A placeholder that was given as the key, such as `EMPTY`, stays: it may be a word of the answer.
     """
-    for runs in _runs(_revealed(secrets)):
+    for runs in _runs(_texts_to_hide(secrets)):
         if any(block in text for block in runs.blocks):
             text = _without_parts(text, runs.parts, runs.n_chars)
     return text
 
 
 class _Runs(NamedTuple):
-    """The runs of characters of one length that are hidden in good replies.
+    """The parts of keys that are hidden in good replies, all of one length.
 
-    blocks: pieces of half that length, side by side, of which each run holds at least one: most texts hold none, and
-    are not looked at further.
+    n_chars: that length. parts: every run of that many characters in a key. blocks: the keys cut into pieces of half
+    that length. Every part contains at least one block, so a text without a block contains no part: that quick test
+    suffices for nearly all texts.
     """
 
     n_chars: int
@@ -236,7 +247,7 @@ def _runs_of(n_chars: int, spellings: Iterable[str]) -> _Runs:
 
 
 def host_and_port(url: str) -> str:
-    """`host:port` of `url` (a unix socket's path) as a person would type it, without user-info."""
+    """`host:port` of `url`, or a unix socket's path, for messages; without a name and password."""
     if path := Endpoint(url).socket_path:
         return path
     parts = urlsplit(url)
@@ -247,30 +258,32 @@ def host_and_port(url: str) -> str:
 
 
 def _margin(secrets: tuple[str, ...]) -> int:
-    """Characters in which the longest spelling of any secret fits: percent-encoding triples it."""
+    """Length that the longest secret can have in a text: percent-encoding makes it three times as long."""
     return max(_MARGIN_CHARS, 3 * max(map(len, secrets), default=0))
 
 
 @lru_cache(64)
 def _parts(secrets: tuple[str, ...]) -> frozenset[str]:
-    """Every run of `PART_CHARS` characters in any spelling of a secret."""
+    """Every run of `PART_CHARS` characters of the secrets, in each encoding."""
     return _parts_of((spelling for secret in secrets for spelling in _spellings(secret)), PART_CHARS)
 
 
 def _spellings(secret: str) -> list[str]:
-    """A secret as it is, percent-encoded and in base64."""
+    """A secret in each encoding in which a server may repeat it: as it is, percent-encoded, in base64."""
     raw = secret.encode("utf-8", "surrogatepass")
-    # Base64 spells a secret in one of three ways, by where in the text it begins; its edges mix with others.
+    # Base64 encodes three bytes at a time, so a secret looks different by where in a triple it begins. The first and
+    # last characters also depend on the neighbours, and are left out.
     encoded = [base64.b64encode(b"\0" * skip + raw).decode()[4 if skip else 0 : -4] for skip in range(3)]
     return [secret, quote(secret, safe="", errors="surrogatepass"), *encoded]
 
 
 def _parts_of(spellings: Iterable[str], n_chars: int) -> frozenset[str]:
-    """Every run of `n_chars` characters in the spellings."""
+    """Every run of `n_chars` characters in the given texts."""
     return frozenset(text[start : start + n_chars] for text in spellings for start in range(len(text) - n_chars + 1))
 
 
 def _without_parts(text: str, parts: frozenset[str], n_chars: int = PART_CHARS) -> str:
+    """`text` with `[hidden]` in place of every stretch that is covered by `parts`, all of `n_chars` characters."""
     if not parts:
         return text
     parts_shown: list[str] = []

@@ -1,10 +1,11 @@
-"""Hosted providers as data: where they are, how a key travels, what a request may hold and how thinking is switched.
+"""Hosted providers as data: their addresses, where the key goes, which fields a request may have, how thinking is set.
 
-One file a provider in `provider_files/*.yaml`; unknown keys are refused. Every fact names the page of documentation it
-was taken from, and whether it was read there (`checked`). An unchecked fact only warns, it never stops a run.
-`generic` stands for everything else, the servers that one runs oneself among them.
+Each provider is a file in `provider_files/*.yaml`; unknown keys are refused. Every fact names the page of documentation
+that it was taken from, and whether somebody read it there (`checked`). A fact that nobody checked can cause a warning
+and never stops a run. `generic` stands for all other servers, those of the user among them.
 
-Long: every kind of fact that a file may hold stands beside the one place that reads it.
+Order of this long file: the kinds of facts, as they stand in a file; `Provider`, which uses them to make endpoints and
+spellings and to object to requests; loading and recognising providers; advice after a server's refusal.
 """
 
 from __future__ import annotations
@@ -34,26 +35,30 @@ from harness.presets.sampling import sampling_fields
 from server_launchers.engines import table as engines
 
 GENERIC = "generic"
-"""The provider of every address that no other one knows."""
+"""Name of the provider for all addresses that belong to no other provider."""
 
 MAX_MESSAGE_CHARS = 4000
-"""Characters of a server's message that are searched for a rejected parameter."""
+"""Characters of a server's error message that are searched for the name of a rejected field."""
 
 _FOLDER = Path(__file__).parent / "provider_files"
 
 
 class Fact(Part):
-    """page: name of the page (`Provider.pages`) that says so; checked: it was read there."""
+    """What all facts have in common: their source.
+
+    page: the page of documentation, by its name in `Provider.pages`. checked: whether the fact was read there.
+    """
 
     page: str
     checked: bool
 
 
 class Address(Fact):
-    """base_url: None where each customer has one of their own; path: what such an address ends in.
+    """Where the provider's endpoint is, and where the key goes.
 
-    hosts: patterns by which an address is recognised. key_header: the key goes as `Authorization: Bearer KEY`, or as
-    it is in a header of that name.
+    base_url: None if each customer has an address of their own. hosts: patterns of host names by which an address is
+    recognised. path: the end of every base URL of the provider. key_variable: the environment variable of the key.
+    key_header: "Authorization" sends `Authorization: Bearer KEY`; another name sends the bare key in that header.
     """
 
     base_url: HttpUrl | None
@@ -64,45 +69,50 @@ class Address(Fact):
 
 
 class ForModels(Fact):
-    """A fact about models whose names fit a pattern of `models` and none of `but_not`, case ignored."""
+    """A fact about some models: those whose name matches a pattern of `models` and no pattern of `but_not`, ignoring
+    case."""
 
     models: tuple[str, ...] = ("*",)
     but_not: tuple[str, ...] = ()
 
     def covers(self, model: str) -> bool:
-        """Whether it is about `model`."""
+        """Whether the fact is about `model`."""
         return fits_any(model, self.models) and not fits_any(model, self.but_not)
 
 
 class Length(ForModels):
-    """The field that bounds new tokens, thinking included, of a chat completion."""
+    """The name of the field that bounds a chat reply's new tokens, thinking included."""
 
     field: LengthField
 
 
 class Seed(Fact):
-    """refused: an error; ignored: taken without effect; undocumented: nothing is said of it."""
+    """What a seed in a request does. refused: it causes an error. ignored: it has no effect. undocumented: the
+    provider's pages do not mention seeds. field: the seed's name in a request."""
 
     support: Literal["supported", "ignored", "undocumented", "refused"]
     field: str = "seed"
 
 
 class StreamUsage(Fact):
-    """How a stream comes to state its usage: asked for by `stream_options`, or by itself, the field being refused."""
+    """What makes a stream state its token counts: the field `stream_options`, or nothing ("by itself"; the provider
+    then refuses that field)."""
 
     how: Literal["stream_options", "by itself"]
 
 
 class ThinkingSwitch(ForModels):
-    """levels: what is merged into the body for a value of `thinking`; {} where the value needs no field."""
+    """How thinking is switched. levels: a value of the option `thinking` → the fields that are merged into the body; {}
+    if the value needs no field."""
 
     levels: dict[Thinking, dict[str, Any]]
 
 
 class ThinkingBudget(ForModels):
-    """The field that bounds the tokens of thinking. path: keys from the body down to it; besides: what goes with it.
+    """The field that bounds the tokens of thinking.
 
-    engine: only on servers of this engine; None: on all. least: the smallest number that is taken.
+    path: the keys that lead to the field from the top of the body. besides: further fields that must be sent with it.
+    engine: the engine whose servers know the field; None: all. least: the smallest accepted number of tokens.
     """
 
     path: tuple[str, ...] = Field(min_length=1)
@@ -110,28 +120,32 @@ class ThinkingBudget(ForModels):
     engine: str | None = None
     least: int = 1
 
-    def spelt(self, tokens: int) -> dict[str, Any]:
-        """What is merged into the body."""
+    def body_fields(self, tokens: int) -> dict[str, Any]:
+        """The fields to merge into the body, so that thinking takes at most `tokens` tokens."""
         fields: Any = tokens
         for key in reversed(self.path):
             fields = {key: fields}
-        return merged(self.besides, fields)
+        return merge(self.besides, fields)
 
 
 class Reasoning(Fact):
-    """Where the reasoning text is found in a reply; "content": inside the text; "hidden": nowhere."""
+    """The field of a reply that has the reasoning. "content": it is part of the text. "hidden": it is not sent."""
 
     field: Literal["reasoning_content", "reasoning", "content", "hidden"]
 
 
 class ModelList(Fact):
-    """all: `/models` holds every name that can be asked; partly: some other names, or none, work too."""
+    """Whether `/models` lists all models that can be asked. partly: names that it does not list may work too."""
 
     lists: Literal["all", "partly"]
 
 
 class Refusal(ForModels):
-    """Parameters that a request had better not hold. thinking: only under these values ("default": none given)."""
+    """Fields that a request should not have, because the provider refuses or ignores them.
+
+    parameters: the fields. thinking: the values of the option `thinking` for which this holds ("default": no value
+    given); None: for all.
+    """
 
     parameters: tuple[str, ...] = Field(min_length=1)
     effect: Literal["refused", "ignored"]
@@ -139,8 +153,11 @@ class Refusal(ForModels):
 
 
 class Prefill(Fact):
-    """A begun message of the assistant is gone on with. fields: of that message; body: of the request; echoes: the
-    reply begins with it. engine: only on servers of this engine; None: on all."""
+    """How to make the model continue an assistant message that the request begins.
+
+    fields: what that message needs besides its role and content. body: fields that the request needs. echoes: whether
+    the reply repeats the message before its continuation. engine: the engine whose servers can do it; None: all.
+    """
 
     fields: dict[str, Any] = Field(default_factory=dict)
     body: dict[str, Any] = Field(default_factory=dict)
@@ -149,10 +166,10 @@ class Prefill(Fact):
 
 
 class Batches(Fact):
-    """Requests taken by the file (`/files`, `/batches`), answered within hours.
+    """The provider's batch API: files of requests (`/files`, `/batches`) that are answered within hours.
 
-    most_requests, most_bytes: of one file. window: of completion, as it is asked for. prefix: what stands before
-    `/chat/completions` in the lines of the file and in the batch.
+    most_requests, most_bytes: bounds of one file. window: the time in which the batch shall be answered, as the request
+    states it. prefix: the path before `/chat/completions`, in the file's lines and in the batch.
     """
 
     most_requests: int = Field(50_000, ge=1)
@@ -162,21 +179,22 @@ class Batches(Fact):
 
 
 class Note(Fact):
-    """Something worth knowing that changes no request."""
+    """A remark about the provider, for the documentation; it changes no request."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """What is wrong with a request before it is sent. certain: the provider is known to refuse it."""
+    """Something wrong with a request, found before it is sent. certain: the provider is known to refuse it, so the run
+    stops; else a warning."""
 
     sentence: str
     certain: bool
 
 
 class Provider(Part):
-    """One provider; `load` and `recognise` make it."""
+    """A provider's facts. `load` finds it by name, `recognise` by its address."""
 
     name: str
     label: str
@@ -198,22 +216,22 @@ class Provider(Part):
     def _pages_are_known(self) -> Provider:
         named = {fact.page for fact in self.facts()}
         if unknown := named - self.pages.keys():
-            raise ValueError(f"pages that are not listed under `pages`: {', '.join(sorted(unknown))}")
+            raise ValueError(f"facts name pages that `pages` does not list: {', '.join(sorted(unknown))}")
         return self
 
     @property
     def hosted(self) -> bool:
-        """Somebody else's servers, of which the file knows more than the protocol."""
+        """Whether this is a hosted service that we know, and not `generic`."""
         return self.name != GENERIC
 
     def facts(self) -> list[Fact]:
-        """Every fact of the file."""
+        """All facts of the provider's file."""
         single = [self.address, self.seed, self.stream_usage, self.reasoning, self.models_list]
         lists = [*self.max_tokens, *self.thinking, *self.thinking_tokens, *self.refused, *self.prefill, *self.notes]
         return [*single, *lists, *([] if self.batches is None else [self.batches])]
 
     def prefill_on(self, engine: str | None) -> Prefill | None:
-        """How a begun message is gone on with by servers of that engine; None where that is not known."""
+        """How servers of that engine are made to continue an assistant message; None if no way is known."""
         return next((prefill for prefill in self.prefill if prefill.engine in (None, engine)), None)
 
     def endpoint(
@@ -223,9 +241,9 @@ class Provider(Part):
         headers: Iterable[tuple[str, str | Secret]] = (),
         weight: float = 1.0,
     ) -> Endpoint:
-        """The endpoint at `url`, or the provider's own; the key where the provider looks for it. Raises `UsageError`.
+        """The endpoint at `url`, or at the provider's own address if `url` is None. Raises `UsageError`.
 
-        An address without a path gets the provider's.
+        The key goes into the header that the provider reads. A URL without a path gets the provider's path.
         """
         if url is None:
             if self.address.base_url is None:
@@ -255,19 +273,21 @@ class Provider(Part):
         prefill: str | None = None,
         engine: str | None = None,
     ) -> Spelling:
-        """How requests for `model` are spelt. Raises `UsageError` for a thinking value that cannot be expressed.
+        """How requests for `model` are written.
 
-        thinking_tokens: the most tokens of thinking. prefill: how every reply begins. engine: that of the servers,
-        where it is known.
+        thinking_tokens: bound on the tokens of thinking. prefill: the text with which every reply begins. engine: the
+        servers' engine; None: unknown. Raises `UsageError` if the provider has no field for one of these options.
         """
         length = next((rule.field for rule in self.max_tokens if rule.covers(model)), "max_tokens")
-        switched = merged(self._switched(model, api, thinking), self._bounded(model, api, thinking_tokens, engine))
+        switched = merge(
+            self._thinking_fields(model, api, thinking), self._budget_fields(model, api, thinking_tokens, engine)
+        )
         begun: dict[str, Any] | None = None
         if prefill is not None:
             begun = {"role": "assistant", "content": prefill}
             if api == "chat":
                 how = self._begun(prefill, engine)
-                begun, switched = {**begun, **how.fields}, merged(switched, how.body)
+                begun, switched = {**begun, **how.fields}, merge(switched, how.body)
         template = switched.pop("chat_template_kwargs", {})
         return Spelling(
             api=api,
@@ -296,7 +316,7 @@ class Provider(Part):
             )
         return begun
 
-    def _switched(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
+    def _thinking_fields(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
         if thinking is None:
             return {}
         if api != "chat":
@@ -321,7 +341,7 @@ class Provider(Part):
             value=thinking,
         )
 
-    def _bounded(self, model: str, api: Api, tokens: int | None, engine: str | None) -> dict[str, Any]:
+    def _budget_fields(self, model: str, api: Api, tokens: int | None, engine: str | None) -> dict[str, Any]:
         if tokens is None:
             return {}
         if api != "chat":
@@ -342,10 +362,10 @@ class Provider(Part):
             )
         if tokens < fitting[0].least:
             raise UsageError(f"{self.name} takes {fitting[0].least} at least", field="thinking_tokens", value=tokens)
-        return fitting[0].spelt(tokens)
+        return fitting[0].body_fields(tokens)
 
     def objections(self, model: str, parameters: Collection[str], thinking: Thinking | None = None) -> list[Objection]:
-        """One sentence for each rule that a request with these top-level fields breaks, with what to do."""
+        """What the provider will refuse or ignore in a request with these top-level fields, each with what to do."""
         objections = []
         for rule in self.refused:
             broken = [name for name in rule.parameters if name in parameters]
@@ -362,10 +382,10 @@ class Provider(Part):
                 sentence = f"{whose} takes {names} without effect {page}; keep out with {_drop(broken)}"
             objections.append(Objection(sentence, certain=rule.checked and rule.effect == "refused"))
         if self.seed.field in parameters and self.seed.support != "supported":
-            objections.append(self._about_seed())
+            objections.append(self._seed_objection())
         return objections
 
-    def _about_seed(self) -> Objection:
+    def _seed_objection(self) -> Objection:
         page = f"({self.pages[self.seed.page]})"
         if self.seed.support == "refused":
             return Objection(
@@ -379,23 +399,23 @@ class Provider(Part):
         )
 
 
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, objects within objects joined; `over` wins."""
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """The two objects joined, and the objects in them as well; where both have a value, that of `over` stands."""
     both = {**base, **over}
     for name in base.keys() & over.keys():
         if isinstance(base[name], Mapping) and isinstance(over[name], Mapping):
-            both[name] = merged(base[name], over[name])
+            both[name] = merge(base[name], over[name])
     return both
 
 
 def names() -> list[str]:
-    """The providers there are."""
+    """The sorted names of the providers that ship with the harness."""
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
 @cache
 def load(name: str) -> Provider:
-    """The provider of that name. Raises `UsageError` with the near names."""
+    """The provider of that name, shipped or of a plug-in. Raises `UsageError` that lists the names."""
     provider_names = names()
     if name not in provider_names and (provider := plugins.load("provider", name)) is not None:
         return _of_plugin(name, provider)
@@ -409,7 +429,7 @@ def load(name: str) -> Provider:
     path = _FOLDER / f"{name}.yaml"
     facts = yaml_file.read_mapping(path, "a provider's facts")
     if name == GENERIC:
-        facts = merged(facts, _of_engines())
+        facts = merge(facts, _of_engines())
     try:
         return Provider.model_validate({"name": name, **facts})
     except ValidationError as error:
@@ -417,7 +437,7 @@ def load(name: str) -> Provider:
 
 
 def _of_engines() -> dict[str, Any]:
-    """What the servers of each engine take beside the protocol, as facts of `GENERIC`."""
+    """Facts for `generic` that come from the engines' dialects: bounds on thinking, and prefills."""
     pages: dict[str, str] = {}
     facts: dict[str, list[dict[str, Any]]] = {"thinking_tokens": [], "prefill": []}
     for dialect in engines.dialects():
@@ -440,7 +460,8 @@ def _of_plugin(name: str, provider: object) -> Provider:
 
 
 def recognise(url: str) -> Provider:
-    """The provider whose address `url` is; `generic` where none claims it. Raises `UsageError` for what is no URL."""
+    """The provider to whose hosts `url` belongs; `generic` if it belongs to none. Raises `UsageError` if `url` is not a
+    URL."""
     try:
         host = urlsplit(url if "://" in url else f"http://{url}").hostname or ""
     except ValueError as error:
@@ -465,10 +486,10 @@ _CURES: Mapping[str, str] = {
     "thinking": _NO_THINKING,
     "reasoning": _NO_THINKING,
 }
-"""Field of a request → the option that changes it, where the option `drop` does not reach the field."""
+"""Field of a request → the option that changes it, for fields that the option `drop` cannot keep out."""
 
 DROPPABLE = (*sampling_fields(), "stream_options")
-"""Fields that the option `drop` keeps out of a request."""
+"""Fields that the option `drop` can keep out of a request."""
 
 _REJECTS = re.compile(
     r"unsupported|not supported|does not support|doesn't support|not permitted|not allowed|unrecogni[sz]ed|unknown"
@@ -477,11 +498,11 @@ _REJECTS = re.compile(
 )
 _CLIENT_ERROR = re.compile(r"\bHTTP 4(00|22)\b")
 _ORDINARY_WORDS = frozenset({"stop", "stream", "thinking", "reasoning"})
-"""Fields whose names are words of the language too: they count only where they are marked as names."""
+"""Fields whose names are also English words; a message names them only if it marks them as names (quotes, a dot)."""
 
 
 def suggestion(message: str) -> str | None:
-    """What to change when a server's refusal (HTTP 400, 422) names a field of the request; None if it names none."""
+    """Advice for a server's refusal (HTTP 400, 422) that names a field of the request; None if it names none."""
     message = message[:MAX_MESSAGE_CHARS]
     if not _CLIENT_ERROR.search(message) or not _REJECTS.search(message):
         return None
@@ -489,13 +510,14 @@ def suggestion(message: str) -> str | None:
         first = min(("max_tokens", "max_completion_tokens"), key=message.index)
         second = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
         return f"the server rejects {first}: try {option('max_tokens_field', second)}"
-    named = [name for name in dict.fromkeys((*DROPPABLE, *_CURES)) if _names(message, name)]
+    named = [name for name in dict.fromkeys((*DROPPABLE, *_CURES)) if _is_named_in(message, name)]
     if not named:
         return None
     return f"the server rejects {', '.join(named)}: try another value, or {_drop(named)}"
 
 
-def _names(message: str, name: str) -> bool:
+def _is_named_in(message: str, name: str) -> bool:
+    """Whether a server's message names the request's field `name`."""
     if name not in _ORDINARY_WORDS:
         return re.search(rf"(?<!\w){name}(?!\w)", message) is not None
     return (

@@ -1,9 +1,13 @@
-"""How a connection to an endpoint goes: by which proxy, to which machines of a name, trusting which authorities.
+"""How a connection to an endpoint is made: through which proxy, to which machines, trusting which certificates.
 
-The proxy is the first that applies: loopback and private hosts have none; then `https_proxy` or `http_proxy` by the
-address's scheme; then `all_proxy`; and a host that `no_proxy` names has none. Names of variables count in any case.
+Which proxy, the first rule that fits (names of variables in upper or lower case):
 
-`dns+http://servers:8000` stands for an address for each machine that the name stands for.
+    the host is this machine or in a private network      none
+    `no_proxy` names the host                             none
+    `https_proxy` or `http_proxy`, by the URL's scheme    that one
+    `all_proxy`                                           that one
+
+A URL that begins `dns+`, such as `dns+http://servers:8000`, stands for one URL for each machine behind the name.
 """
 
 from __future__ import annotations
@@ -15,25 +19,28 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from harness.client.address.endpoint import Endpoint, redacted
+from harness.client.address.endpoint import Endpoint, redact
 from harness.core.errors import ServerError, UsageError
 from harness.core.inert import visible
 
 
 def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The URL of the proxy for `endpoint`, user-info included; None for loopback, private and excepted hosts."""
+    """The URL of the proxy for `endpoint`, with its name and password; None if the connection is direct.
+
+    Raises `UsageError` for a proxy that is not reached by http://.
+    """
     if endpoint.local:
         return None
     named = {name.lower(): value for name, value in environ.items() if name.lower().endswith("_proxy") and value}
     parts = urlsplit(endpoint.base_url)
     proxy = named.get(f"{parts.scheme}_proxy") or named.get("all_proxy")
-    if not proxy or _excepted(parts.hostname or "", parts.port, named.get("no_proxy", "")):
+    if not proxy or _bypasses_proxy(parts.hostname or "", parts.port, named.get("no_proxy", "")):
         return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"
     if not proxy.startswith("http://"):
         raise UsageError(
-            f"the environment names the proxy {redacted(proxy)}; only http:// proxies are supported: "
+            f"the environment names the proxy {redact(proxy)}; only http:// proxies are supported: "
             f"set {parts.scheme.upper()}_PROXY, or NO_PROXY={parts.hostname}"
         )
     try:
@@ -45,8 +52,8 @@ def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> st
     return proxy
 
 
-def _excepted(host: str, port: int | None, no_proxy: str) -> bool:
-    """NO_PROXY: names and their subdomains, `*`, with or without a port."""
+def _bypasses_proxy(host: str, port: int | None, no_proxy: str) -> bool:
+    """Whether NO_PROXY names the host: by its name or a parent domain, with or without a port, or by `*`."""
     for entry in no_proxy.lower().split(","):
         name = entry.strip().lstrip(".")
         if name == "*" or (name and (host == name or host.endswith(f".{name}") or f"{host}:{port}" == name)):
@@ -58,15 +65,19 @@ def _excepted(host: str, port: int | None, no_proxy: str) -> bool:
 
 
 PREFIX = "dns+"
+"""Beginning of a URL that stands for one URL for each machine behind its name."""
+
 MAX_ADDRESSES = 4096
+"""Most machines behind a name; more are a mistake in the name server."""
 
 Resolve = Callable[[str, int], list[str]]
+"""(host name, port) → the numeric addresses of its machines. Raises `OSError`."""
 
 
-def spread(url: str, resolve: Resolve | None = None) -> list[str]:
-    """`url` as it is; of a `dns+` address, an address for each machine that its name stands for now, in a fixed order.
+def expand_dns(url: str, resolve: Resolve | None = None) -> list[str]:
+    """The URLs that `url` stands for: a `dns+` URL gives one for each machine, in sorted order; any other gives itself.
 
-    Raises `UsageError` for what is no such address, `ServerError` where the name is not known.
+    Raises `UsageError` if a `dns+` URL is malformed, `ServerError` if its name is unknown.
     """
     if not url.startswith(PREFIX):
         return [url]
@@ -100,8 +111,8 @@ def _resolve(host: str, port: int) -> list[str]:
 # ---- certificate authorities
 
 
-def trusting(ca_file: Path) -> ssl.SSLContext:
-    """TLS for a client that trusts the authorities in this PEM file only. Raises `UsageError`."""
+def tls_context(ca_file: Path) -> ssl.SSLContext:
+    """TLS settings for a client that trusts only the certificate authorities in a PEM file. Raises `UsageError`."""
     try:
         return ssl.create_default_context(cafile=str(ca_file))
     except (OSError, ssl.SSLError) as error:

@@ -1,4 +1,4 @@
-"""What a server says of itself before the first sample: models, context, concurrency.
+"""Asking a server about itself before the first sample: its models, context length, concurrency, tokens.
 
-Enter by `discovery`. Blocking, by the one client for small requests (`harness.core.http_get`).
+Other packages enter by `discovery` and `tokens`. All calls block; the requests go through `harness.core.http_get`.
 """

@@ -1,9 +1,16 @@
-"""What a server says of itself before the first sample: which models, how long a context, how many at once, what it is.
+"""What a server says about itself before the first sample.
 
-All calls block. timeout: seconds to connect, between two reads, and for a page's body; from a running loop use
-`asyncio.to_thread`. Whatever a server does not state is None, never guessed. Pages that only describe a server are
-asked of all servers at once, within one deadline (`describe`); nothing that a server does there can fail a run or hold
-it up. Which pages those are, and which facts stand in them, the engine's dialect says (`facts_of`, a pure function).
+    function             question                                          if the server does not answer
+    find_model           does it serve this model, with how long a context  `ServerError`
+    stated_concurrency   how many requests does it run at once             None
+    describe             engine, version, weights, defaults … (facts)      the facts are left out
+
+What a server does not state is None, never guessed. `describe` asks all servers at once within one deadline, and
+nothing that a server does there can fail a run or hold it up. The engine's dialect says which pages to read and which
+facts stand where in them; `facts_of` picks the facts out and is a pure function.
+
+All calls block; code on an event loop uses `asyncio.to_thread`. timeout, wherever it is a parameter: seconds to
+connect, for the next bytes, and for a page's body.
 """
 
 from __future__ import annotations
@@ -20,7 +27,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from harness.client.address.endpoint import Endpoint, redacted, secrets_of, shown_safely
+from harness.client.address.endpoint import Endpoint, quote_safely, redact, secrets_of
 from harness.client.protocol.failures import error_words
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
@@ -36,20 +43,22 @@ if TYPE_CHECKING:
     from harness.core.http_get import Page
 
 _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
+"""Names under which servers state a model's context length in their list of models."""
 _SHOWN_MODELS = 8
+"""Most models that a message lists."""
 _COMPARED_MODELS = 10_000
-"""Listed names that a misspelt one is compared with: 0.1 s."""
+"""Most listed models that are compared with a misspelt name, which takes 0.1 s."""
 _MAX_VALUES = 1_000_000
-"""In the JSON of one page, before it is decoded: 0.1 GB."""
+"""Most JSON values of a page that is decoded; decoded they take 0.1 GB."""
 
 
 @dataclass(slots=True)
 class Pages:
-    """What was read of one server, handed from one question to the next, so that nothing is read twice.
+    """The pages that have been read of one server; each function below adds to them, so that no page is read twice.
 
-    own: its own pages by path; empty ones could not be had. listed: the entries of its model list, by model, or None
-    before it was read. server: the `Server` header of the list. due: when the look at the server ends, on the monotonic
-    clock, whatever is still to be read then.
+    own: path → page, of the server's pages beside the OpenAI ones; an empty page could not be read. listed: model →
+    its entry in the server's list of models; None before the list was read. server: the `Server` header that came with
+    the list. due: when reading this server's pages must end, on the monotonic clock.
     """
 
     own: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -58,7 +67,7 @@ class Pages:
     due: float = math.inf
 
     def seconds(self, timeout: float) -> float:
-        """The timeout of a page's steps, such that the whole page ends in time. Raises `NoAnswer` after that."""
+        """`timeout`, shortened if needed so that the next page is read before `due`. Raises `NoAnswer` after `due`."""
         from harness.client.facts.page import WHOLE_PAGE, NoAnswer
 
         left = self.due - time.monotonic()
@@ -69,32 +78,34 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """id: as the server lists it. context_tokens: prompt and completion together, for one request."""
+    """A model that a server lists. context_tokens: most tokens of a request's prompt and completion together."""
 
     id: str
     context_tokens: int | None = None
 
 
 class NoList(ServerError):
-    """The server answers but fails to list its models, as that of transformers does without a hub cache."""
+    """The server answers and fails to list its models (HTTP 500), as transformers' server does without a hub cache."""
 
 
 def list_models(
     endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None, pages: Pages | None = None
 ) -> list[ModelInfo]:
-    """The models that the server lists; empty where a hosted provider has no list. Raises `ServerError`."""
+    """The models that the server lists; empty if it is a hosted provider without a list. Raises `ServerError`."""
     pages = Pages() if pages is None else pages
-    status, body, _, _, pages.server = _page(endpoint, endpoint.base_url + "/models", pages.seconds(timeout), ca_file)
+    status, body, _, _, pages.server = _read_page(
+        endpoint, endpoint.base_url + "/models", pages.seconds(timeout), ca_file
+    )
     if status in (404, 405, 501) and not endpoint.local:
         return []
     if status != 200:
         kind = NoList if status == 500 else ServerError
         raise kind(_refusal(endpoint, "/models", status, body))
-    listed = _object(body).get("data")
+    listed = _parse_object(body).get("data")
     if not isinstance(listed, list):
         raise ServerError(
             f"{endpoint.base_url}/models answers, but not as an OpenAI-compatible server: "
-            f"{_quoted(endpoint, body)}; check the port and path of {option('base_url')}"
+            f"{_quote_error(endpoint, body)}; check the port and path of {option('base_url')}"
         )
     models = [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
     pages.listed = {entry["id"]: entry for entry in models}
@@ -109,10 +120,10 @@ def find_model(
     ca_file: Path | None = None,
     pages: Pages | None = None,
 ) -> ModelInfo | None:
-    """The listed model of that name; the only one if `model` is None.
+    """The listed model of that name; if `model` is None, the only model that the server lists.
 
-    None when the server's list cannot tell (no list, one that fails, or a router that lists "unknown"). Raises
-    `ServerError` with what the server has when the name is not among it.
+    None if the server's list does not tell: there is no list, it fails, or a router lists a placeholder in place of its
+    models. Raises `ServerError` that lists the server's models if the name is not among them.
     """
     try:
         models = list_models(endpoint, timeout=timeout, ca_file=ca_file, pages=pages)
@@ -139,17 +150,17 @@ def find_model(
 def stated_concurrency(
     endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None, pages: Pages | None = None
 ) -> int | None:
-    """Requests that the server says it runs at once, on the first page of any engine that says so."""
+    """The number of requests that the server says it runs at once; None if none of its pages says so."""
     pages = Pages() if pages is None else pages
     for reading in (reading for dialect in engines.dialects() for reading in dialect.at_once):
-        stated = reading.value(own_page(endpoint, reading.page, timeout, ca_file, pages))
+        stated = reading.value(read_own_page(endpoint, reading.page, timeout, ca_file, pages))
         if type(stated) is int and stated > 0:
             return stated
     return None
 
 
 def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
-    words = _quoted(endpoint, body)
+    words = _quote_error(endpoint, body)
     if status in (401, 403):
         cure = "the key was not accepted" if endpoint.api_key else "no key was sent: set OPENAI_API_KEY"
         return f"{endpoint.base_url} answers HTTP {status} ({words}); {cure}"
@@ -170,28 +181,28 @@ def _context(
     if not endpoint.local:
         return None
     reading = engines.dialect_of_entry(entry).context or engines.anonymous().context
-    stated = reading and reading.value(own_page(endpoint, reading.page, timeout, ca_file, pages))
+    stated = reading and reading.value(read_own_page(endpoint, reading.page, timeout, ca_file, pages))
     return stated if type(stated) is int and stated > 0 else None
 
 
-def own_page(endpoint: Endpoint, path: str, timeout: float, ca_file: Path | None, pages: Pages) -> dict[str, Any]:
-    """A page of the server's own beside the OpenAI paths, read once; empty if it has none."""
+def read_own_page(endpoint: Endpoint, path: str, timeout: float, ca_file: Path | None, pages: Pages) -> dict[str, Any]:
+    """A page of the server beside the OpenAI ones, read at the first call; empty if the server does not have it."""
     if path not in pages.own:
         pages.own[path] = {}
         with contextlib.suppress(ServerError):
-            answer = _page(endpoint, _root(endpoint) + path, pages.seconds(timeout), ca_file)
+            answer = _read_page(endpoint, _root(endpoint) + path, pages.seconds(timeout), ca_file)
             if answer.status == 200:
-                pages.own[path] = _object(answer.body)
+                pages.own[path] = _parse_object(answer.body)
     return pages.own[path]
 
 
-def _page(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None) -> Page:
+def _read_page(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None) -> Page:
     from harness.client.facts import page  # with its HTTP library, when it is first needed
 
     return page.get(endpoint, url, timeout=timeout, ca_file=ca_file)
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _parse_object(body: bytes) -> dict[str, Any]:
     if codec.holds_more_than(_MAX_VALUES, body):
         return {}
     try:
@@ -206,18 +217,18 @@ def _root(endpoint: Endpoint) -> str:
     return urlunsplit((parts.scheme, parts.netloc, parts.path.removesuffix("/v1"), "", ""))
 
 
-def _quoted(endpoint: Endpoint, body: bytes) -> str:
-    return shown_safely(error_words(body[:MAX_ERROR_BODY_BYTES]), secrets_of(endpoint)) or "no explanation"
+def _quote_error(endpoint: Endpoint, body: bytes) -> str:
+    return quote_safely(error_words(body[:MAX_ERROR_BODY_BYTES]), secrets_of(endpoint)) or "no explanation"
 
 
 # ---- all servers at once
 
 
 DEADLINE_S = 5.0
-"""Seconds in all for the pages of all servers."""
+"""Seconds for reading the pages of all servers together."""
 
 AT_ONCE = 32
-"""Pages that are read at once."""
+"""Most pages that are read at the same time."""
 
 _Job = tuple[Endpoint, Pages, str]
 
@@ -230,14 +241,16 @@ def describe(
     seconds: float = DEADLINE_S,
     ca_file: Path | None = None,
 ) -> list[ServerFacts]:
-    """What each server tells of itself as the server of `model`, in the order given.
+    """The facts about each server that concern `model`, in the order of `servers`.
 
-    servers: with what was read of each before; the rest is read here. own_pages: false where nothing but what was read
-    before is to be looked at, as of somebody else's service. seconds: for all of them together.
+    servers: each with its pages read so far. own_pages: True reads the missing pages; False takes the facts from the
+    pages that are there, as for a hosted service. seconds: bound on the whole call.
     """
     if own_pages:
         _read_all(
-            [(endpoint, pages, path) for endpoint, pages in servers for path in _wanted(pages, model)], seconds, ca_file
+            [(endpoint, pages, path) for endpoint, pages in servers for path in _unread_paths(pages, model)],
+            seconds,
+            ca_file,
         )
     return [_facts(endpoint, pages, model) for endpoint, pages in servers]
 
@@ -246,7 +259,7 @@ def _entry(pages: Pages, model: str) -> dict[str, Any]:
     return (pages.listed or {}).get(model, {})
 
 
-def _wanted(pages: Pages, model: str) -> list[str]:
+def _unread_paths(pages: Pages, model: str) -> list[str]:
     anonymous = engines.anonymous().hides_behind in (pages.listed or {})
     return [path for path in pages_of(_entry(pages, model), anonymous=anonymous) if path not in pages.own]
 
@@ -266,11 +279,11 @@ def _read_all(jobs: Sequence[_Job], seconds: float, ca_file: Path | None) -> Non
             except Empty:
                 return
             if (left := due - time.monotonic()) > 0:
-                own_page(endpoint, path, left, ca_file, pages)
+                read_own_page(endpoint, path, left, ca_file, pages)
             ended.put(None)
 
     for _ in range(min(AT_ONCE, len(jobs))):
-        # Left behind where a page has no end; a daemon keeps no process alive.
+        # A thread whose page never ends is abandoned; as a daemon it does not keep the process alive.
         Thread(target=work, daemon=True, name="describe").start()
     for _ in jobs:
         try:
@@ -282,73 +295,80 @@ def _read_all(jobs: Sequence[_Job], seconds: float, ca_file: Path | None) -> Non
 def _facts(endpoint: Endpoint, pages: Pages, model: str) -> ServerFacts:
     facts = facts_of(_entry(pages, model), dict(pages.own), pages.server)
     secrets = secrets_of(endpoint)
-    return ServerFacts(model=_safe(facts.model, secrets), host=_safe(facts.host, secrets))
+    return ServerFacts(model=_without_keys(facts.model, secrets), host=_without_keys(facts.host, secrets))
 
 
-def _safe(value: Any, secrets: tuple[Secret, ...]) -> Any:
-    """`value` without secrets, also those that the server repeats."""
+def _without_keys(value: Any, secrets: tuple[Secret, ...]) -> Any:
+    """`value` with secrets hidden: fields that hold keys, and our key where the server repeats it."""
     if isinstance(value, dict):
         hidden = without_secrets(value)
-        return {redacted(name, secrets): _safe(item, secrets) for name, item in hidden.items()}
+        return {redact(name, secrets): _without_keys(item, secrets) for name, item in hidden.items()}
     if isinstance(value, list):
-        return [_safe(item, secrets) for item in value]
-    return redacted(value, secrets) if isinstance(value, str) else value
+        return [_without_keys(item, secrets) for item in value]
+    return redact(value, secrets) if isinstance(value, str) else value
 
 
 # ---- facts from pages
 
 
 MAX_VALUE_BYTES = 2000
-"""A longer value is kept as its digest."""
+"""Longest value of a fact, as JSON; of a longer value the digest is stored."""
 
 MAX_WORKERS = 64
-"""Workers of a router that are kept."""
+"""Most workers of a router whose facts are stored."""
 
 LISTED = (
     *stated_at(MODELS, "model", root="root", parent="parent", canonical_slug="canonical_slug"),
     *stated_at(MODELS, "host", context="max_model_len", owned_by="owned_by"),
 )
-"""Facts that the entry of a model may state on any server."""
+"""Facts that the entry of a model in the list of models may state, whatever the engine."""
 
 _WORKER_FIELDS = ("url", "model_id", "worker_type", "is_healthy")
 
 
 def pages_of(entry: Mapping[str, Any], *, anonymous: bool) -> tuple[str, ...]:
-    """The pages that may tell more of a server, by its entry of the model; anonymous: it lists no model of its own."""
+    """The paths of the pages that may have facts about a server.
+
+    entry: the server's entry for the model, which may tell the engine. anonymous: whether the server is a router that
+    hides its models.
+    """
     if anonymous:
         router = engines.anonymous()
         return (router.workers, *router.pages)
-    return tuple(dict.fromkeys(page for dialect in _fitting(entry) for page in dialect.pages))
+    return tuple(dict.fromkeys(page for dialect in _possible_dialects(entry) for page in dialect.pages))
 
 
 def facts_of(entry: Mapping[str, Any], pages: Mapping[str, Mapping[str, Any]], server_header: str) -> ServerFacts:
-    """What a server is: by its entry of the model, its own pages as far as it has them, and its `Server` header."""
+    """A server's facts, from its entry for the model, its pages (path → page) and its `Server` header."""
     facts: dict[FactKind, dict[str, Any]] = {"model": {}, "host": {}}
-    for fact in (*(fact for dialect in _fitting(entry) for fact in dialect.facts), *LISTED):
+    for fact in (*(fact for dialect in _possible_dialects(entry) for fact in dialect.facts), *LISTED):
         page = entry if fact.page == MODELS else pages.get(fact.page, {})
-        value = _value(page, fact.path)
+        value = _value_at(page, fact.path)
         if value is not _ABSENT and fact.name not in facts[fact.kind]:
-            facts[fact.kind][fact.name] = _stored(value, digest=fact.digest)
+            facts[fact.kind][fact.name] = _value_or_digest(value, digest=fact.digest)
     if name := engines.dialect_of_entry(entry).name:
         facts["host"]["engine"] = name
     if server_header:
-        facts["host"]["server"] = _stored(server_header)
+        facts["host"]["server"] = _value_or_digest(server_header)
     if workers := list(_workers(pages.get(engines.anonymous().workers, {}))):
         facts["host"]["workers"] = workers
     return ServerFacts(model=facts["model"], host=facts["host"])
 
 
-def _fitting(entry: Mapping[str, Any]) -> tuple[Dialect, ...]:
-    """The dialect that the entry names; where it names none, all of them, those last whose mark it lacks."""
+def _possible_dialects(entry: Mapping[str, Any]) -> tuple[Dialect, ...]:
+    """The dialect of the engine that the entry names; if it names none, all dialects.
+
+    Dialects that would have left a mark in the entry come last: where two state a fact, the first one counts.
+    """
     named = engines.dialect_of_entry(entry)
     return (named,) if named.name else tuple(sorted(engines.dialects(), key=lambda dialect: bool(dialect.marks)))
 
 
 _ABSENT: Final = object()
-"""Not told. A value of null is told: no quantisation, say."""
+"""Stands for "the page does not state the fact". A stated null is a fact: no quantisation, for instance."""
 
 
-def _value(page: Any, path: Collection[str]) -> Any:
+def _value_at(page: Any, path: Collection[str]) -> Any:
     for key in path:
         if not isinstance(page, Mapping) or key not in page:
             return _ABSENT
@@ -356,8 +376,8 @@ def _value(page: Any, path: Collection[str]) -> Any:
     return page
 
 
-def _stored(value: Any, *, digest: bool = False) -> Any:
-    """`value`, or its digest where it is long or asked for."""
+def _value_or_digest(value: Any, *, digest: bool = False) -> Any:
+    """`value`, or its SHA-256 if it is long or `digest` is True."""
     data = codec.encode(value)
     if value is not None and (digest or len(data) > MAX_VALUE_BYTES):
         text = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else data
@@ -369,4 +389,4 @@ def _workers(page: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     listed = page.get("workers")
     for worker in listed[:MAX_WORKERS] if isinstance(listed, list) else ():
         if isinstance(worker, dict):
-            yield {name: _stored(worker[name]) for name in _WORKER_FIELDS if worker.get(name) is not None}
+            yield {name: _value_or_digest(worker[name]) for name in _WORKER_FIELDS if worker.get(name) is not None}

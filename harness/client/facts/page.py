@@ -1,4 +1,8 @@
-"""One page of a server, read whole: model lists, descriptions, tokens. Blocking, bounded, for what is not hot."""
+"""Reading one page of a server (list of models, facts, tokens): bounded in bytes and seconds, errors as one sentence.
+
+The calls block. A thread reads the page, since a hostile server can keep the HTTP library waiting without end; the
+caller waits `WHOLE_PAGE` times the timeout, then abandons the thread.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,8 @@ from typing import Any
 
 import httpx
 
-from harness.client.address.endpoint import Endpoint, host_and_port, secrets_of, shown_safely
-from harness.client.address.routes import proxy_for, trusting
+from harness.client.address.endpoint import Endpoint, host_and_port, quote_safely, secrets_of
+from harness.client.address.routes import proxy_for, tls_context
 from harness.client.protocol.http1 import request_head
 from harness.core import http_get
 from harness.core.errors import ServerError
@@ -20,40 +24,44 @@ from harness.core.http_get import Page
 from harness.core.wording import option
 
 MAX_PAGE_BYTES = 16 * 1024 * 1024
-"""Longest page that is read; OpenRouter's list of models is 0.5 MB."""
+"""Longest page that is read. A real one: OpenRouter's list of models has 0.5 MB."""
 
 
 class NoAnswer(ServerError):
-    """Nobody answers at the address, at present; what an address that is merely wrong looks like, too."""
+    """Nothing answers at the address: the server is not up yet, or the address is wrong. A caller may wait for it."""
 
 
 WHOLE_PAGE = 2.5
-"""Times the timeout of a step that a page may take in all, its attempts included: a server can make steps without end
-(interim replies, a header now and then)."""
+"""Longest time for a page with all attempts, as a multiple of the timeout of one step. Without this bound a server
+could go on for ever within the timeouts, by sending a header now and then."""
 
 
 _NO_TLS = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
-"""OpenSSL's words for an answer that is no handshake: what a server of plain http sends, or its hanging up."""
+"""OpenSSL's words for an answer that is not a TLS handshake: the server speaks plain http, or closed the connection."""
 
 
 def get(
     endpoint: Endpoint, url: str, *, timeout: float, ca_file: Path | None = None, content: bytes | None = None
 ) -> Page:
-    """What a GET of `url`, a page of `endpoint`, brings, its body up to its bound; a POST where there is `content`.
+    """The page at `url`, which belongs to `endpoint`, of any status; a body above `MAX_PAGE_BYTES` is cut.
 
-    timeout: seconds to connect, between two reads, and for the body; `WHOLE_PAGE` times that for everything. A redirect
-    is an error. Raises `ServerError`, `NoAnswer` where nobody answers.
+    content: JSON to send by POST; None sends a GET. timeout: seconds to connect, for the next bytes, and for the body;
+    all together take at most `WHOLE_PAGE` times as long. Raises `ServerError`, also for a redirect; `NoAnswer` if
+    nothing answers.
     """
     answer: Future[Page] = Future()
-    # What the library waits for in there has no end of its own; the thread is left behind, and ends with the process.
-    Thread(target=_into, args=(answer, endpoint, url, timeout, ca_file, content), daemon=True, name="page").start()
+    # The library's waits have no common end. A thread that is still waiting then is abandoned with the process's end.
+    Thread(target=_fulfil, args=(answer, endpoint, url, timeout, ca_file, content), daemon=True, name="page").start()
     try:
         return answer.result(WHOLE_PAGE * timeout)
     except TimeoutError:
-        raise NoAnswer(f"{url} does not come to an end of its answer within {WHOLE_PAGE * timeout:g} s") from None
+        raise NoAnswer(
+            f"{url} does not finish its answer within {WHOLE_PAGE * timeout:g} s; is the server overloaded?"
+        ) from None
 
 
-def _into(answer: Future[Page], *arguments: Any) -> None:
+def _fulfil(answer: Future[Page], *arguments: Any) -> None:
+    """Put the page that `_get` returns, or what it raises, into `answer`."""
     try:
         answer.set_result(_get(*arguments))
     except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
@@ -68,15 +76,15 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
         address += f" through the proxy {host_and_port(proxy)}"
     try:
         if endpoint.socket_path is not None:
-            _knock(endpoint.socket_path, timeout)
-        with client_of(endpoint, timeout, ca_file) as client:
+            _check_socket(endpoint.socket_path, timeout)
+        with http_client(endpoint, timeout, ca_file) as client:
             page = http_get.get(
                 client, endpoint.over_http(url), max_bytes=MAX_PAGE_BYTES, body_s=timeout, content=content
             )
     except (httpx.InvalidURL, httpx.LocalProtocolError, httpx.UnsupportedProtocol, ValueError) as error:
-        raise ServerError(f"{address} cannot be asked: {shown_safely(str(error), secrets)}") from None
+        raise ServerError(f"{address} cannot be asked: {quote_safely(str(error), secrets)}") from None
     except httpx.ConnectTimeout as error:
-        # A server of plain http may wait for the rest of what it takes for a request.
+        # A server of plain http takes our TLS greeting for an unfinished request, and waits for the rest of it.
         plain = endpoint.base_url.replace("https://", "http://", 1)
         over_http = f", or if it speaks http, give {option('base_url', plain)}" if plain != endpoint.base_url else ""
         raise NoAnswer(
@@ -85,7 +93,7 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
     except httpx.TimeoutException as error:
         raise NoAnswer(f"{url} does not answer within {timeout:g} s") from error
     except (httpx.ConnectError, httpx.ProxyError, OSError) as error:
-        cause = shown_safely(str(error), secrets)
+        cause = quote_safely(str(error), secrets)
         if _is_tls(error):
             if any(word in cause for word in _NO_TLS):
                 plain = endpoint.base_url.replace("https://", "http://", 1)
@@ -97,38 +105,40 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
             ) from error
         raise NoAnswer(f"no server answers at {address} ({cause}); is it started, and is the port right?") from error
     except httpx.RemoteProtocolError as error:
-        words = shown_safely(str(error), secrets) or type(error).__name__
+        words = quote_safely(str(error), secrets) or type(error).__name__
         raise ServerError(f"{address} does not answer in HTTP ({words}); check the port and http/https") from error
     except httpx.HTTPError as error:
-        raise ServerError(f"{url}: {shown_safely(str(error), secrets)}") from error
+        raise ServerError(f"{url}: {quote_safely(str(error), secrets)}") from error
     if page.location:
-        to = shown_safely(page.location, secrets)
+        to = quote_safely(page.location, secrets)
         raise ServerError(f"{url} redirects to {to}; give that address as {option('base_url')}")
     return page
 
 
-def client_of(endpoint: Endpoint, timeout: float, ca_file: Path | None) -> httpx.Client:
-    """A client with the endpoint's key, headers, proxy and trust. timeout: seconds of each step."""
+def http_client(endpoint: Endpoint, timeout: float, ca_file: Path | None) -> httpx.Client:
+    """An httpx client with the endpoint's key, headers, proxy and certificates. timeout: seconds of each step."""
     proxy = proxy_for(endpoint)
     headers = {**http_get.HEADERS, **endpoint.own_headers()}
-    request_head(endpoint.base_url, headers)  # httpx would show the value that no header can carry; this does not
+    # Check the headers before httpx does: its error would show a key that no header can carry.
+    request_head(endpoint.base_url, headers)
     if not endpoint.base_url.startswith("https://"):
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # reading the system's authorities takes longer than the page
+        # An empty context: reading the system's certificates, which plain http needs not, takes longer than the page.
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     else:
-        tls = ssl.create_default_context() if ca_file is None else trusting(ca_file)
+        tls = ssl.create_default_context() if ca_file is None else tls_context(ca_file)
     transport = httpx.HTTPTransport(verify=tls, proxy=proxy, uds=endpoint.socket_path, trust_env=False)
     return httpx.Client(transport=transport, headers=headers, timeout=timeout, trust_env=False)
 
 
-def _knock(socket_path: str, timeout: float) -> None:
-    """Raises `OSError` where nobody listens: httpcore (1.0) would not close the socket of a refused connection."""
+def _check_socket(socket_path: str, timeout: float) -> None:
+    """Raise `OSError` if nothing listens at a unix socket. httpcore 1.0 does not close a socket that is refused."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(timeout)
         sock.connect(socket_path)
 
 
 def _is_tls(error: BaseException | None) -> bool:
-    """Whether the handshake failed; httpx keeps the reason as a cause of its cause."""
+    """Whether the TLS handshake failed: httpx hides the reason in its error's chain of causes."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return True

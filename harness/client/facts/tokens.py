@@ -1,7 +1,7 @@
-"""What a server makes of a conversation and of a text before the model sees it: token ids. Blocking, like `discovery`.
+"""Asking a server for the token ids of a text or a conversation, and for the text of token ids. All calls block.
 
-POST /tokenize and /detokenize; how their bodies are written, and which page applies the template, says the engine's
-dialect (`TokenPages`).
+The pages are /tokenize and /detokenize. The engine's dialect (`TokenPages`) says how their bodies are written and which
+page applies the chat template.
 """
 
 from __future__ import annotations
@@ -22,30 +22,32 @@ from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import TokenPages
 
 THINK, THINK_END = "<think>", "</think>"
-"""Marks around the reasoning in the text of most models."""
+"""Tags that most models put around their reasoning."""
 
 _TOKENIZE = "/tokenize"
 
 _TAIL_TOKENS = 8
-"""Last tokens of a prompt that are looked at; an opened reasoning fits into them."""
+"""Tokens at the end of a prompt that are searched for an opening tag of reasoning."""
 
 _TIMEOUT_S = 10.0
+"""Timeout of one request."""
 
 
-def has_pages(engine: str | None) -> bool:
-    """Whether the pages about tokens are known of servers of that engine."""
+def has_token_pages(engine: str | None) -> bool:
+    """Whether servers of that engine have pages about tokens; False for an unknown engine."""
     return engines.dialect(engine).tokens is not None
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A prompt as the model gets it. ends_open: it ends inside a reasoning block that the template opened."""
+    """A prompt as the model gets it. ids: its tokens. ends_open: whether it ends in an opening tag of reasoning, which
+    some templates put there."""
 
     ids: list[int]
     ends_open: bool
 
 
 class Tokenizer:
-    """What one server says of tokens of `model`. Raises `ServerError` where it does not."""
+    """The tokenizer of `model`, asked of a server. Every method raises `ServerError`."""
 
     def __init__(self, endpoint: Endpoint, engine: str, model: str, ca_file: Path | None = None) -> None:
         self._endpoint = endpoint
@@ -54,41 +56,46 @@ class Tokenizer:
         self._model = model
         self._ca_file = ca_file
 
-    def prompt(self, question: Question, template_kwargs: Mapping[str, Any]) -> Rendered:
-        """The tokens of what is asked, template applied."""
+    def prompt_tokens(self, question: Question, template_kwargs: Mapping[str, Any]) -> Rendered:
+        """The tokens of a question's prompt, after the chat template. template_kwargs: arguments of the template."""
         if not question.messages:
-            return Rendered(self.text(question.prompt, special=True), False)
-        text, ids = self.rendered(question.messages, template_kwargs, tail=_TAIL_TOKENS)
+            return Rendered(self.tokens_of(question.prompt, special=True), False)
+        text, ids = self.render(question.messages, template_kwargs, tail=_TAIL_TOKENS)
         return Rendered(ids, text.rstrip().endswith(THINK))
 
-    def rendered(
+    def render(
         self, messages: Sequence[Message], template_kwargs: Mapping[str, Any], tail: int = 0
     ) -> tuple[str, list[int]]:
-        """The prompt that messages become, as text and as tokens. tail: the text of so many last tokens is enough."""
+        """(text, token ids) of the prompt that the chat template makes of messages.
+
+        tail: the text needs to cover only this many tokens at the end; 0: all. Some engines return ids only, and the
+        text is then made from them.
+        """
         body: dict[str, Any] = {"messages": messages, "add_generation_prompt": True}
         if template_kwargs:
             body["chat_template_kwargs"] = reveal_secrets(template_kwargs)
         if self._pages.template is not None:
             text: str = self._ask(self._pages.template, body, _Templated).prompt
-            return text, self.text(text, special=True)
-        ids = self._some({"model": self._model, **body})
-        return self.spelt(ids[-tail:]), ids
+            return text, self.tokens_of(text, special=True)
+        ids = self._tokenize({"model": self._model, **body})
+        return self.text_of(ids[-tail:]), ids
 
-    def spelt(self, ids: Sequence[int]) -> str:
-        """The text of tokens."""
+    def text_of(self, ids: Sequence[int]) -> str:
+        """The text of token ids."""
         shown = self._ask("/detokenize", {"model": self._model, "tokens": list(ids)}, _Text)
         text: str = shown.prompt or shown.text or shown.content
         return text
 
-    def text(self, text: str, *, special: bool = False) -> list[int]:
-        """The tokens that the server makes of a text. special: it begins a prompt, and tags in it are meant."""
-        return self._some(self._pages.of_text(self._model, text, special)) if text else []
+    def tokens_of(self, text: str, *, special: bool = False) -> list[int]:
+        """The token ids of a text. special: the text is a prompt: it gets the token that begins one, and tags in it
+        become special tokens."""
+        return self._tokenize(self._pages.of_text(self._model, text, special)) if text else []
 
-    def pieces(self, pieces: Sequence[str]) -> list[int] | None:
-        """The tokens that were streamed as `pieces`, one each; None where that cannot be told for certain.
+    def tokens_of_pieces(self, pieces: Sequence[str]) -> list[int] | None:
+        """The ids of tokens that were streamed as `pieces`, one token per piece; None if that is not certain.
 
-        A piece is one token if the token of its text is that text, no more and no less. Characters that were held back
-        until they were whole are several.
+        A piece is certain if tokenizing all pieces gives a token with exactly its text. A piece may be several tokens
+        only if it has a character outside ASCII: a server holds such a character back until all its bytes have come.
         """
         if self._pages.of_pieces is None:
             return None
@@ -107,10 +114,10 @@ class Tokenizer:
                 return None
         return None if next(tokens, None) is not None else ids
 
-    def _some(self, body: Mapping[str, Any]) -> list[int]:
+    def _tokenize(self, body: Mapping[str, Any]) -> list[int]:
         tokens: list[int] = self._ask(_TOKENIZE, body, _Tokens).tokens
         if not tokens:
-            raise ServerError(f"{self._endpoint.base_url} makes no tokens of a text: it is no {self._engine}")
+            raise ServerError(f"{self._endpoint.base_url} returns no tokens for a text: it is not {self._engine}")
         return tokens
 
     def _ask(self, path: str, body: Mapping[str, Any], kind: type[Any]) -> Any:
@@ -125,7 +132,7 @@ class Tokenizer:
         try:
             return codec.decode(answer.body, kind)
         except codec.DecodeError as error:
-            raise ServerError(f"{url} answers otherwise than {self._engine} does ({error})") from error
+            raise ServerError(f"{url} does not answer as {self._engine} does ({error})") from error
 
 
 class _Templated(msgspec.Struct):
@@ -137,7 +144,7 @@ class _Tokens(msgspec.Struct):
 
 
 class _Text(msgspec.Struct):
-    """vLLM calls it `prompt`, SGLang `text`, llama.cpp `content`."""
+    """The answer of /detokenize: vLLM calls the text `prompt`, SGLang `text`, llama.cpp `content`."""
 
     prompt: str = ""
     text: str = ""
@@ -145,7 +152,7 @@ class _Text(msgspec.Struct):
 
 
 class _Piece(msgspec.Struct):
-    """piece: a text, or the bytes of what is no whole character."""
+    """A token of llama.cpp. piece: its text, or its bytes if they are not whole characters."""
 
     id: int
     piece: str | list[int]

@@ -33,7 +33,7 @@ from harness.client.fast.batches import BATCH_BYTES, BatchReader, Templates
 from harness.client.fast.connecting import SO_TIMESTAMPNS, ClockOffset, Peer, stamp_now
 from harness.client.fast.event_loop import StreamLoop
 from harness.client.interface import ERROR_BODY_S, Deadlines
-from harness.client.protocol.failures import failed_status
+from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.http1 import (
     REQUEST_TIMEOUT_HEAD,
     BadResponse,
@@ -385,7 +385,7 @@ class Connection:
             due = min(due, self._error_due)
         self.look_at = min(self.look_at, due)
         if now >= due:
-            self._conclude(partial(self._deadlines.passed, parser, now))
+            self._conclude(partial(self._deadlines.end_late, parser, now))
 
     def _ripe(self, now: float) -> bool:
         """What was put aside should be parsed."""
@@ -411,7 +411,7 @@ class Connection:
 
     def _refusal(self) -> RequestFailed:
         headers = self._read.http.headers
-        return failed_status(
+        return failure_of_status(
             self._read.http.status,
             bytes(self._read.error_body or b"")[:MAX_ERROR_BODY_BYTES],
             content_encoding=headers.get("content-encoding", ""),

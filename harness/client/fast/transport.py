@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
 
-from harness.client.address.endpoint import Endpoint, host_and_port, secrets_of, shown_safely
+from harness.client.address.endpoint import Endpoint, host_and_port, quote_safely, secrets_of
 from harness.client.fast.batches import Templates
 from harness.client.fast.connecting import ClockOffset, Connector, Peer
 from harness.client.fast.connection import Connection
@@ -143,7 +143,7 @@ class FastTransport:
         try:
             head = request_head(endpoint.base_url + path, request_headers(endpoint))
         except ValueError as error:
-            message = shown_safely(str(error), secrets)
+            message = quote_safely(str(error), secrets)
             raise RequestFailed("refused", f"the request cannot be made: {message}") from None
         route = self._routes[endpoint, path] = _Route((parts.hostname or "", parts.port or 80), head, secrets)
         return route

@@ -26,11 +26,11 @@ from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 
-from harness.client.address.endpoint import Endpoint, host_and_port, shown_safely
+from harness.client.address.endpoint import Endpoint, host_and_port, quote_safely
 from harness.client.address.routes import proxy_for
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, request_headers
 from harness.client.libraries.watch import LibraryOptions, LibraryTransport
-from harness.client.protocol.failures import failed_status
+from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.http1 import (
     MAX_INTERIM_HEADS,
     REQUEST_TIMEOUT_HEAD,
@@ -114,7 +114,7 @@ class AiohttpTransport(LibraryTransport):
             if watch.lost and not parser.finished:
                 return parser.finish(clock(), cut="the connection was lost over broken framing")
             if watch.expired:
-                return deadlines.passed(parser, clock())
+                return deadlines.end_late(parser, clock())
             raise parser.failed("timeout", f"{_cause(error)} ({host_and_port(endpoint.base_url)})") from None
         except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
             raise _connection_failure(error, endpoint, proxy, secrets) from None
@@ -295,7 +295,7 @@ async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[Secret, ...]
     except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError):
         pass  # what came is explanation enough
     headers = response.headers
-    return failed_status(
+    return failure_of_status(
         response.status,
         bytes(body[:MAX_ERROR_BODY_BYTES]),
         content_encoding=headers.get("Content-Encoding", ""),
@@ -312,7 +312,7 @@ def _connection_failure(
     address = host_and_port(endpoint.base_url)
     if proxy:
         address += f" through the proxy {host_and_port(proxy)}"
-    cause = shown_safely(_cause(error), secrets)
+    cause = quote_safely(_cause(error), secrets)
     if isinstance(error, aiohttp.ClientSSLError):
         return RequestFailed(
             "refused", f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"

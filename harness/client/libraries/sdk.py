@@ -22,7 +22,7 @@ from harness.client.address.endpoint import Endpoint, host_and_port
 from harness.client.address.routes import proxy_for
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
 from harness.client.libraries.watch import LibraryOptions, LibraryTransport
-from harness.client.protocol.failures import failed_status
+from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
@@ -75,10 +75,10 @@ class SdkTransport(LibraryTransport):
         except RequestFailed:
             raise
         except TimeoutError:
-            return deadlines.passed(parser, clock())
+            return deadlines.end_late(parser, clock())
         except openai.APIStatusError as error:
             headers = error.response.headers
-            raise failed_status(
+            raise failure_of_status(
                 error.status_code,
                 error.response.content[:MAX_ERROR_BODY_BYTES],
                 content_encoding=headers.get(_PACKED, ""),

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TypedDict, Unpack
 
 from harness.client.address.endpoint import Endpoint, secrets_of
-from harness.client.address.routes import trusting
+from harness.client.address.routes import tls_context
 from harness.client.interface import Arriving, Deadlines
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import Memory
@@ -85,7 +85,7 @@ class LibraryTransport:
     def __init__(self, **given: Unpack[LibraryOptions]) -> None:
         """Raises `UsageError` for a file of authorities that cannot be used."""
         ca_file = given.get("ca_file")
-        self._tls = not given.get("insecure", False) if ca_file is None else trusting(ca_file)
+        self._tls = not given.get("insecure", False) if ca_file is None else tls_context(ca_file)
         self._secrets = tuple(given.get("secrets", ()))
         self._memory = given.get("memory") or Memory()
 

@@ -25,11 +25,11 @@ from harness.client.protocol.event_fields import (
     BadEvent,
     json_kind,
     likeliest_of,
-    logprobs_of,
-    may_say,
+    may_hold_text,
     name_of,
     string_or_none,
     thoughts_of,
+    token_logprobs,
 )
 from harness.client.protocol.plain_event import PlainEvent
 from harness.client.protocol.reply import Reply
@@ -308,7 +308,7 @@ class Completion:
         else:
             raise BadEvent(f"its message is no object but {json_kind(body)}")
         stated = choice.get("logprobs")
-        logprobs = [*logprobs_of(stated)]
+        logprobs = [*token_logprobs(stated)]
         self._count_logprobs(logprobs)
         if logprobs and type(stated) is dict and type(top := stated.get("top_logprobs")) is list and top:
             self._likeliest = likeliest_of(top[-1])
@@ -347,7 +347,7 @@ class Completion:
         for name, value in delta.items():
             # `reasoning_details`, `thinking_blocks`: the same reasoning once more, with its signature.
             again = reasoned and ("reason" in name or "think" in name)
-            if not again and name not in _READ_FIELDS and name not in _SILENT_FIELDS and may_say(value):
+            if not again and name not in _READ_FIELDS and name not in _SILENT_FIELDS and may_hold_text(value):
                 self._unread(name)
         return came or reasoned
 

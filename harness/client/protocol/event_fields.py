@@ -17,7 +17,7 @@ class BadEvent(ValueError):
     """An event that no sample may be made of. The message says what is wrong with it."""
 
 
-def logprobs_of(stated: object) -> Iterator[object]:
+def token_logprobs(stated: object) -> Iterator[object]:
     """Of each token, as chat completions have them (`content`) or as plain completions do (`token_logprobs`)."""
     if isinstance(stated, dict):
         if isinstance(content := stated.get("content"), list):
@@ -58,7 +58,7 @@ def thoughts_of(parts: list[Any]) -> Iterator[str]:
         yield part["text"]
 
 
-def may_say(value: object) -> bool:
+def may_hold_text(value: object) -> bool:
     """Whether an unknown field of a delta may hold a part of the answer: a string, or a list or object of anything."""
     return type(value) in (str, list, dict) and bool(value)
 

@@ -18,7 +18,7 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
 
-from harness.client.address.endpoint import shown_safely
+from harness.client.address.endpoint import quote_safely
 from harness.client.protocol.reply import FailureKind, RequestFailed
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
@@ -51,7 +51,7 @@ def _too_long() -> re.Pattern[str]:
     return re.compile("|".join((_TOO_LONG, *own)), re.IGNORECASE)
 
 
-def failed_status(
+def failure_of_status(
     status: int,
     body: bytes,
     *,
@@ -64,21 +64,21 @@ def failed_status(
 ) -> RequestFailed:
     """The failure that an HTTP response other than 200 stands for. `now`: Unix time, for Retry-After dates."""
     if 300 <= status < 400:
-        target = shown_safely(location or "", secrets) or "an unnamed place"
+        target = quote_safely(location or "", secrets) or "an unnamed place"
         return RequestFailed(
             "refused", f"HTTP {status}: redirects to {target}; not followed, give that address itself", status=status
         )
-    words = error_words(_decoded(body, content_encoding))
+    words = error_words(_decompress(body, content_encoding))
     kind = classify(status, words)
     wait = _stated_seconds(retry_after, retry_after_ms, now)
-    message = f"HTTP {status}: {shown_safely(words, secrets) or 'no explanation'}"
+    message = f"HTTP {status}: {quote_safely(words, secrets) or 'no explanation'}"
     if wait is not None and wait > MAX_RETRY_AFTER_S:
         message += f" (asks to wait {wait:.0f} s; waiting {MAX_RETRY_AFTER_S:.0f} s)"
         wait = MAX_RETRY_AFTER_S
     return RequestFailed(kind, message, status=status, retry_after=wait)
 
 
-def failed_event(error: Any, secrets: Iterable[Secret] = (), partial_text: str = "") -> RequestFailed:
+def failure_of_event(error: Any, secrets: Iterable[Secret] = (), partial_text: str = "") -> RequestFailed:
     """The failure that an error event inside a stream (or an error object in a 200) stands for.
 
     partial_text: what had come, redacted already.
@@ -88,7 +88,7 @@ def failed_event(error: Any, secrets: Iterable[Secret] = (), partial_text: str =
     kind = "server" if status is None else classify(status, words)
     if status is None and _too_long().search(words):
         kind = "too_long"
-    message = f"error in the stream: {shown_safely(words, secrets)}"
+    message = f"error in the stream: {quote_safely(words, secrets)}"
     return RequestFailed(kind, message, status=status, partial_text=partial_text)
 
 
@@ -183,7 +183,7 @@ def _validation_error(item: dict[str, Any]) -> str:
     return f"{'.'.join(names)}: {message}" if names else message
 
 
-def _decoded(body: bytes, content_encoding: str) -> bytes:
+def _decompress(body: bytes, content_encoding: str) -> bytes:
     """An error body as text bytes: gzip and deflate are undone within the bound, whatever was asked for."""
     if content_encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
         return body

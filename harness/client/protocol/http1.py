@@ -165,7 +165,7 @@ class ResponseReader:
         data = self._buffer + data
         position = 0
         while (end := data.find(b"\r\n\r\n", position)) >= 0:
-            head = _head(data[position:end])
+            head = _parse_head(data[position:end])
             position = end + 4
             if head.status >= 200 or head.status == 101:
                 self.status, self.headers, self._keep_alive, self._framing, self._left = head
@@ -241,14 +241,14 @@ def begins_chunked_body(data: bytes) -> bool:
     if end < 0 or not data.startswith(b"HTTP/1."):
         return False
     try:
-        head = _head(data[:end])
+        head = _parse_head(data[:end])
     except BadResponse:
         return False
     return head.status == 200 and head.framing == "chunked"
 
 
 @lru_cache(32)
-def _head(data: bytes) -> _Head:
+def _parse_head(data: bytes) -> _Head:
     """A head without its blank line. A server's heads are the same for a second at least."""
     lines = data.decode("latin-1").split("\r\n")
     status = _STATUS.match(lines[0])

@@ -26,10 +26,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.client.address.endpoint import repeats, shown_safely, tail_redacted
+from harness.client.address.endpoint import quote_safely, redact_tail, repeats_a_key
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.event_fields import BadEvent
-from harness.client.protocol.failures import failed_event
+from harness.client.protocol.failures import failure_of_event
 from harness.client.protocol.plain_event import decode_plain_event
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed, without_keys
 from harness.client.protocol.written import LONG_REPLY_BYTES, Memory, Share, SoFar, Written
@@ -237,7 +237,7 @@ class ReplyParser:
             return None
         seen = self._completion.so_far()
         texts = (seen.text, seen.reasoning, seen.server_model, seen.request_id)
-        return None if any(repeats(text, self.secrets) for text in texts if text) else seen
+        return None if any(repeats_a_key(text, self.secrets) for text in texts if text) else seen
 
     def feed_tokens(
         self,
@@ -440,15 +440,15 @@ class ReplyParser:
         self._events += 1
         if type(value) is not dict:
             if self._event_name == b"error":
-                raise self._failed(failed_event(value, self.secrets, self._diagnosis()))
+                raise self._failed(failure_of_event(value, self.secrets, self._diagnosis()))
             raise self._fail("malformed", f"an event of the stream is no JSON object: {self._quoted(data)}")
         self._event(value)
 
     def _event(self, value: dict[str, Any]) -> None:
         if value.get("error") or self._event_name == b"error" or (value.get("choices") is None and _is_error(value)):
-            raise self._failed(failed_event(value, self.secrets, self._diagnosis()))
+            raise self._failed(failure_of_event(value, self.secrets, self._diagnosis()))
         if (error := _error_of_a_choice(value.get("choices"))) is not None:
-            raise self._failed(failed_event(error, self.secrets, self._diagnosis()))
+            raise self._failed(failure_of_event(error, self.secrets, self._diagnosis()))
         try:
             self._completion.add(value, self._arrived)
         except BadEvent as bad:
@@ -516,10 +516,10 @@ class ReplyParser:
 
     def failed(self, kind: FailureKind, message: str) -> RequestFailed:
         """A failure that the transport saw (a deadline), with the text so far."""
-        return RequestFailed(kind, shown_safely(message, self.secrets), partial_text=self._diagnosis())
+        return RequestFailed(kind, quote_safely(message, self.secrets), partial_text=self._diagnosis())
 
     def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
-        return self._failed(RequestFailed(kind, shown_safely(message, self.secrets), partial_text=self._diagnosis()))
+        return self._failed(RequestFailed(kind, quote_safely(message, self.secrets), partial_text=self._diagnosis()))
 
     def _refused(self, bad: BadEvent) -> RequestFailed:
         return self._fail("malformed", f"an event of the reply cannot be believed: {bad}")
@@ -532,10 +532,10 @@ class ReplyParser:
         return failure
 
     def _quoted(self, data: bytes) -> str:
-        return shown_safely(data[:8000].decode("utf-8", "replace"), self.secrets) or "nothing"
+        return quote_safely(data[:8000].decode("utf-8", "replace"), self.secrets) or "nothing"
 
     def _diagnosis(self) -> str:
-        return tail_redacted(self._completion.diagnosis(), MAX_PARTIAL_CHARS, self.secrets)
+        return redact_tail(self._completion.diagnosis(), MAX_PARTIAL_CHARS, self.secrets)
 
 
 def _is_error(value: dict[str, Any]) -> bool:

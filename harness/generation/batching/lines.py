@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.client.address.endpoint import shown_safely
-from harness.client.protocol.failures import failed_status
+from harness.client.address.endpoint import quote_safely
+from harness.client.protocol.failures import failure_of_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
@@ -70,7 +70,9 @@ def read_result(
         return BatchResult(result_line.custom_id, None, _failed(result_line.error, secrets))
     body = bytes(response.body)
     if response.status_code not in (None, 200):
-        return BatchResult(result_line.custom_id, None, failed_status(response.status_code or 0, body, secrets=secrets))
+        return BatchResult(
+            result_line.custom_id, None, failure_of_status(response.status_code or 0, body, secrets=secrets)
+        )
     parser = ReplyParser(
         started=0.0,
         started_utc=started,
@@ -91,4 +93,4 @@ def _failed(error: Any, secrets: Iterable[Secret]) -> RequestFailed:
     """A request that failed within its batch; asking again may help."""
     code, message = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, error)
     words = ": ".join(part for part in (code, message) if isinstance(part, str) and part)
-    return RequestFailed("server", f"the batch's result: {shown_safely(words, secrets) or 'no explanation'}")
+    return RequestFailed("server", f"the batch's result: {quote_safely(words, secrets) or 'no explanation'}")

@@ -18,11 +18,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from harness.client.address.endpoint import Endpoint, secrets_of, shown_safely
+from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of
 from harness.client.asker import Asker
 from harness.client.chooser import open_transport
 from harness.client.facts import page
-from harness.client.facts.tokens import Tokenizer, has_pages
+from harness.client.facts.tokens import Tokenizer, has_token_pages
 from harness.client.interface import Deadlines
 from harness.client.protocol.failures import error_words
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -77,7 +77,7 @@ class Inquiry:
             chat_template_kwargs=switches,
             extra_body={name: value for name, value in own.extra_body.items() if name not in overruled},
         )
-        request = replace(asker, model=model, spelling=spelling).template(fields).of_text(self.text, seed)
+        request = replace(asker, model=model, spelling=spelling).template(fields).body_of_text(self.text, seed)
         body: dict[str, Any] = codec.decode(request)
         return body
 
@@ -218,7 +218,7 @@ class ProbedServer(Protocol):
         """HTTP status and body of the reply to these bytes, whatever they are. Raises `ServerError`."""
         ...
 
-    def rendered(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
+    def render(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
         """The prompt that the server's template makes of messages, as text and as token ids; None where the server
         hides it.
         """
@@ -228,7 +228,7 @@ class ProbedServer(Protocol):
         """The token ids that the server makes of a text; None where the server hides them. Raises `ServerError`."""
         ...
 
-    def spelt(self, ids: Sequence[int]) -> str:
+    def text_of(self, ids: Sequence[int]) -> str:
         """The texts of token ids. Raises `ServerError`."""
         ...
 
@@ -286,25 +286,25 @@ class ProbedEndpoint:
         """See `ProbedServer`."""
         return self._post(CHAT, content)
 
-    def rendered(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
+    def render(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
         """See `ProbedServer`."""
         tokenizer = self._tokenizer
         switches = {**self.asker.spelling.chat_template_kwargs, **kwargs}
-        return None if tokenizer is None else tokenizer.rendered(messages, switches)
+        return None if tokenizer is None else tokenizer.render(messages, switches)
 
     def tokens(self, text: str) -> list[int] | None:
         """See `ProbedServer`."""
         tokenizer = self._tokenizer
-        return None if tokenizer is None else tokenizer.text(text)
+        return None if tokenizer is None else tokenizer.tokens_of(text)
 
-    def spelt(self, ids: Sequence[int]) -> str:
+    def text_of(self, ids: Sequence[int]) -> str:
         """See `ProbedServer`."""
         tokenizer = self._tokenizer
-        return "" if tokenizer is None else tokenizer.spelt(ids)
+        return "" if tokenizer is None else tokenizer.text_of(ids)
 
     @property
     def _tokenizer(self) -> Tokenizer | None:
-        if self.engine is None or not has_pages(self.engine):
+        if self.engine is None or not has_token_pages(self.engine):
             return None
         return Tokenizer(self.endpoint, self.engine, self.asker.model, self.ca_file)
 
@@ -343,4 +343,4 @@ class ProbedEndpoint:
             self.n_tokens += sum(n for n in counts if n)
 
     def _shown(self, words: str) -> str:
-        return shown_safely(words, secrets_of(self.endpoint))
+        return quote_safely(words, secrets_of(self.endpoint))

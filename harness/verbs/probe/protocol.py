@@ -243,7 +243,7 @@ def _with_logprobs(subject: Subject, **fields: Any) -> ProbeReply:
 
 def _rendered(subject: Subject, text: str) -> list[int] | None:
     try:
-        prompt = subject.server.rendered([Message(role="user", content=text)], {})
+        prompt = subject.server.render([Message(role="user", content=text)], {})
     except ServerError:
         return None
     return None if prompt is None else prompt[1]

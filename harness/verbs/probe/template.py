@@ -124,10 +124,10 @@ def _prompt_check(subject: Subject) -> Seen:
     """Render two conversations: beginning, question and system prompt must be there once, and nothing added."""
     sent = "a question with a system prompt and one without, rendered by the server"
     try:
-        plain = subject.server.rendered(CONVERSATIONS["a question"], {})
+        plain = subject.server.render(CONVERSATIONS["a question"], {})
         if plain is None:
             return untested(sent, "the server does not show its prompts")
-        withheld = subject.server.rendered(CONVERSATIONS["a system prompt and a question"], {})
+        withheld = subject.server.render(CONVERSATIONS["a system prompt and a question"], {})
     except ServerError as error:
         return untested(sent, f"the server does not show its prompts: {quoted(error.sentence)}")
     text, ids = plain
@@ -157,7 +157,7 @@ def against(template: ServerTemplate) -> Check:
             if ours is None:
                 continue
             try:
-                prompt = subject.server.rendered(messages, {})
+                prompt = subject.server.render(messages, {})
             except ServerError as error:
                 return untested(sent, f"the server does not show its prompts: {quoted(error.sentence)}")
             if prompt is None:
@@ -221,7 +221,7 @@ def _by_token(server: ProbedServer, ours: str, theirs: str) -> list[str]:
 
 def _spelt(server: ProbedServer, side: Sequence[int | str]) -> str:
     """Tokens one by one, written as JSON strings so that line ends and spaces show."""
-    texts = [token if isinstance(token, str) else server.spelt([token]) for token in side[:SHOWN_TOKENS]]
+    texts = [token if isinstance(token, str) else server.text_of([token]) for token in side[:SHOWN_TOKENS]]
     shown = [quoted(json.dumps(shown_token, ensure_ascii=False)) for shown_token in texts]
     return " ".join(shown) + (" …" if len(side) > SHOWN_TOKENS else "")
 

@@ -21,7 +21,7 @@ def _thinks(choice: Choice) -> bool:
 
 def _ends_open(subject: Subject) -> bool:
     try:
-        prompt = subject.server.rendered([Message(role="user", content=QUESTION)], {})
+        prompt = subject.server.render([Message(role="user", content=QUESTION)], {})
     except ServerError:
         return False
     return prompt is not None and prompt[0].rstrip().endswith(THINK)
@@ -49,7 +49,7 @@ def _switch(subject: Subject) -> Seen:
     sent = "the same request with enable_thinking true and false in chat_template_kwargs"
     messages = [Message(role="user", content=QUESTION)]
     try:
-        on, off = (subject.server.rendered(messages, {"enable_thinking": value}) for value in (True, False))
+        on, off = (subject.server.render(messages, {"enable_thinking": value}) for value in (True, False))
         if on is not None and off is not None:
             if on != off:
                 return sound(
@@ -84,7 +84,7 @@ def _effort(subject: Subject) -> Seen:
     sent = f"the same request with reasoning_effort {' and '.join(EFFORTS)}"
     messages = [Message(role="user", content=QUESTION)]
     try:
-        prompts = [subject.server.rendered(messages, {"reasoning_effort": effort}) for effort in EFFORTS]
+        prompts = [subject.server.render(messages, {"reasoning_effort": effort}) for effort in EFFORTS]
     except ServerError:
         prompts = [None]
     if None not in prompts and prompts[0] != prompts[1]:
