@@ -4,8 +4,10 @@ Each provider is a file in `provider_files/*.yaml`; unknown keys are refused. Ev
 that it was taken from, and whether somebody read it there (`checked`). A fact that nobody checked can cause a warning
 and never stops a run. `generic` stands for all other servers, those of the user among them.
 
-Order of this long file: the kinds of facts, as they stand in a file; `Provider`, which uses them to make endpoints and
+Order of this file: the kinds of facts, as they stand in a file; `Provider`, which uses them to make endpoints and
 spellings and to object to requests; loading and recognising providers; advice after a server's refusal.
+
+Long: every kind of fact that a file may hold stands beside the one place that reads it.
 """
 
 from __future__ import annotations
