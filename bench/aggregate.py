@@ -23,10 +23,9 @@ from harness.core.packed import Packed
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.grading.processes import pool
 from harness.runs import BenchmarkFolder, JournalReport
-from harness.scoring import in_order, pipeline
+from harness.scoring import observed, pipeline
 from harness.scoring.anomalies import anomalies
-from harness.scoring.speed import speed
-from harness.scoring.workload import workload
+from harness.scoring.workload import speed, workload
 
 
 class Journal:
@@ -95,15 +94,15 @@ def main() -> None:
     packed = Packed(Question, map(question, range(arguments.questions)))
     with tempfile.TemporaryDirectory(prefix="aggregate-bench-") as name:
         target = BenchmarkFolder("b", Path(name))
-        by_id = in_order.ById(packed)
+        by_id = observed.ById(packed)
         show("questions")
         with (
             patch.object(
-                in_order, "read_samples", lambda _folder, **_: Journal(arguments.questions, arguments.samples)
+                observed, "read_samples", lambda _folder, **_: Journal(arguments.questions, arguments.samples)
             ),
             patch.object(pool, "grade_all", grade_all),
         ):
-            graded = in_order.grade_journal(
+            graded = observed.grade_journal(
                 target, by_id, workers=1, deadline_s=2, fresh=True, on_graded=lambda _n: None
             )  # fmt: skip
         show("in order")

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.scoring import audit, differences, intervals
-from harness.scoring.copies import Texts
-from harness.scoring.distributions import Z_95, t_factor
+from harness.scoring.anomalies import Texts
 from harness.scoring.estimators import (
     VoteGroup,
     maj_at_k,
@@ -31,6 +30,7 @@ from harness.scoring.estimators import (
     pass_hat_k,
     pass_jackknife,
 )
+from harness.scoring.intervals import Z_95, t_factor
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.scoring.uncertainty import Intervals

@@ -25,7 +25,7 @@ from harness.core.records import Key
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.plan import Task, owed
 from harness.scoring.differences import samples_to_detect, score_variance
-from harness.scoring.distributions import Z_95
+from harness.scoring.intervals import Z_95
 from harness.scoring.race import LEVEL, RaceVerdict
 from harness.verbs.race import play as race
 

@@ -42,9 +42,9 @@ from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
 from harness.scoring.score import Bounds, GroupScore, Score
-from harness.scoring.speed import Speed
 from harness.scoring.tokens import TokenCounts, TokenStatistics
 from harness.scoring.uncertainty import Intervals
+from harness.scoring.workload import Speed
 from harness.verbs.sweep.schema import json_schema
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -33,8 +33,8 @@ from harness.core.inert import visible
 from harness.core.records import NOTHING_TOLD, ServerFacts
 from harness.core.secret import Secret
 from harness.core.wording import Sentence, option
+from harness.generation.network.control import Signals
 from harness.generation.network.endpoints_file import EndpointsFile
-from harness.generation.signals import Signals
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import msgspec
 from harness.benchmarks import card, eval_yaml
 from harness.benchmarks.card import Card
 from harness.benchmarks.sources import gym
-from harness.core import about, yaml_file
+from harness.core import files, yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.packed import Packed
@@ -174,7 +174,7 @@ def shipped_cards() -> Iterator[Card]:
 
 def shipped_folder() -> Path:
     """Folder of the shipped cards."""
-    return about.shipped_folder("datasets", "datasets")
+    return files.shipped_folder("datasets", "datasets")
 
 
 def _whole(name: str) -> str:

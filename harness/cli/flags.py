@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from harness.asking.options import RunOptions
-from harness.asking.options.headings import ORDER, OUTPUT, WHOM
+from harness.asking.options import JudgeOptions, RunOptions
+from harness.asking.options.headings import JUDGE, ORDER, OUTPUT, WHOM
 from harness.cli import completing
 from harness.cli.flag_words import flag_of
 from harness.cli.help import LineEnds, SeedType, under
@@ -249,14 +249,11 @@ def _variable(text: str) -> tuple[str, str]:
 # ---- the flags of a run
 
 
-_STARTED = under(
-    WHOM,
-    click.option(
-        "--engine-flag",
-        "server_extra_flags",
-        multiple=True,
-        help="A flag handed to the engine unchanged, with --serve; may be repeated.",
-    ),
+_ENGINE_FLAG = click.option(
+    "--engine-flag",
+    "server_extra_flags",
+    multiple=True,
+    help="A flag handed to the engine unchanged, with --serve; may be repeated.",
 )
 _SHOWN = under(
     OUTPUT,
@@ -282,7 +279,7 @@ def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:
     """A decorator that gives a command the flags of a run, with its own help for them, and those of its server."""
     from server_launchers.command_line import server_options  # most commands start no server
 
-    decorators = (*flags_of(declared), *_STARTED, *_SHOWN, server_options(shown=()))
+    decorators = (*flags_of(declared), *under(WHOM, _ENGINE_FLAG), *_SHOWN, server_options(shown=()))
     return lambda function: give(function, *decorators)
 
 
@@ -298,3 +295,38 @@ def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
     names = set(options_of(RunOptions)) - {"serve"}
     of_run = {name: value for name, value in given.items() if name in names or name.startswith(SERVER_SCOPE)}
     return with_server(of_run, given.get("serve"))
+
+
+# ---- the flags of a judge
+
+
+def judge_options(function: F) -> F:
+    """A decorator that gives a command the flags of a judge and of a server to start for it."""
+    from server_launchers.command_line import server_options  # most commands start no server
+
+    function = server_options(shown=())(function)
+    judge = flags_of(JudgeOptions, scope="judge", heading=JUDGE)
+    return give(function, *judge, *under(JUDGE, _ENGINE_FLAG))
+
+
+def plain_judge_options(function: F) -> F:
+    """A decorator that gives a command the flags of a judge whose server is already running."""
+    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=("serve",)))
+
+
+def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
+    """The options of the judge in the flags; None if no judge is named. Raises `UsageError`."""
+    if not given["judge_model"]:
+        for name, value in given.items():
+            if value not in (None, ()):
+                flag = option(name.removeprefix("judge_").replace("server_", "server.", 1))
+                raise UsageError(f"{flag} is an option of the judge and needs {option('model', 'MODEL')}")
+        return None
+    own = judge_given(given)
+    described = {name: value for name, value in given.items() if name.startswith(SERVER_SCOPE)}
+    return JudgeOptions.of(**with_server({**described, **own}, own.pop("serve")))
+
+
+def judge_given(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The judge's options among a command's parameters."""
+    return {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}

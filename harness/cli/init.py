@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from harness.cli.help import SpelledCommand
-from harness.core.about import shipped_folder
 from harness.core.errors import StoreError
-from harness.core.files import disk_error, write_atomically
+from harness.core.files import disk_error, shipped_folder, write_atomically
 
 KINDS = {
     "checkpoint": "a checkpoint of yours, served on this machine",

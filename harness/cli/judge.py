@@ -1,22 +1,16 @@
-"""The flags of a judge in `harness score`, the options made of them, and the printed report on the judge."""
+"""The printed report on a judge, in `harness score`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from harness.asking.options import JudgeOptions
-from harness.asking.options.headings import JUDGE
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
-from harness.cli.flags import flags_of, give, with_server
-from harness.cli.help import spelt, under
-from harness.core.errors import UsageError
+from harness.cli.help import spelt
 from harness.core.inert import visible
-from harness.core.wording import option
-from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
     from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
@@ -24,45 +18,6 @@ if TYPE_CHECKING:
 SHOWN_CAUSES = 5
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_STARTED = under(
-    JUDGE,
-    click.option(
-        "--engine-flag",
-        "server_extra_flags",
-        multiple=True,
-        help="A flag handed to the engine unchanged, with --serve; may be repeated.",
-    ),
-)
-
-
-def judge_options(function: F) -> F:
-    """A decorator that gives a command the flags of a judge and of a server to start for it."""
-    function = server_options(shown=())(function)
-    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE), *_STARTED)
-
-
-def plain_judge_options(function: F) -> F:
-    """A decorator that gives a command the flags of a judge whose server is already running."""
-    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=("serve",)))
-
-
-def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
-    """The options of the judge in the flags; None if no judge is named. Raises `UsageError`."""
-    if not given["judge_model"]:
-        for name, value in given.items():
-            if value not in (None, ()):
-                flag = option(name.removeprefix("judge_").replace("server_", "server.", 1))
-                raise UsageError(f"{flag} is an option of the judge and needs {option('model', 'MODEL')}")
-        return None
-    own = judge_given(given)
-    described = {name: value for name, value in given.items() if name.startswith("server_")}
-    return JudgeOptions.of(**with_server({**described, **own}, own.pop("serve")))
-
-
-def judge_given(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The judge's options among a command's parameters."""
-    return {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}
 
 
 def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:

@@ -14,7 +14,7 @@ import click
 from harness.asking.options import MergeOptions, ScoreOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
-from harness.cli.flags import takes
+from harness.cli.flags import judge_options, judge_options_of, takes
 from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
@@ -42,7 +42,7 @@ def _prints() -> Any:
 @json_option(_prints, "a list of the scores, one of each benchmark,")
 @takes(ScoreOptions)
 @click.option("--follow", is_flag=True, help="Keep grading new samples until the run ends.")
-@judges.judge_options
+@judge_options
 def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any) -> None:
     """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
     in --out first. What came of FILE stands in FILE.scored, for `harness report`, `compare` and `verify`.
@@ -65,7 +65,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
 
     options = ScoreOptions.of(**{name: flags.pop(name) for name in options_of(ScoreOptions)})
     trackers = scoring.trackers_named(options.track)
-    judge = judges.judge_options_of(flags)
+    judge = judge_options_of(flags)
     if follow:
         _check_follow(sources, options, judge)
     sources, options = _one_by_one(sources, options)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.asking.options.verbs import SweepOptions
-from harness.cli import judge as judges
 from harness.cli import terminal
-from harness.cli.flags import FIRST, run_given, run_options, typed
+from harness.cli.flags import FIRST, judge_given, plain_judge_options, run_given, run_options, typed
 from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
@@ -48,7 +47,7 @@ def _prints() -> Any:
     "--lane-devices", default="", hidden=True, help="Used by a sweep for its own processes: the server's accelerators."
 )
 @run_options(SweepOptions)
-@judges.plain_judge_options
+@plain_judge_options
 def command(
     file: str | None,
     schema: bool,
@@ -84,7 +83,7 @@ def command(
     if file is None:
         raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
     words = typed(given)
-    planned = whole.planned(file, run_given(words), judges.judge_given(words))
+    planned = whole.planned(file, run_given(words), judge_given(words))
     if dry_run:
         sweep_plan.show(planned)
     elif lane is not None:

@@ -1,4 +1,4 @@
-"""Facts about this installation: version, commit, shipped data, cache folder, and the command that adds an extra."""
+"""Facts about this installation: version, commit, cache folder, and the command that adds an extra."""
 
 from __future__ import annotations
 
@@ -12,12 +12,6 @@ __version__ = "0.1.0"
 _DISTRIBUTION = "reasoning-harness"
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-
-
-def shipped_folder(name: str, in_checkout: str) -> Path:
-    """Folder of shipped data: `name` inside the installed package, else `in_checkout` relative to the checkout."""
-    installed = _PACKAGE / "_data" / name
-    return installed if installed.is_dir() else _PACKAGE.parent / in_checkout
 
 
 def commit() -> str | None:

@@ -1,4 +1,4 @@
-"""Writing files whole, and opening files without trust in what stands at the path.
+"""Writing files whole, opening files without trust in what stands at the path, and where the shipped data lie.
 
 Writing: a file is written under a temporary name and then renamed, so a reader sees the old content or the new, never
 half. The writer locks the temporary file until the rename. A temporary file without a lock was left by a killed writer,
@@ -226,3 +226,14 @@ def _open(path: Path, flags: int) -> io.BufferedReader:
 
 def _not_a_file_error(kind: int, path: Path) -> OSError:
     return OSError(errno.EINVAL, f"not a regular file but a {_KINDS.get(kind, 'thing of another kind')}", str(path))
+
+
+# ---- shipped data
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def shipped_folder(name: str, in_checkout: str) -> Path:
+    """Folder of shipped data: `name` inside the installed package, else `in_checkout` relative to the checkout."""
+    installed = _PACKAGE / "_data" / name
+    return installed if installed.is_dir() else _PACKAGE.parent / in_checkout

@@ -34,6 +34,7 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.forecast import Expectation
 from harness.generation.machine_limits import DiskRoom
 from harness.generation.network.admission import Admission
+from harness.generation.network.control import Signals
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.requests import Requests, one_by_one
 from harness.generation.network.sampler import Way
@@ -43,10 +44,8 @@ from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
 from harness.generation.session import Session
 from harness.generation.settings import RunSettings
-from harness.generation.signals import Signals
-from harness.runs.layout import RunFolder
+from harness.runs.layout import RunFolder, RunLog
 from harness.runs.lock import held
-from harness.runs.log import RunLog
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet

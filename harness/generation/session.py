@@ -36,8 +36,7 @@ from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
-from harness.runs.layout import RunFolder
-from harness.runs.log import RunLog
+from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import SELECTED, BenchmarkRecord, Manifest, Plan, Provenance, changes_of, servers_refusal
 from harness.runs.record import KeySet
 

@@ -33,12 +33,10 @@ from harness.core.errors import StoreError
 from harness.core.files import disk_error, sync_folder
 from harness.core.records import Sample
 from harness.runs import record
-from harness.runs.layout import BenchmarkFolder
+from harness.runs.layout import BenchmarkFolder, RunLog
 from harness.runs.line_file import open_for_writing, set_aside
-from harness.runs.log import RunLog
 from harness.runs.record import KeySet
-from harness.runs.sample_reader import SampleReader, read_samples
-from harness.runs.survey import DamagedLine, JournalReport, entry, extend, restart, survey
+from harness.runs.survey import DamagedLine, JournalReport, SampleReader, entry, extend, read_samples, restart, survey
 
 __all__ = ["DamagedLine", "Journal", "JournalReport", "SampleReader", "read_samples"]
 

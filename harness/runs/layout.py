@@ -1,4 +1,4 @@
-"""Where the files of a run stand.
+"""Where the files of a run stand, and the one that tells its events, `log.jsonl`.
 
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
@@ -11,15 +11,19 @@ Beside each file that lines are appended to, NAME.set-aside keeps its torn tails
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
+from typing import Any
 
 from harness.core.errors import StoreError, near_names
 from harness.core.files import disk_error, remove_leftovers
 from harness.core.inert import safe_name, visible
-from harness.core.wording import option
-from harness.runs.line_file import make_folder
+from harness.core.wording import Sentence, option
+from harness.runs.line_file import LineFile, make_folder
 
 OTHER_FILES = ("control.sock", "report.html", "report.md")
 """A run's folder may hold these beside its manifest, log and lock: a steered run's socket, and reports."""
@@ -237,3 +241,56 @@ def labels(folders: Sequence[RunFolder]) -> list[str]:
         if len(set(labels)) == len(labels):
             return labels
     return [folder.source.name for folder in folders]
+
+
+# ---- the log
+
+MAX_FIELD_CHARS = 2000
+"""Longest string of an event, in characters; `…` marks a cut."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class RunLog:
+    """Append-only events of a run, one per line. Threads and processes may share the file.
+
+    A line is plain ASCII without control characters: foreign text in it cannot begin a line, act on a terminal, or
+    hide.
+    """
+
+    def __init__(self, folder: RunFolder, *, now: Callable[[], datetime] = _now) -> None:
+        """Raises `StoreError` when the file cannot be opened."""
+        folder.create()
+        self._now = now
+        self._file = LineFile(folder.log, durable=False)
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Add `event` with its fields and the time (UTC). Raises `StoreError` when the disk refuses."""
+        entry = {"time": self._now().isoformat(timespec="milliseconds"), "event": event, **fields}
+        line = json.dumps({_inert(k): _inert(v) for k, v in entry.items()}, separators=(",", ":"), ensure_ascii=True)
+        self._file.append(line.encode("ascii") + b"\n")
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        self._file.close()
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _inert(value: Any) -> Any:
+    """`value` with every string in it made visible and bounded; values that JSON lacks become such strings."""
+    if isinstance(value, dict):
+        return {_inert(str(key)): _inert(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_inert(inner) for inner in value]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return visible(Sentence(str(value)), MAX_FIELD_CHARS)

@@ -54,9 +54,8 @@ from harness.core.errors import InUse, StoreError
 from harness.core.files import open_untrusted
 from harness.core.inert import visible
 from harness.core.wording import option
-from harness.runs.layout import RunFolder
+from harness.runs.layout import RunFolder, RunLog
 from harness.runs.line_file import open_for_writing, write_whole
-from harness.runs.log import RunLog
 from harness.runs.manifest import Manifest
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}

@@ -32,9 +32,8 @@ from harness.core.records import Key, Question, Sample
 from harness.core.wording import Sentence
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples
-from harness.runs.layout import BenchmarkFolder, RunFolder, labels
+from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels
 from harness.runs.lock import held
-from harness.runs.log import RunLog
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.parts import Source, joined_manifest, shard_numbers, shard_of
 from harness.runs.record import KeySet

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from harness.scoring.estimators import maj_at_k, pass_at_k
     from harness.scoring.published import PublishedScore, load_published
     from harness.scoring.score import Bounds, GroupScore, Score, score_benchmark
-    from harness.scoring.speed import Speed
     from harness.scoring.tally import QuestionTally
+    from harness.scoring.workload import Speed
 
 __all__ = [
     "Bounds",
@@ -46,7 +46,7 @@ __getattr__ = late.import_on_use(
         "PublishedScore": "published.value",
         "QuestionTally": "tally",
         "Score": "score",
-        "Speed": "speed",
+        "Speed": "workload",
         "compare_published": "comparison",
         "compare_runs": "comparison",
         "load_published": "published.loading",

@@ -38,8 +38,7 @@ from harness.core.files import open_untrusted
 from harness.core.inert import visible
 from harness.core.records import Grade, Key
 from harness.runs import RunFolder
-from harness.scoring.distributions import normal_two_sided
-from harness.scoring.intervals import Interval, sampling_limits
+from harness.scoring.intervals import Interval, normal_two_sided, sampling_limits
 from harness.scoring.observed import Observed, Rows
 
 ALPHA = 0.01

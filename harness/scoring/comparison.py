@@ -31,14 +31,16 @@ from harness.scoring.differences import (
     score_variance,
     smallest_difference,
 )
-from harness.scoring.distributions import Z_95, normal_two_sided, t_two_sided
 from harness.scoring.intervals import (
+    Z_95,
     Array,
     Interval,
     cluster_freedom,
     cluster_numbers,
     effective_samples,
+    normal_two_sided,
     sampling_variance_of_mean,
+    t_two_sided,
 )
 from harness.scoring.published.value import PublishedScore
 from harness.scoring.score import Score

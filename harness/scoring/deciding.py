@@ -14,7 +14,7 @@ import msgspec
 
 from harness.scoring.comparison import PairedComparison, PublishedComparison, PublishedVerdict
 from harness.scoring.differences import holm
-from harness.scoring.distributions import power_factor
+from harness.scoring.intervals import power_factor
 from harness.scoring.spending import SpentPoint
 
 LEVEL = 0.05

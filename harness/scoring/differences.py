@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring.distributions import power_factor, t_factor
 from harness.scoring.intervals import (
     QUESTION_TOSSES,
     SAMPLING_TOSSES,
@@ -31,8 +30,10 @@ from harness.scoring.intervals import (
     cluster_variance,
     effective_clusters,
     effective_samples,
+    power_factor,
     sampling_limits,
     sampling_variance_of_mean,
+    t_factor,
 )
 
 

@@ -37,19 +37,15 @@ from harness.runs import (
 from harness.runs.line_file import write_lines
 from harness.runs.record import KeySet
 from harness.scoring import by_endpoint, score_file
-from harness.scoring.anomalies import Anomalies, anomalies
+from harness.scoring.anomalies import Anomalies, EqualTexts, Texts, anomalies, reply_doubts
 from harness.scoring.audit import Audited, JudgeErrors, audited, audits
 from harness.scoring.by_endpoint import NONE_FAILED, EndpointScore, FailedRequests
-from harness.scoring.copies import EqualTexts, Texts
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
-from harness.scoring.doubtful import reply_doubts
-from harness.scoring.in_order import ById, basis, grade_journal
-from harness.scoring.observed import Observed, Rows, salvage_warnings, takeover_warnings
+from harness.scoring.observed import ById, Observed, Rows, basis, grade_journal, salvage_warnings, takeover_warnings
 from harness.scoring.score import Score, beside_audit, check_ks, intervals_of, score_benchmark
-from harness.scoring.speed import Speed, speed
 from harness.scoring.tally import tally
 from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_right
-from harness.scoring.workload import Workload, workload
+from harness.scoring.workload import Speed, Workload, speed, workload
 
 MAX_NAMED = 3
 """Most damaged lines or conflicting keys that a warning names; the others are counted."""
@@ -260,11 +256,12 @@ def score_of(graded: GradedBenchmark) -> Score:
     in_force = overrides.in_force(by_hand)
     if in_force:
         score = _beside_overrides(graded, score, in_force)
-    return beside_audit(score, graded.judge_errors, _audited(graded, score, audits(by_hand)))
+    return beside_audit(score, graded.judge_errors, _audited(graded, score, by_hand))
 
 
-def _audited(graded: GradedBenchmark, score: Score, by_hand: Mapping[Key, overrides.Override]) -> Audited | None:
+def _audited(graded: GradedBenchmark, score: Score, corrections: Sequence[overrides.Override]) -> Audited | None:
     """The accuracy by a person, where the verdicts by hand reach into the draw of an audit."""
+    by_hand = audits(corrections) if corrections else {}
     if score.accuracy is None or not by_hand:
         return None
     independent = {} if graded.equal_texts is None else graded.equal_texts.independent

@@ -22,8 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring.distributions import Z_95
-from harness.scoring.intervals import Array, sampling_variance_of_mean
+from harness.scoring.intervals import Z_95, Array, sampling_variance_of_mean
 
 Counts: TypeAlias = NDArray[np.int64]
 

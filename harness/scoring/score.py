@@ -22,13 +22,11 @@ from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import RAISED
-from harness.scoring.anomalies import Anomalies
+from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
-from harness.scoring.copies import Copies, EqualTexts
 from harness.scoring.estimators import is_estimated
 from harness.scoring.intervals import Interval, cluster_numbers
-from harness.scoring.speed import Speed
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
@@ -50,7 +48,7 @@ from harness.scoring.uncertainty import (
     sampling_error,
     unequal_clusters,
 )
-from harness.scoring.workload import Workload
+from harness.scoring.workload import Speed, Workload
 
 T = TypeVar("T")
 

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from harness.scoring.distributions import Z_95
-from harness.scoring.intervals import Array, sampling_limits
+from harness.scoring.intervals import Z_95, Array, sampling_limits
 
 MIN_ROUNDS = 8
 """Least samples of each question before a sampling interval may stop a run.

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.records import Grade, Key
-from harness.scoring.distributions import Z_95, t_factor
 from harness.scoring.estimators import quantile
-from harness.scoring.intervals import Interval, cluster_freedom, cluster_numbers
+from harness.scoring.intervals import Z_95, Interval, cluster_freedom, cluster_numbers, t_factor
 from harness.scoring.tally import QuestionTally, SampleColumns
 from harness.scoring.uncertainty import Intervals, rate, rate_intervals
 

@@ -18,7 +18,7 @@ from harness.generation.spending import Prices
 from harness.grading.processes import pool
 from harness.runs import Manifest, read_samples
 from harness.scoring import score_benchmark
-from harness.scoring.distributions import Z_95
+from harness.scoring.intervals import Z_95
 
 PILOT_SAMPLES = 2
 """Samples of each question in a pilot: two is the fewest that show a spread."""

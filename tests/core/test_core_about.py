@@ -9,6 +9,7 @@ import pytest
 
 import harness
 from harness.core import about
+from harness.core.files import shipped_folder
 from server_launchers import folders
 
 CHECKOUT = Path(harness.__file__).parent.parent
@@ -22,8 +23,8 @@ def test_the_front_door_and_the_build_read_the_same_version() -> None:
 
 
 def test_shipped_data_lie_in_the_checkout_or_in_the_package() -> None:
-    assert list(about.shipped_folder("datasets", "datasets").glob("aime24.yaml"))
-    assert list(about.shipped_folder("published", "results/published").glob("*.yaml"))
+    assert list(shipped_folder("datasets", "datasets").glob("aime24.yaml"))
+    assert list(shipped_folder("published", "results/published").glob("*.yaml"))
 
 
 @pytest.mark.parametrize(

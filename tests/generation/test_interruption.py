@@ -1,6 +1,6 @@
 """Runs that end before their time: killed, interrupted, told to stop. What is stored counts, the rest is asked.
 
-For: harness.generation.signals.
+For: harness.generation.network.control.
 """
 
 from __future__ import annotations

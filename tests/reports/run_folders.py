@@ -15,8 +15,7 @@ from harness.core.files import write_atomically
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage, Verdict
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
-from harness.runs.layout import RunFolder
-from harness.runs.log import RunLog
+from harness.runs.layout import RunFolder, RunLog
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.scoring import score_benchmark
 from harness.scoring.observed import Observed

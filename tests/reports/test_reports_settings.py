@@ -19,7 +19,7 @@ from harness.reports.settings import (
     run_table,
     settings_table,
 )
-from harness.runs.log import RunLog
+from harness.runs.layout import RunLog
 from tests.reports.run_folders import write_run
 
 

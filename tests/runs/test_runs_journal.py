@@ -1,6 +1,6 @@
 """The journal as a resume sees it: what counts, what is owed, what is kept.
 
-For: harness.runs, harness.runs.survey, harness.runs.sample_reader, harness.runs.line_file.
+For: harness.runs, harness.runs.survey, harness.runs.survey, harness.runs.line_file.
 """
 
 from __future__ import annotations

@@ -11,8 +11,7 @@ import pytest
 from harness.core.records import Grade, Key
 from harness.runs.overrides import Override
 from harness.scoring.audit import Audited, AuditedPart, audited, draw, estimate
-from harness.scoring.distributions import Z_95
-from harness.scoring.intervals import Interval, question_limits, sampling_limits, wilson
+from harness.scoring.intervals import Z_95, Interval, question_limits, sampling_limits, wilson
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import Intervals, accuracy_intervals
 from tests.scoring.graded import grade, graded, question

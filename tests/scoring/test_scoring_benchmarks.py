@@ -1,6 +1,6 @@
 """Scores of small hand-graded benchmarks, complete and unfinished.
 
-For: harness.scoring, harness.scoring.in_order.
+For: harness.scoring, harness.scoring.observed.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark
 from harness.scoring.deciding import RunPair, decide
-from harness.scoring.distributions import normal_two_sided, power_factor, t_two_sided
+from harness.scoring.intervals import normal_two_sided, power_factor, t_two_sided
 from harness.scoring.published import Source, matching
 from harness.scoring.tally import QuestionTally, tally
 from tests.scoring.graded import grade, graded, question

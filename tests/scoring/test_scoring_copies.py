@@ -1,6 +1,6 @@
 """Copies among the samples of a question: counted and named in the score, one sample in its interval.
 
-For: harness.scoring.copies.
+For: harness.scoring.anomalies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.core.records import Question, Sample
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
 from harness.scoring import Score, score_file
-from harness.scoring.copies import Texts, allowed
+from harness.scoring.anomalies import Texts, allowed
 from harness.scoring.pipeline import grade_outputs, score_of, score_run
 from tests.scoring.graded import question
 from tests.scoring.test_scoring_endpoints import A, sample, stored

@@ -23,8 +23,7 @@ from harness.scoring.differences import (
     smallest_difference,
     smoothed_variance,
 )
-from harness.scoring.distributions import power_factor, t_factor
-from harness.scoring.intervals import sampling_limits
+from harness.scoring.intervals import power_factor, sampling_limits, t_factor
 from harness.scoring.tally import QuestionTally
 from tests.scoring.graded import grade, question
 

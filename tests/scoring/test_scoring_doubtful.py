@@ -1,6 +1,6 @@
 """Replies that leave a doubt are counted beside the score.
 
-For: harness.scoring.doubtful, harness.core.reply_notes.
+For: harness.scoring.anomalies, harness.core.reply_notes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.core import codec
 from harness.core.reply_notes import AFTER_LEFTOVER, LATE_TEXT, UNREAD_TEXT
 from harness.runs import RunFolder
-from harness.scoring.doubtful import reply_doubts
+from harness.scoring.anomalies import reply_doubts
 
 
 def folder_with(path: Path, *lines: object) -> RunFolder:

@@ -15,7 +15,7 @@ from harness.presets.grading import GradingOptions
 from harness.reports import endpoint_table
 from harness.reports.report import report
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
-from harness.runs.log import RunLog
+from harness.runs.layout import RunLog
 from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_endpoint import scores as of_rows
 from harness.scoring.observed import Observed

@@ -21,7 +21,6 @@ from harness.scoring.differences import (
     smallest_difference,
     smoothed_variance,
 )
-from harness.scoring.distributions import Z_95, normal_two_sided, power_factor, t_factor, t_two_sided
 from harness.scoring.estimators import (
     VoteGroup,
     maj_at_k,
@@ -31,6 +30,7 @@ from harness.scoring.estimators import (
     pass_jackknife,
 )
 from harness.scoring.intervals import (
+    Z_95,
     Interval,
     IntervalEnds,
     cluster_freedom,
@@ -40,9 +40,13 @@ from harness.scoring.intervals import (
     effective_clusters,
     effective_samples,
     mean_limits,
+    normal_two_sided,
+    power_factor,
     question_limits,
     sampling_limits,
     sampling_variance_of_mean,
+    t_factor,
+    t_two_sided,
     wilson,
 )
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.scoring.distributions import t_factor
+from harness.scoring.intervals import t_factor
 from harness.scoring.score import score_benchmark
 from harness.scoring.tokens import mean_intervals
 from tests.scoring.graded import grade, question

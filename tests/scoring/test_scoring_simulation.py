@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from harness.scoring import intervals
-from harness.scoring.distributions import Z_95
+from harness.scoring.intervals import Z_95
 from harness.scoring.stop import reached_error
 
 pytestmark = pytest.mark.slow

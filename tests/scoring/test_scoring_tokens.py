@@ -1,6 +1,6 @@
 """Tokens of right and wrong samples, the accuracy of what was finished, and the accuracy within a smaller budget.
 
-For: harness.scoring.tokens, harness.scoring.speed.
+For: harness.scoring.tokens, harness.scoring.workload.
 """
 
 from __future__ import annotations

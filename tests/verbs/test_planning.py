@@ -18,7 +18,7 @@ import pytest
 import harness as reasoning_harness
 from harness.core.errors import UsageError
 from harness.scoring.differences import holm, question_difference_variance, samples_to_detect, score_variance
-from harness.scoring.distributions import Z_95, normal_two_sided, t_two_sided
+from harness.scoring.intervals import Z_95, normal_two_sided, t_two_sided
 from harness.verbs.plan import plan
 from tests.faults.server import FaultServer
 from tests.reports.run_folders import write_run

@@ -36,7 +36,7 @@ ROOMS = {
     "inflight": Room(
         "runs.inflight", "runs/test_runs_inflight.py runs/test_runs_line_file.py generation/test_salvage.py"
     ),
-    "record": Room("runs.record runs.sample_reader", "runs/test_runs_record.py runs/test_runs_journal.py"),
+    "record": Room("runs.record", "runs/test_runs_record.py runs/test_runs_journal.py"),
     "reply": Room(
         "client.protocol.sse client.protocol.completion client.protocol.event_fields client.protocol.plain_event"
         " client.protocol.usage client.protocol.written client.protocol.reply",
@@ -46,7 +46,7 @@ ROOMS = {
     "http1": Room("client.protocol.http1", "client/test_http1.py client/test_believed.py client/test_leftovers.py"),
     "dispatcher": Room(
         "generation.dispatch.dispatcher generation.dispatch.schedule generation.dispatch.lanes"
-        " generation.dispatch.arrivals generation.dispatch.budget generation.dispatch.canary",
+        " generation.dispatch.snapshot generation.dispatch.budget generation.dispatch.canary",
         f"{_SIMULATED} generation/test_dispatcher.py generation/test_schedule.py generation/test_budget.py"
         " generation/test_pace.py generation/test_rate.py generation/test_retry.py generation/test_elsewhere.py",
     ),
@@ -74,7 +74,7 @@ ROOMS = {
         " scoring/test_scoring_anomalies.py scoring/test_scoring_speed.py scoring/test_scoring_tokens.py",
     ),
     "intervals": Room(
-        "scoring.intervals scoring.uncertainty scoring.resampling scoring.distributions",
+        "scoring.intervals scoring.uncertainty scoring.resampling",
         "scoring/test_scoring_intervals.py scoring/test_scoring_resampling.py scoring/test_scoring_simulation.py"
         " scoring/test_scoring_formulas.py",
     ),

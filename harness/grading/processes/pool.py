@@ -128,11 +128,12 @@ def verdicts(
                     f"a sample answers question {sample.question_id!r}, which is not among the {len(questions)} "
                     "questions of this benchmark; grade it with the questions that it was generated from"
                 )
-            if question.rules.grader not in names:  # `questions` may grow while samples are read
+            grader = question.rules.grader
+            if grader not in names:  # `questions` may grow while samples are read
                 names |= grader_names([question], sandbox)
             without_text = msgspec.structs.replace(sample, text=None, reasoning=None)
-            if is_elsewhere(question.rules.grader):
-                future = elsewhere.decider(question.rules.grader).ask(question, sample, with_steps=with_steps)
+            if grader != verifier.RULES and is_elsewhere(grader):  # most questions: without a look at the extensions
+                future = elsewhere.decider(grader).ask(question, sample, with_steps=with_steps)
                 waiting.append(_PendingElsewhere(without_text, future))
                 while waiting and (waiting[0].settled(pool) or len(waiting) > _WINDOW):
                     yield waiting.popleft().judged(pool)
@@ -141,7 +142,7 @@ def verdicts(
             jobs = _jobs(question, searched, with_steps=with_steps)
             for job in jobs:
                 pool.ask(job)
-            waiting.append(_Pending(without_text, names[question.rules.grader], searched, jobs))
+            waiting.append(_Pending(without_text, names[grader], searched, jobs))
             while waiting and (waiting[0].settled(pool) or len(waiting) > _WINDOW):
                 yield waiting.popleft().judged(pool)
         while waiting:

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.reports.plots.plot import SERIES, Cell, Plot, axis
 from harness.reports.plots.plot import series as series_of
-from harness.scoring.distributions import Z_95
+from harness.scoring.intervals import Z_95
 from harness.scoring.resampling import Repeats, SampleSizes, Source
 
 CURVE_POINTS = 120

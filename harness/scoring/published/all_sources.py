@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.scoring.distributions import t_factor
+from harness.scoring.intervals import t_factor
 from harness.scoring.published.value import PublishedScore
 
 PRIOR_SPREAD = 0.040

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 from pathlib import Path
 
-from harness.core import about
+from harness.core import files
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.scoring.published.value import PublishedScore
@@ -17,7 +17,7 @@ MAX_FILES = 10_000
 
 def published_folder() -> Path:
     """The scores shipped with the project: in the checkout, or inside the installed package."""
-    return about.shipped_folder("published", "results/published")
+    return files.shipped_folder("published", "results/published")
 
 
 def load_published(path: Path | None = None, models: Iterable[str] | None = None) -> list[PublishedScore]:

@@ -28,7 +28,7 @@ from harness.core.choices import Api
 from harness.core.codec import digest
 from harness.core.inert import quoted
 from harness.generation import fingerprint
-from harness.scoring.distributions import normal_two_sided, t_factor
+from harness.scoring.intervals import normal_two_sided, t_factor
 from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
 from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Subject, drawn, logprob_fields

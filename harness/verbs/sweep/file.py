@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.core import about, yaml_file
+from harness.core import files, yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.validation import first_problem
@@ -99,7 +99,7 @@ def find(name_or_path: str) -> Path:
 
 def suites() -> list[Path]:
     """The shipped suites."""
-    return sorted((about.shipped_folder("datasets", "datasets") / "suites").glob("*.yaml"))
+    return sorted((files.shipped_folder("datasets", "datasets") / "suites").glob("*.yaml"))
 
 
 def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:

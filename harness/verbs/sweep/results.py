@@ -21,8 +21,7 @@ from harness.scoring import PairedComparison, PublishedComparison, Score, compar
 from harness.scoring.comparison import PublishedVerdict
 from harness.scoring.deciding import LEVEL
 from harness.scoring.differences import holm
-from harness.scoring.distributions import normal_two_sided
-from harness.scoring.intervals import Interval, IntervalEnds, mean_limits
+from harness.scoring.intervals import Interval, IntervalEnds, mean_limits, normal_two_sided
 from harness.verbs.compare import verify
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import AXES, Cell, Sweep

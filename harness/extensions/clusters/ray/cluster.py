@@ -18,7 +18,7 @@ from harness.core.about import __version__, install_line
 from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.wording import Sentence, option
-from harness.generation.signals import Signals
+from harness.generation.network.control import Signals
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at what has ended; a first Ctrl-C may go unseen for as long."""
