@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tools.entered import entered, functions, names_engines
+from tools.entered import entered, functions, named_engines
 
 MAIN = """
 import sys, threading, urllib.request
@@ -51,6 +51,6 @@ def test_files_are_entered_by_their_functions_until_the_first_request(tmp_path: 
 def test_lengths_and_literals_are_counted() -> None:
     tree = ast.parse('"""vllm"""\n@decorated\ndef f(self, a, /, b, *c, d, **e):\n    """sglang"""\n    return 1\n')
     assert list(functions(tree)) == [(3, 6, "f")]
-    assert not names_engines(tree)
-    assert names_engines(ast.parse('x = "vllm"'))
-    assert not names_engines(ast.parse('x = "served by vllm"'))
+    assert not named_engines("harness/a.py", tree, frozenset())
+    assert named_engines("harness/a.py", ast.parse('x = "vllm"'), frozenset())
+    assert not named_engines("harness/a.py", ast.parse('x = "served by vllm"'), frozenset())

@@ -7,7 +7,11 @@ thread of the main process. Importing a file does not count, nor does what is ca
 on this machine; each checkout is run by this interpreter.
 
 Lengths are those of `def` statements without decorators. An engine's name counts as a literal where a string is that
-name and nothing else.
+name and nothing else (`named_engines`). Two kinds of text are no use of an engine's name:
+
+- the declaration `EngineName = Literal[...]` of `spec.py`: each name there is a file of the engines' room;
+- a name of `OutputsFormat`, in its declaration, or in `harness/foreign` beside the variable `format`: a layout of
+  files, called after the program that writes them. That room knows no server.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -36,6 +40,10 @@ ENGINES = frozenset(
         *("vllm-ascend", "llama.cpp", "llamacpp", "tensorrt-llm"),
     }
 )
+FORMATS_ROOM = "harness/foreign/"
+FORMATS_DECLARED = "harness/core/choices.py"
+DECLARATIONS = {"server_launchers/spec.py": "EngineName", FORMATS_DECLARED: "OutputsFormat"}
+"""Path of a file → the type in it that declares names."""
 SAMPLES = ("--samples", "1", "--limit", "2", "--no-progress")
 TIMEOUT_SECONDS = 120
 
@@ -66,11 +74,41 @@ def functions(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
             yield (node.end_lineno or node.lineno) - node.lineno + 1, n, node.name
 
 
-def names_engines(tree: ast.Module) -> bool:
-    """Whether a string of the file, docstrings aside, is an engine's name."""
-    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return any(node.value in ENGINES and id(node) not in texts for node in strings)
+def named_engines(path: str, tree: ast.Module, formats: Set[str], engines: Set[str] = ENGINES) -> list[ast.Constant]:
+    """The strings of a file that are engines' names, docstrings, declarations and names of formats aside.
+
+    path: from the checkout. formats: the names of `OutputsFormat`.
+    """
+    aside = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    aside |= {id(node) for node in declared(tree, DECLARATIONS.get(path, ""))}
+    if path.startswith(FORMATS_ROOM):
+        beside = (text for node in ast.walk(tree) if is_about_format(node) for text in strings(node))
+        aside |= {id(text) for text in beside if text.value in formats}
+    return [node for node in strings(tree) if node.value in engines and id(node) not in aside]
+
+
+def strings(tree: ast.AST) -> Iterator[ast.Constant]:
+    """The strings in a tree."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def declared(tree: ast.Module, name: str) -> list[ast.Constant]:
+    """The strings of `NAME = Literal[...]`; none where the file has no such line."""
+    lines = (node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name)
+    return [text for line in lines for text in strings(line.value)]
+
+
+def is_about_format(node: ast.AST) -> bool:
+    """Whether a node compares the variable `format` with a value, or sets it."""
+    if isinstance(node, ast.Compare):
+        return ast.unparse(node.left) == "format"
+    return isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["format"]
+
+
+def format_names(checkout: Path) -> frozenset[str]:
+    """The names of `OutputsFormat`."""
+    texts = declared(ast.parse((checkout / FORMATS_DECLARED).read_text("utf-8")), "OutputsFormat")
+    return frozenset(str(text.value) for text in texts)
 
 
 def written(checkout: Path) -> dict[str, Any]:
@@ -78,7 +116,9 @@ def written(checkout: Path) -> dict[str, Any]:
     files = list(sources(checkout))
     every = [(lines, n, name, path) for path, tree, _ in files for lines, n, name in functions(tree)]
     longest, widest = max(every), max(every, key=lambda pair: pair[1])
-    engines = [path for path, tree, _ in files if not path.startswith(ENGINES_ROOM) and names_engines(tree)]
+    outside = [(path, tree) for path, tree, _ in files if not path.startswith(ENGINES_ROOM)]
+    formats = format_names(checkout)
+    engines = [path for path, tree in outside if named_engines(path, tree, formats)]
     return {
         "files of the product": len(files),
         "lines of the product": sum(lines for _, _, lines in files),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from harness.core.choices import OutputsFormat
 from harness.presets import preset as presets
 from server_launchers.engines import table
 from server_launchers.engines.engine import Engine
 from server_launchers.spec import ENGINES, OPTIONS
+from tools.entered import named_engines
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ROOM = CHECKOUT / "server_launchers" / "engines"
@@ -20,19 +23,11 @@ HELPERS = {"__init__", "dialect", "engine", "routers", "table"}
 
 NAMES = {*ENGINES, *(one.name for one in table.dialects() if one.owned_by)}
 
-EXCEPT = {
-    "server_launchers/spec.py": "the type of a name",
-    "harness/core/choices.py": "the name of the format below",
-    "harness/foreign/outputs.py": "a format of files, called after the benchmark script that writes them",
-}
-"""Files where such a text is no engine, or the one list of them."""
+FORMATS = frozenset(get_args(OutputsFormat))
 
 
-def literals(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Texts that are an engine's name, and are no part of a docstring."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in NAMES:
-            yield node
+def literals(path: str, source: ast.Module) -> list[str]:
+    return [f"{node.lineno}: {node.value}" for node in named_engines(path, source, FORMATS, NAMES)]
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -55,10 +50,8 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
 
 
 def test_no_engine_is_named_or_imported_outside_its_room() -> None:
-    named = {path: [f"{one.lineno}: {one.value}" for one in literals(tree)] for path, tree in modules()}
-    assert {path: lines for path, lines in named.items() if lines and path not in EXCEPT} == {}
+    assert {path: lines for path, tree in modules() if (lines := literals(path, tree))} == {}
     assert {path: files for path, tree in modules() if (files := list(imported(tree)))} == {}
-    assert [path for path in EXCEPT if not named[path]] == [], "an exception that is none any more"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +59,7 @@ def test_no_engine_is_named_or_imported_outside_its_room() -> None:
     [
         ("x = y == 'vllm'", 1, 0),
         ("x = {'llama.cpp': 1, 'sglang': 2}", 2, 0),
-        ('"""vllm"""\nx = "vllm serve"', 1, 0),
+        ('"""vllm"""\nx = "vllm serve"', 0, 0),
         ("x = 'vllms'", 0, 0),
         ("from server_launchers.engines import table, vllm", 0, 1),
         ("from server_launchers.engines.sglang import ENGINE", 0, 1),
@@ -76,7 +69,28 @@ def test_no_engine_is_named_or_imported_outside_its_room() -> None:
 )
 def test_an_engine_named_or_imported_elsewhere_would_be_found(source: str, n_names: int, n_files: int) -> None:
     tree = ast.parse(source)
-    assert (len(list(literals(tree))), len(list(imported(tree)))) == (n_names, n_files)
+    assert (len(literals("harness/a.py", tree)), len(list(imported(tree)))) == (n_names, n_files)
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "n_names"),
+    [
+        ("server_launchers/spec.py", "EngineName = Literal['vllm', 'sglang']", 0),
+        ("server_launchers/spec.py", "EngineName = Literal['vllm']\nx = 'vllm'", 1),
+        ("server_launchers/spec.py", "Other = Literal['vllm']", 1),
+        ("harness/a.py", "EngineName = Literal['vllm']", 1),
+        ("harness/core/choices.py", "OutputsFormat = Literal['sglang']", 0),
+        ("harness/core/choices.py", "Other = Literal['sglang']", 1),
+        ("harness/foreign/a.py", "if format == 'sglang' or format in ('limo', 'sglang'):\n    format = 'sglang'", 0),
+        ("harness/foreign/a.py", "if engine == 'sglang':\n    name = 'sglang'", 2),
+        ("harness/foreign/a.py", "format = 'vllm'", 1),
+        ("harness/verbs/a.py", "format = 'sglang'", 1),
+    ],
+)
+def test_a_declaration_or_the_name_of_a_format_is_no_use_of_an_engine(path: str, source: str, n_names: int) -> None:
+    assert "sglang" in FORMATS
+    assert "vllm" not in FORMATS
+    assert len(literals(path, ast.parse(source))) == n_names
 
 
 def test_every_file_of_the_room_is_an_engine_and_every_engine_has_a_file() -> None:
