@@ -27,7 +27,7 @@ def command(samples: int, out: Path | None) -> None:
     Downloads 98 MB of weights once; needs no network afterwards.
     """
     from harness.asking import servers
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
 
     folder = out or Path("results") / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     # All cores, because this client is idle; by default a server leaves one core to its client.

@@ -23,7 +23,7 @@ def show(options: RunOptions, where: OnRay) -> None:
     Nothing is sent except one look at the server.
     """
     from harness.asking.prepare import prepare, questions_of, server_of
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from server_launchers.keeping.supervisor import dry_run as command_lines
 
     if options.serve is not None:

@@ -75,7 +75,7 @@ def repeats(source: str | None, as_json: bool, **given: Any) -> None:
     harness experiment repeats results/my-run --runs 30
     harness experiment repeats demo:4 --real --runs 30 --serve llama_cpp --model smollm2-135m
     """
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from harness.reports.plots.repeats import repeats_plot
     from harness.verbs import repeats as experiments
 
@@ -102,7 +102,7 @@ def samples(source: str | None, as_json: bool, **given: Any) -> None:
     harness experiment samples results/my-run --n 8,16,…,64
     harness experiment samples aime24 --real --n 8,16,…,256 --base-url http://127.0.0.1:8000
     """
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from harness.reports.plots.repeats import sizes_plot
     from harness.verbs import repeats as experiments
 

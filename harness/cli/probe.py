@@ -96,7 +96,7 @@ def command(
 
 def _reports(servers: Sequence[WhichServer], how: Mapping[str, Any]) -> list[Report]:
     """A report on each server that answers; with several servers, one that does not answer is only a warning."""
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from harness.verbs.probe.probe import probe
 
     reports = []

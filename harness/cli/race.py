@@ -68,7 +68,7 @@ def command(
     harness race aime24:64 --out races/tuned --candidate 'base model=org/base base_url=http://a:8000' \\
         --candidate 'tuned model=org/tuned base_url=http://b:8000'
     """
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from harness.verbs.race import candidates as candidates_of
     from harness.verbs.race import race
 

@@ -85,7 +85,7 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
 
 
 def _run(options: RunOptions, where: OnRay) -> Ran:
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from harness.verbs.run import run_at
 
     with Terminal() as watcher:
@@ -103,7 +103,7 @@ def _end(ran: Ran, *, as_json: bool) -> NoReturn:
 def _pilot(options: RunOptions) -> int:
     """A pilot and its forecast. Returns the exit code."""
     from harness.cli.pilot import lines
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from harness.verbs.pilot import pilot
 
     with Terminal() as watcher:

@@ -102,7 +102,7 @@ def _scored(
 ) -> list[Scored]:
     """The scores of each source, one after the other."""
     from harness.cli import following
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from harness.scoring.pipeline import score_run
     from harness.verbs.score import score
 

@@ -10,7 +10,7 @@ import click
 from harness.asking import servers
 from harness.cli import terminal
 from harness.cli.serve_start import check_reached, leave_at_signals
-from harness.cli.watching import Terminal
+from harness.cli.terminal import Terminal
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.secret import command_words, is_secret

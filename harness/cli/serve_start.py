@@ -20,7 +20,7 @@ import click
 from harness.asking import servers
 from harness.cli import terminal
 from harness.cli.flags import server_fields
-from harness.cli.watching import Terminal
+from harness.cli.terminal import Terminal
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from server_launchers.errors import SpecError

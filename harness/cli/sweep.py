@@ -95,7 +95,7 @@ def command(
 def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
     """Carry the sweep out. Returns the exit code."""
     from harness.cli.sweep_processes import SweepLanes
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from harness.verbs.sweep import table
     from harness.verbs.sweep.whole import carry_out
 
@@ -122,7 +122,7 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
 def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
     """Carry out one group, in a process that a sweep started for it."""
     from harness.cli.sweep_processes import end_with_parent
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from harness.verbs.sweep import running
     from harness.verbs.sweep.scorer import score_cell
 

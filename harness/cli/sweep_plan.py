@@ -38,7 +38,7 @@ def show(sweep: Sweep) -> None:
 def _server(group: ServerGroup) -> str:
     """The processes that would be started, a line each."""
     from harness.asking import servers
-    from harness.cli.watching import Terminal
+    from harness.cli.terminal import Terminal
     from server_launchers.keeping.supervisor import dry_run as command_lines
 
     if group.spec is None:

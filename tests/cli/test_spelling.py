@@ -17,7 +17,7 @@ from harness.cli.help import spelt
 from harness.cli.main import cli
 from harness.cli.run import command as run
 from harness.cli.score import command as score
-from harness.cli.watching import Terminal
+from harness.cli.terminal import Terminal
 from harness.core.errors import UsageError
 from harness.core.wording import UNSET, Sentence, option
 

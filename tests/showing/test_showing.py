@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.cli.watching import Terminal
+from harness.cli.terminal import Terminal
 from harness.core.inert import visible
 from harness.generation.forecast import TimeLeft
 from harness.generation.progress import (

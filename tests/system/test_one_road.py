@@ -20,7 +20,7 @@ from harness.asking import prepare as preparing
 from harness.asking.options import RunOptions
 from harness.asking.prepare import Prepared, prepare
 from harness.benchmarks import catalogue, data
-from harness.cli import watching
+from harness.cli import terminal
 from harness.cli.help import spelt
 from harness.cli.main import main
 from harness.cli.run import command as run_command
@@ -92,7 +92,7 @@ def from_command(
     """What `harness run WORDS` samples, caught before it does, or its refusal."""
     caught: list[Prepared] = []
 
-    def instead(prepared: Prepared, _watcher: watching.Terminal) -> None:
+    def instead(prepared: Prepared, _watcher: terminal.Terminal) -> None:
         caught.append(prepared)
         raise SystemExit(0)
 
