@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness.asking import servers
 from harness.asking.advising import advise
-from harness.asking.askers import asker_of, with_neutral
 from harness.asking.batching import by_batch, file_as_server
 from harness.asking.options import RunOptions
 from harness.asking.prices import prices_of, read_prices
@@ -30,6 +29,7 @@ from harness.benchmarks import catalogue, questions, shards
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.recipe import StoredQuestions
 from harness.client.address.providers import DROPPABLE
+from harness.client.asker import Asker
 from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
 from harness.core.errors import ServerError, StoreError, UsageError, near_names
@@ -38,7 +38,7 @@ from harness.core.limits import MAX_SAMPLES
 from harness.core.wording import Sentence, option
 from harness.generation.context import fitted_max_tokens
 from harness.generation.continuing import Salvage
-from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings
+from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
@@ -334,11 +334,11 @@ def _settings(
     spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     folder = _folder(options, looks.model)
     priced = options.prices is not None or options.price_in is not None
-    asker = asker_of(
-        reached,
-        looks,
+    asker = Asker(
+        model=looks.model,
+        engine=looks.engine,
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
-        left_out=options.drop,
+        left_out=frozenset(options.drop),
         deadlines=Deadlines(
             first_token=options.first_token_timeout or deadlines.first_token,
             idle=options.idle_timeout or deadlines.idle,

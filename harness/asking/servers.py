@@ -24,6 +24,7 @@ from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint, split_weight
 from harness.client.address.providers import Provider
 from harness.client.address.routes import PREFIX, expand_dns
+from harness.client.asker import Asker
 from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
@@ -80,6 +81,11 @@ class ReachedServers:
     about: Mapping[str, Any]
     own: ServerFacts = NOTHING_TOLD
     file: EndpointsFile | None = None
+
+    def asker(self, looks: Looks) -> Asker:
+        """The maker of requests as the provider wants them, with nothing of the user's in them."""
+        spelling = self.provider.spelling(looks.model, engine=looks.engine)
+        return Asker(model=looks.model, engine=looks.engine, spelling=spelling)
 
 
 def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers:

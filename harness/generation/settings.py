@@ -7,7 +7,7 @@ refused. `RunSettings.settings_record` is the part that may change from session 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,14 @@ from harness.client.chooser import transport_for
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import TransportName
-from harness.core.errors import UsageError
+from harness.core.errors import StoreError, UsageError
 from harness.core.secret import without_secrets
 from harness.core.wording import option
 from harness.generation.continuing import Salvage
 from harness.generation.plan import Order
 from harness.generation.spending import Prices
-from harness.runs.manifest import SHARD
+from harness.runs import RunFolder
+from harness.runs.manifest import SHARD, Manifest
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -249,3 +250,34 @@ class RunSettings:
             "attempts": self.patience.attempts,
             "disk_reserve": self.disk_reserve,
         }
+
+
+# ---- neutral values
+
+
+def with_neutral(
+    benchmarks: Mapping[str, BenchmarkSettings], folder: RunFolder, asker: Asker
+) -> dict[str, BenchmarkSettings]:
+    """The settings with the servers' neutral values added. A benchmark with stored samples keeps the values it had."""
+    earlier = _asked_before(folder)
+    benchmark_settings = {}
+    for name, benchmark in benchmarks.items():
+        sent = benchmark.sampling.sent()
+        fields = {*sent, *asker.left_out, *asker.spelling.extra_body}
+        neutral = asker.neutral_fields(sent) if name not in earlier else earlier[name]
+        sendable = {field: value for field, value in neutral.items() if field not in fields}
+        benchmark_settings[name] = replace(benchmark, neutral=sendable)
+    return benchmark_settings
+
+
+def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
+    """The neutral values in earlier requests, by benchmark with samples."""
+    try:
+        manifest = Manifest.find(folder)
+    except StoreError:  # A damaged manifest; the session refuses it with a reason.
+        return {}
+    return {
+        name: dict(record.identity.get(NEUTRAL, {}))
+        for name, record in ({} if manifest is None else manifest.benchmarks).items()
+        if folder.benchmark(name).has_samples()
+    }

@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 
 from harness.asking import servers
-from harness.asking.askers import asker_of, with_neutral
 from harness.asking.options import JudgeOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
@@ -31,7 +30,7 @@ from harness.generation.outcome import Outcome
 from harness.generation.plan import owed
 from harness.generation.progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
-from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, RunSettings
+from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, RunSettings, with_neutral
 from harness.grading.second import judge_prompts
 from harness.grading.second.judge import (
     Scope,
@@ -152,7 +151,7 @@ def _server(who: JudgeOptions, watcher: Watcher) -> Server:
     looks = servers.look(reached, who, watcher)
     return Server(
         endpoints=reached.endpoints,
-        asker=asker_of(reached, looks),
+        asker=reached.asker(looks),
         concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         context_of=looks.context_of,
         ca_file=who.ca_file,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.asking import servers
-from harness.asking.askers import asker_of
 from harness.asking.options import WhichServer
 from harness.asking.servers import Looks
 from harness.asking.watching import Watcher
@@ -30,7 +29,7 @@ def probed(who: WhichServer, watcher: Watcher) -> list[ProbedEndpoint]:
         endpoints.append(
             ProbedEndpoint(
                 endpoint=look.endpoint,
-                asker=asker_of(addresses, Looks(looks.model, (look,))),
+                asker=addresses.asker(Looks(looks.model, (look,))),
                 engine=engine,
                 context=look.info.context_tokens if look.info else None,
                 deterministic=promised(look.facts.host) or promised(addresses.own.host),
