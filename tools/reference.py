@@ -34,9 +34,9 @@ from harness.benchmarks import catalogue
 from harness.cli.help import heading_of, without_range
 from harness.cli.json_output import printing, schemas
 from harness.cli.main import COMMANDS, LazyGroup
+from harness.core.errors import Sentence
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
-from harness.core.wording import Sentence
 from harness.runs.inflight import Partial
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.opinions import Opinion

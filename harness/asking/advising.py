@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.client.facts.tokens import Tokenizer, has_token_pages
-from harness.core.errors import ServerError
-from harness.core.wording import Sentence
+from harness.core.errors import Sentence, ServerError
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 

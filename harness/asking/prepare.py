@@ -32,10 +32,9 @@ from harness.client.address.providers import DROPPABLE
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
-from harness.core.errors import ServerError, StoreError, UsageError, near_names
+from harness.core.errors import Sentence, ServerError, StoreError, UsageError, near_names, option
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
-from harness.core.wording import Sentence, option
 from harness.generation.context import fitted_max_tokens
 from harness.generation.continuing import Salvage
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral

@@ -28,12 +28,11 @@ from harness.client.asker import Asker
 from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
-from harness.core.errors import ServerError, UsageError, near_names
+from harness.core.errors import Sentence, ServerError, UsageError, near_names, option
 from harness.core.files import read_named
 from harness.core.inert import visible
 from harness.core.records import NOTHING_TOLD, ServerFacts
 from harness.core.secret import Secret
-from harness.core.wording import Sentence, option
 from harness.generation.network.control import Signals
 from harness.generation.network.endpoints_file import EndpointsFile
 from server_launchers.engines import table as engines

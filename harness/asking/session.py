@@ -14,9 +14,8 @@ from harness.asking.prepare import Prepared, in_a_line
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.providers import suggestion
-from harness.core.errors import ServerError
+from harness.core.errors import Sentence, ServerError
 from harness.core.inert import visible
-from harness.core.wording import Sentence
 from harness.generation import lengths, runner
 from harness.generation.outcome import Outcome
 from harness.generation.settings import RunSettings

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from harness.core.wording import Sentence
+from harness.core.errors import Sentence
 
 if TYPE_CHECKING:
     from harness.generation.progress import Progress

@@ -14,11 +14,10 @@ from harness.benchmarks import card, eval_yaml
 from harness.benchmarks.card import Card
 from harness.benchmarks.sources import gym
 from harness.core import files, yaml_file
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.core.packed import Packed
 from harness.core.records import GradeRules, Question
-from harness.core.wording import option
 
 USER_FOLDER_VARIABLE = "HARNESS_DATASETS"
 """Environment variable: folder (or several, separated as in PATH) of the user's own cards; they come first."""

@@ -20,11 +20,10 @@ from harness.benchmarks import card, prompts
 from harness.benchmarks.card import Card, HubSource
 from harness.benchmarks.sources import hub, hub_files
 from harness.core import yaml_file
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import quoted, visible
 from harness.core.part import Part
 from harness.core.validation import first_problem
-from harness.core.wording import option
 
 NAME = "eval.yaml"
 

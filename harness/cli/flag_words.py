@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from harness.asking.options.verbs import VERBS, refusal
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, spell_options
 from harness.core.options import Option, options_of
-from harness.core.wording import spell_options
 
 
 def flag_of(option: Option, scope: str = "") -> str:

@@ -27,12 +27,11 @@ from harness.asking.options.headings import JUDGE, ORDER, OUTPUT, WHOM
 from harness.cli import completing
 from harness.cli.flag_words import flag_of
 from harness.cli.help import LineEnds, SeedType, under
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UNSET, UsageError, near_names, option, spell_options
 from harness.core.files import read_named
 from harness.core.inert import visible
 from harness.core.options import COMMAS, LINES, POINTS, SEED, SERIES, Option, Options, options_of
 from harness.core.secret import Secret
-from harness.core.wording import UNSET, option, spell_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 

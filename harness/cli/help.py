@@ -2,7 +2,7 @@
 
 A command with many options shows, for `--help`, those that people use first; `--help-all` shows all of them under
 headings (`under`). A flag of another tool is answered with its name here. A refusal names an option by a mark
-(`harness.core.wording`); `spelt`, and nothing else, makes it the flag of the command that was typed.
+(`harness.core.errors`); `spelt`, and nothing else, makes it the flag of the command that was typed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.core.errors import HarnessError, near_names
+from harness.core.errors import UNSET, HarnessError, Sentence, as_keyword, near_names, spell_options
 from harness.core.inert import visible
-from harness.core.wording import UNSET, Sentence, as_keyword, spell_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 

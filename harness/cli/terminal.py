@@ -28,8 +28,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from harness.asking.watching import ByteProgress, Watcher
+from harness.core.errors import Sentence
 from harness.core.secret import command_words
-from harness.core.wording import Sentence
 
 if TYPE_CHECKING:
     from harness.generation.progress import Progress

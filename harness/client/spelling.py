@@ -13,10 +13,9 @@ from typing import Any
 
 from harness.core import codec
 from harness.core.choices import Api
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.records import Message, Question
 from harness.core.secret import Secret, reveal_secrets, seal_secrets, secrets_in
-from harness.core.wording import option
 
 _OWNED = {
     "model": f"use {option('model')}",

@@ -39,8 +39,7 @@ from typing import (
 )
 
 from harness.core import choices
-from harness.core.errors import UsageError
-from harness.core.wording import UNSET
+from harness.core.errors import UNSET, UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -158,7 +157,7 @@ _KINDS: Mapping[Any, Kind] = {Path: PATH, dict: JSON, tuple[str, ...]: TEXTS, tu
 class Option:
     """The declaration of one option: its help, its bounds, and how the command line and Python take it.
 
-    help: shown by every command that takes the option; it names another option by `wording.option`, never by a flag.
+    help: shown by every command that takes the option; it names another option by `errors.option`, never by a flag.
     under: the heading in a command's help. flag: the word on the command line, if it is not the name. metavar: the
     value's placeholder in the help. complete: the function of `harness.cli.completing` that completes it in a shell.
     least, most, above, below: bounds of the number, or of each number of a list. chars: smallest length of the text,

@@ -12,9 +12,8 @@ from typing import Literal
 
 from harness.benchmarks import catalogue
 from harness.core import plugins
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.inert import visible
-from harness.core.wording import option
 from harness.exports.choice import ENDED, ExportedBenchmark, File, SampleChoice, Take, not_scored
 from harness.runs import Manifest, RunFolder
 

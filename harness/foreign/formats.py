@@ -20,11 +20,10 @@ from typing import Any
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
-from harness.core.wording import option
 from harness.foreign import cells
 
 RESPONSE_COLUMNS = (

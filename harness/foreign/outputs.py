@@ -22,11 +22,10 @@ from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.choices import OutputsFormat as Format
 from harness.core.codec import digest
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import visible
 from harness.core.records import Message, Question, Sample, Timing, Usage
-from harness.core.wording import option
 from harness.foreign import formats, layouts
 from harness.foreign.formats import OutputRow, Response
 

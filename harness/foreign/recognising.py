@@ -9,10 +9,9 @@ from pathlib import Path
 import msgspec
 
 from harness.benchmarks.prompts import without_instruction
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.inert import visible
 from harness.core.records import Question, Sample
-from harness.core.wording import option
 from harness.foreign.outputs import Pairs
 
 

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from harness.core.errors import ServerError
+from harness.core.errors import ServerError, option
 from harness.core.records import Question
-from harness.core.wording import option
 
 MIN_CHARS_PER_TOKEN = 2.0
 MAX_CHARS_PER_TOKEN = 6.0

@@ -21,7 +21,7 @@ from harness.client.interface import Deadlines, Transport
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.spelling import RequestTemplate
 from harness.core.codec import digest
-from harness.core.wording import Sentence, option
+from harness.core.errors import Sentence, option
 from harness.generation.settings import RunSettings
 from harness.runs.manifest import Fingerprint, Provenance
 

@@ -15,8 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.core.errors import StoreError, UsageError
-from harness.core.wording import option
+from harness.core.errors import StoreError, UsageError, option
 from harness.generation.plan import Owed
 
 # ---- open files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from harness.core.wording import Sentence, option
+from harness.core.errors import Sentence, option
 from harness.generation.comparing import UNLIKE
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.snapshot import Cause

@@ -24,9 +24,8 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
-from harness.core.errors import Interrupted, ServerError, StoppedByRule, StoreError, UsageError
+from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRule, StoreError, UsageError, option
 from harness.core.records import Sample, ServerFacts
-from harness.core.wording import Sentence, option
 from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import Answered

@@ -22,9 +22,8 @@ from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.fast.event_loop import Lag
 from harness.core.about import __version__
-from harness.core.errors import ServerError, StoreError
+from harness.core.errors import Sentence, ServerError, StoreError, option
 from harness.core.records import Key, Sample, ServerFacts
-from harness.core.wording import Sentence, option
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.dispatcher import Dispatcher

@@ -19,9 +19,8 @@ from harness.client.chooser import transport_for
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import TransportName
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError, UsageError, option
 from harness.core.secret import without_secrets
-from harness.core.wording import option
 from harness.generation.continuing import Salvage
 from harness.generation.plan import Order
 from harness.generation.spending import Prices

@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.options import Option, Options
-from harness.core.wording import option
 
 HEADING = "Grading"
 

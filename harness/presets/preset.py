@@ -15,11 +15,10 @@ from typing import Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from harness.core.choices import Api
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.core.part import Part
 from harness.core.validation import first_problem
-from harness.core.wording import option
 from harness.core.yaml_file import fits_any, read_mapping
 from harness.presets.sampling import Sampling, sampling_fields
 

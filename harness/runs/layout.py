@@ -19,10 +19,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from harness.core.errors import StoreError, near_names
+from harness.core.errors import Sentence, StoreError, near_names, option
 from harness.core.files import disk_error, remove_leftovers
 from harness.core.inert import safe_name, visible
-from harness.core.wording import Sentence, option
 from harness.runs.line_file import LineFile, make_folder
 
 OTHER_FILES = ("control.sock", "report.html", "report.md")

@@ -50,10 +50,9 @@ from types import TracebackType
 import msgspec
 
 from harness.core import codec
-from harness.core.errors import InUse, StoreError
+from harness.core.errors import InUse, StoreError, option
 from harness.core.files import open_untrusted
 from harness.core.inert import visible
-from harness.core.wording import option
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.line_file import open_for_writing, write_whole
 from harness.runs.manifest import Manifest

@@ -20,13 +20,12 @@ import msgspec
 
 from harness.core import codec
 from harness.core.codec import digest
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, option
 from harness.core.files import LINK, open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.records import SCHEMA_VERSION, ServerFacts
 from harness.core.secret import without_secrets
-from harness.core.wording import option
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import refuse_link
 

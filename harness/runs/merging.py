@@ -24,12 +24,11 @@ from pathlib import Path
 
 import msgspec
 
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import Sentence, StoreError, UsageError
 from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.packed import Packed
 from harness.core.records import Key, Question, Sample
-from harness.core.wording import Sentence
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.asking.watching import Watcher
-from harness.core.wording import Sentence
+from harness.core.errors import Sentence
 from harness.showing.display import ProgressDisplay
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ import msgspec
 
 from harness.asking.options import AuditOptions
 from harness.core import codec
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError, UsageError, option
 from harness.core.files import read_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, Verdict
-from harness.core.wording import option
 from harness.runs import RunFolder, overrides
 from harness.runs.line_file import write_lines
 from harness.scoring import score_file

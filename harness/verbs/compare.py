@@ -12,9 +12,8 @@ from pathlib import Path
 import msgspec
 
 from harness.asking.options import CompareOptions, VerifyOptions
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
-from harness.core.wording import option
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.settings import settings_beside
 from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, differences

@@ -23,9 +23,9 @@ from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.codec import digest
+from harness.core.errors import Sentence
 from harness.core.inert import safe_name
 from harness.core.records import Grade, Key, Question, Sample
-from harness.core.wording import Sentence
 from harness.generation.outcome import Outcome
 from harness.generation.plan import owed
 from harness.generation.progress import Progress

@@ -13,11 +13,10 @@ from harness.asking.options import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import StoreError
+from harness.core.errors import Sentence, StoreError, option
 from harness.core.files import disk_error, write_atomically
 from harness.core.inert import visible
 from harness.core.records import Grade, Question
-from harness.core.wording import Sentence, option
 from harness.foreign import outputs
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
 from harness.runs.layout import OutputsFolder

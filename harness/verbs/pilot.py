@@ -10,8 +10,7 @@ from harness.asking.options import RunOptions
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
-from harness.core.errors import UsageError
-from harness.core.wording import option
+from harness.core.errors import UsageError, option
 from harness.generation.forecast import Forecast, forecast
 from harness.generation.outcome import Outcome
 from harness.generation.spending import Prices

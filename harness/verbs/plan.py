@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from harness.asking.options import PlanOptions
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
-from harness.core.wording import option
 from harness.generation.forecast import Forecast, forecast
 from harness.generation.spending import Prices
 from harness.reports.scored import read_runs

@@ -17,11 +17,10 @@ from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
 from harness.core import codec
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError, UsageError, option
 from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.records import SCHEMA_VERSION
-from harness.core.wording import option
 from harness.generation.outcome import Outcome
 from harness.scoring.race import RaceState, confirmed, judge, judge_planned, planned_looks, totals_of
 from harness.verbs.graded import GradedRounds

@@ -22,9 +22,8 @@ from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
 from harness.core.codec import digest
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import safe_name, visible
-from harness.core.wording import option
 from harness.presets.grading import GradingOptions
 from harness.reports.scored import read_runs
 from harness.runs import RunFolder

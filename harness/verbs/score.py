@@ -12,8 +12,7 @@ from pathlib import Path
 
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
-from harness.core.wording import option
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError, option
 from harness.exports.trackers import Tracker, track, tracker_named
 from harness.runs import RunFolder
 from harness.scoring import Score

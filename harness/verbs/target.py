@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from harness.asking.prepare import Prepared
 from harness.asking.session import Sampled, generate
 from harness.asking.watching import Watcher
+from harness.core.errors import option
 from harness.core.inert import visible
-from harness.core.wording import option
 from harness.generation.outcome import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.core.errors import option
 from harness.core.inert import visible
 from harness.core.records import Grade, Key, Question, Sample, Verdict
-from harness.core.wording import option
 from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import NEAR_MISSES
 from harness.viewer.library import OpenBenchmark

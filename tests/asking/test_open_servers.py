@@ -8,8 +8,7 @@ import pytest
 
 from harness.asking.servers import launched
 from harness.asking.watching import Watcher
-from harness.core.errors import ServerError
-from harness.core.wording import Sentence
+from harness.core.errors import Sentence, ServerError
 from server_launchers.spec import ServerSpec
 
 

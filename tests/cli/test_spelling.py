@@ -18,8 +18,7 @@ from harness.cli.main import cli
 from harness.cli.run import command as run
 from harness.cli.score import command as score
 from harness.cli.terminal import Terminal
-from harness.core.errors import UsageError
-from harness.core.wording import UNSET, Sentence, option
+from harness.core.errors import UNSET, Sentence, UsageError, option
 
 
 @pytest.mark.parametrize(

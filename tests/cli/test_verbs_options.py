@@ -15,9 +15,8 @@ import harness
 from harness.asking.options.verbs import VERBS
 from harness.cli.flag_words import flag_of
 from harness.cli.main import LazyGroup, cli
-from harness.core.errors import UsageError
+from harness.core.errors import Sentence, UsageError, spell_options
 from harness.core.options import options_of
-from harness.core.wording import Sentence, spell_options
 
 PYTHON: dict[str, Callable[..., Any]] = {
     "run": harness.run,

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.errors import UsageError
+from harness.core.errors import UNSET, Sentence, UsageError, option, spell_options
 from harness.core.inert import visible
-from harness.core.wording import UNSET, Sentence, option, spell_options
 
 VALUES = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text(), max_size=3)
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.core.errors import UsageError
-from harness.core.wording import Sentence
+from harness.core.errors import Sentence, UsageError
 from harness.presets import preset as presets
 from harness.presets.preset import RunProfile
 from harness.presets.sampling import Sampling

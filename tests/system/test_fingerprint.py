@@ -15,7 +15,7 @@ import harness
 from harness.asking.options import RunOptions
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
-from harness.core.wording import Sentence
+from harness.core.errors import Sentence
 from harness.generation import fingerprint
 from harness.verbs.run import sample
 from tests.faults.able import sums

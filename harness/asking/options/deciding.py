@@ -8,9 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.options import POINTS, SERIES, Option, Options
-from harness.core.wording import option
 
 MAX_REPEATS = 10_000
 """Repeats of an experiment; a larger number is a typing mistake."""

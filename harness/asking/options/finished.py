@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+from harness.core.errors import option
 from harness.core.options import Kind, Option, Options
 from harness.core.records import AnswerKind
-from harness.core.wording import option
 from harness.presets.grading import MAX_DEADLINE_SECONDS, AnyK
 
 

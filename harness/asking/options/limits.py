@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from harness.asking.options.headings import LIMITS, MONEY, OUTPUT
+from harness.core.errors import option
 from harness.core.options import POINTS, Option, Options
-from harness.core.wording import option
 
 
 class Limits(Options):

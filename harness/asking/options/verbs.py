@@ -26,9 +26,8 @@ from harness.asking.options.resuming import Resuming
 from harness.asking.options.score import ScoreOptions
 from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.options import SEED, Option, Options, options_of
-from harness.core.wording import option
 from harness.presets.sampling import SamplingOptions
 
 

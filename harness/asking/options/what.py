@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from harness.asking.options.headings import ASKED
+from harness.core.errors import option
 from harness.core.options import ADDRESS, COMMAS, Kind, Option, Options
-from harness.core.wording import option
 
 
 def _shard(value: Any) -> Any:

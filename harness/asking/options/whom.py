@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 from harness.asking.options.headings import LIMITS, RESUMING, WHOM
 from harness.core.choices import Api, TransportName
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.options import Kind, Option, Options
 from harness.core.secret import Secret, reveal_secrets
-from harness.core.wording import option
 
 
 def _headers(value: Any) -> Any:

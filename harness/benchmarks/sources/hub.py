@@ -23,11 +23,10 @@ from harness.benchmarks.sources.hub_files import choose
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
 from harness.core.about import install_line
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.files import read_named, write_atomically
 from harness.core.inert import quoted, visible
 from harness.core.limits import MAX_NAME_BYTES
-from harness.core.wording import option
 
 METADATA_TIMEOUT_SECONDS = 20.0
 """Longest wait for the hub's answer about a data set or a file, in seconds."""

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
-from harness.core.wording import option
 
 _NAME_ONE = f"{option('data_config')} for {option('data')}, `config` in a card"
 _FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")

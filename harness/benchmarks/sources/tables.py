@@ -36,10 +36,9 @@ from harness.benchmarks.limits import (
     MAX_UNPACKED_RATIO,
 )
 from harness.core.about import install_line
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
-from harness.core.wording import option
 
 
 class Row(NamedTuple):

@@ -15,10 +15,9 @@ from harness.benchmarks.limits import MAX_DOWNLOAD_BYTES
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Rows
 from harness.core import about, http_get
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.files import open_named, write_atomically
 from harness.core.inert import quoted
-from harness.core.wording import option
 
 TIMEOUT_SECONDS = 30.0
 """Longest wait for a connection, for an answer or for more bytes, in seconds."""

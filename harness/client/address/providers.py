@@ -26,12 +26,11 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import Spelling
 from harness.core import plugins, yaml_file
 from harness.core.choices import Api, LengthField, Thinking
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
 from harness.core.part import Part
 from harness.core.secret import Secret
 from harness.core.validation import first_problem
-from harness.core.wording import option
 from harness.core.yaml_file import fits_any
 from harness.presets.sampling import sampling_fields
 from server_launchers.engines import table as engines

@@ -30,12 +30,11 @@ from urllib.parse import urlsplit, urlunsplit
 from harness.client.address.endpoint import Endpoint, quote_safely, redact, secrets_of
 from harness.client.protocol.failures import error_words
 from harness.core import codec
-from harness.core.errors import ServerError, near_names
+from harness.core.errors import ServerError, near_names, option
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.records import ServerFacts
 from harness.core.secret import Secret, without_secrets
-from harness.core.wording import option
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import MODELS, Dialect, FactKind, stated_at
 

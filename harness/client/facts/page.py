@@ -19,9 +19,8 @@ from harness.client.address.endpoint import Endpoint, host_and_port, quote_safel
 from harness.client.address.routes import proxy_for, tls_context
 from harness.client.protocol.http1 import request_head
 from harness.core import http_get
-from harness.core.errors import ServerError
+from harness.core.errors import ServerError, option
 from harness.core.http_get import Page
-from harness.core.wording import option
 
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 """Longest page that is read. A real one: OpenRouter's list of models has 0.5 MB."""

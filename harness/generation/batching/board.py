@@ -16,10 +16,9 @@ from functools import partial
 from itertools import islice
 
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.core.errors import ServerError
+from harness.core.errors import Sentence, ServerError
 from harness.core.records import Sample
 from harness.core.secret import Secret
-from harness.core.wording import Sentence
 from harness.generation.batching.handing import BatchProvider, EndedBatch
 from harness.generation.batching.lines import BatchResult, ask_id, read_result
 from harness.generation.dispatch.actions import Ask

@@ -18,10 +18,9 @@ from typing import IO, NamedTuple, Protocol, TypeVar
 from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
 from harness.client.protocol.reply import RequestFailed
-from harness.core.errors import ServerError, StoreError
+from harness.core.errors import Sentence, ServerError, StoreError, option
 from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import visible
-from harness.core.wording import Sentence, option
 from harness.generation.batching.lines import request_line
 from harness.runs.batches import BatchLedger, Handed
 from harness.runs.line_file import lines

@@ -12,8 +12,8 @@ from functools import partial
 
 from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
+from harness.core.errors import Sentence
 from harness.core.inert import visible
-from harness.core.wording import Sentence
 from harness.generation.batching.board import Board, ByBatch
 from harness.generation.batching.handing import BatchProvider, FilePlace, ProviderPlace
 from harness.generation.dispatch.retry import RetryPolicy

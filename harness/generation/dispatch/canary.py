@@ -13,8 +13,8 @@ import hashlib
 from collections.abc import Callable, Collection, Mapping
 
 from harness.client.protocol.reply import Reply
+from harness.core.errors import option
 from harness.core.inert import quoted
-from harness.core.wording import option
 from harness.generation.plan import Task
 
 FIRST_SAMPLES = 16

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
+from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, option
 from harness.core.inert import quoted
 from harness.core.records import Sample
-from harness.core.wording import option
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.budget import Budget, Ending, RateLimit
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName

@@ -28,9 +28,8 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.core import codec
-from harness.core.errors import HarnessError, Interrupted, StoreError, UsageError, near_names
+from harness.core.errors import HarnessError, Interrupted, StoreError, UsageError, near_names, option
 from harness.core.inert import quoted, visible
-from harness.core.wording import option
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission

@@ -13,10 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.client.address.endpoint import Endpoint, split_weight
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.files import read_named
 from harness.core.inert import visible
-from harness.core.wording import option
 
 MAX_BYTES = 1024 * 1024
 MAX_ENDPOINTS = 4096

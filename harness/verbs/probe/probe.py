@@ -12,10 +12,9 @@ from harness.asking.options import WhichServer
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import ServerError, StoppedByRule, UsageError, near_names
+from harness.core.errors import ServerError, StoppedByRule, UsageError, near_names, option
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
-from harness.core.wording import option
 from harness.verbs.probe import context, counterparts, exact, load, protocol, sampling, template, thinking
 from harness.verbs.probe.asking import ProbedEndpoint, ProbedServer, Refused
 from harness.verbs.probe.connecting import probed

@@ -17,9 +17,8 @@ from typing import Any
 
 from harness.asking import servers
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError, near_names, option
 from harness.core.inert import visible
-from harness.core.wording import option
 from harness.verbs.sweep import schema
 from harness.verbs.sweep.file import Keys, SweepFile, refused
 from server_launchers.engines.table import ANY_PROGRAM

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Self
 from harness.asking import prepare, servers
 from harness.asking.options import GradingOptions, JudgeOptions
 from harness.asking.watching import Watcher
-from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, ServerError
+from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, Sentence, ServerError
 from harness.core.inert import quoted, visible
-from harness.core.wording import Sentence
 from harness.runs import RunFolder
 from harness.runs.lock import RunLock
 from harness.verbs.run import sample

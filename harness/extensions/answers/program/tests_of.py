@@ -15,9 +15,8 @@ from typing import Literal
 import msgspec
 
 from harness.core import about, codec
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, option
 from harness.core.files import read_named, write_atomically
-from harness.core.wording import option
 
 MAX_INLINE_CHARS = 40_000
 """Longest tests that stand in the reference itself, in characters of JSON."""

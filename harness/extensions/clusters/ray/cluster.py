@@ -15,9 +15,8 @@ from typing import Any
 
 from harness.core import errors
 from harness.core.about import __version__, install_line
-from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
+from harness.core.errors import HarnessError, Interrupted, Sentence, ServerError, UsageError, option
 from harness.core.inert import quoted, visible
-from harness.core.wording import Sentence, option
 from harness.generation.network.control import Signals
 
 LOOK_SECONDS = 1.0

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.asking.watching import Watcher
+from harness.core.errors import Sentence
 from harness.core.records import Grade
-from harness.core.wording import Sentence
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, RunFolder, grades

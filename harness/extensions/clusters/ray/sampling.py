@@ -18,8 +18,7 @@ from harness.asking.options import RunOptions
 from harness.asking.prices import prices_of, read_prices
 from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
-from harness.core.errors import InUse, StoreError, UsageError
-from harness.core.wording import Sentence, option
+from harness.core.errors import InUse, Sentence, StoreError, UsageError, option
 from harness.extensions.clusters.ray.cluster import Cluster
 from harness.generation.dispatch.snapshot import Cause
 from harness.generation.outcome import Outcome

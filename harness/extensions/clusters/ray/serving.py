@@ -33,9 +33,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from harness.asking.watching import Watcher
 from harness.core.about import __version__
-from harness.core.errors import ServerError, UsageError
+from harness.core.errors import Sentence, ServerError, UsageError, option
 from harness.core.inert import visible
-from harness.core.wording import Sentence, option
 from harness.extensions.clusters.ray.cluster import LOOK_SECONDS, Cluster
 from harness.verbs.elsewhere import FILE, HEAD, HOST, NODE, PORT, RANK, Replicas
 from server_launchers import isolated
