@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.asking import own_servers
 from harness.asking.options import WhichServer
 from harness.client.address import providers
-from harness.client.address.endpoint import Endpoint, split_weight
+from harness.client.address.endpoint import DNS_PREFIX, Endpoint, expand_dns, split_weight
 from harness.client.address.providers import Provider
-from harness.client.address.routes import PREFIX, expand_dns
 from harness.client.asker import Asker
 from harness.client.facts import discovery
 from harness.client.facts.discovery import ModelInfo
@@ -91,7 +90,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers
     """The endpoints that `who` and the environment name; none is contacted. Raises `UsageError`, `ServerError`."""
     listed = EndpointsFile(endpoints_file).addresses() if endpoints_file is not None else []
     urls: list[str | None] = [*(listed or who.base_url)]
-    provider = provider_of(who, [url.removeprefix(PREFIX) for url in urls if url])
+    provider = provider_of(who, [url.removeprefix(DNS_PREFIX) for url in urls if url])
     if not urls and who.server is None:
         if who.provider and provider.address.base_url is not None:
             urls = [None]
@@ -123,7 +122,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers
 
 def _addresses(url: str | None) -> Sequence[str | None]:
     """The address itself; for a `dns+` address, one address for each machine behind the name at present."""
-    return expand_dns(url) if url is not None and url.startswith(PREFIX) else [url]
+    return expand_dns(url) if url is not None and url.startswith(DNS_PREFIX) else [url]
 
 
 def _weighted(url: str | None) -> tuple[str | None, float]:

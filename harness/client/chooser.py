@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from harness.client.address.endpoint import Endpoint
-from harness.client.address.routes import proxy_for
+from harness.client.address.endpoint import Endpoint, proxy_for
 from harness.client.interface import Arriving, Deadlines, Transport
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import Memory

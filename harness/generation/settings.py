@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.client.address.endpoint import Endpoint, host_and_port
+from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for
 from harness.client.address.providers import Batches
-from harness.client.address.routes import proxy_for
 from harness.client.asker import Asker, unset_fields
 from harness.client.chooser import transport_for
 from harness.client.interface import Deadlines

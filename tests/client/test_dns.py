@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.client.address.routes import expand_dns
+from harness.client.address.endpoint import expand_dns
 from harness.core.errors import ServerError, UsageError
 
 

@@ -1,6 +1,6 @@
 """Public hosts through a proxy that the environment names: tunnels for https, forwarded pages for http.
 
-For: harness.client.address.routes.
+For: harness.client.address.endpoint.
 """
 
 from __future__ import annotations

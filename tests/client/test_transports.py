@@ -24,8 +24,7 @@ import pytest
 import trustme
 
 from harness.client import interface
-from harness.client.address.endpoint import Endpoint
-from harness.client.address.routes import proxy_for
+from harness.client.address.endpoint import Endpoint, proxy_for
 from harness.client.chooser import open_transport
 from harness.client.fast import transport
 from harness.client.fast.event_loop import new_event_loop

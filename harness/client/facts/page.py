@@ -15,8 +15,7 @@ from typing import Any
 
 import httpx
 
-from harness.client.address.endpoint import Endpoint, host_and_port, quote_safely, secrets_of
-from harness.client.address.routes import proxy_for, tls_context
+from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of, tls_context
 from harness.client.protocol.http1 import request_head
 from harness.core import http_get
 from harness.core.errors import ServerError, option

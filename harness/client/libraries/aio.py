@@ -26,8 +26,7 @@ from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 
-from harness.client.address.endpoint import Endpoint, host_and_port, quote_safely
-from harness.client.address.routes import proxy_for
+from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, request_headers
 from harness.client.libraries.watch import LibraryOptions, LibraryTransport
 from harness.client.protocol.failures import failure_of_status

@@ -18,8 +18,7 @@ from typing import Any, Unpack
 
 import openai
 
-from harness.client.address.endpoint import Endpoint, host_and_port
-from harness.client.address.routes import proxy_for
+from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines
 from harness.client.libraries.watch import LibraryOptions, LibraryTransport
 from harness.client.protocol.failures import failure_of_status

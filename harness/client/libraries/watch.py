@@ -9,8 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypedDict, Unpack
 
-from harness.client.address.endpoint import Endpoint, secrets_of
-from harness.client.address.routes import tls_context
+from harness.client.address.endpoint import Endpoint, secrets_of, tls_context
 from harness.client.interface import Arriving, Deadlines
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import Memory
