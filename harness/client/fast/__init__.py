@@ -1,4 +1,10 @@
-"""The transport for plain http, on sockets of its own: many streams at little CPU a token.
+"""The fast transport: plain http on sockets of its own, for many streams at little CPU per token.
 
-Entered by `chooser` only; who runs a loop for it takes `event_loop.new_event_loop`.
+    transport   chooses or opens a connection for a request, and checks deadlines four times a second
+    connecting  host name → connected socket; the kernel's receive stamps
+    connection  a socket and the request that it carries
+    batches     the bytes of a response → the reply parser, many token events in one step
+    event_loop  an asyncio loop that reads these sockets inside its selector
+
+Only `chooser` imports it; code that runs an event loop for it makes the loop with `event_loop.new_event_loop`.
 """

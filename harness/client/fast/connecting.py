@@ -1,7 +1,7 @@
-"""From a host's name to a connected socket that does not block, and the kernel's receive stamps on the monotonic clock.
+"""Connecting: host name → connected, non-blocking socket; and the kernel's receive stamps as monotonic times.
 
-Many connects at once neither hold up the reading (a few are made in a turn of the loop, then sockets are read) nor
-look a name up twice.
+A run opens thousands of connections at once. So that reading goes on meanwhile, at most `CONNECTS_A_TURN` are begun in
+a turn of the event loop; the others wait in a queue for the next turns. Each host name is looked up once.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ RESOLVE_S = 60.0
 """Seconds for which a host's addresses are remembered."""
 
 CONNECTS_A_TURN = 32
-"""Connections begun before what came meanwhile is read: a connect takes some 40 µs of the loop."""
+"""Connections that are begun in one turn of the loop; each takes some 40 µs, during which nothing is read."""
 
 Peer = tuple[str, int]
-"""Host and port that connections go to."""
+"""(host, port) of a server."""
 
 _Address = tuple[int, tuple[str | int | bytes, ...]]
+"""(address family, address), as `socket` takes them."""
 _NOT_BLOCKING = getattr(socket, "SOCK_NONBLOCK", 0)
 
 
 class Connector:
-    """Connects to the hosts of a run. Lives on one loop."""
+    """Opens the connections of a run. It belongs to one event loop."""
 
     def __init__(self) -> None:
         self._addresses: dict[Peer, tuple[float, list[_Address]]] = {}
         self._lookups: dict[Peer, asyncio.Task[list[_Address]]] = {}
-        self._left = CONNECTS_A_TURN
-        self._turned = False  # the end of this turn is awaited
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._left = CONNECTS_A_TURN  # connections that may still be begun in this turn
+        self._turned = False  # `_next_turn` is scheduled
+        self._waiting: deque[asyncio.Future[None]] = deque()  # of callers that wait for a turn
 
     async def connect(self, peer: Peer, seconds: float) -> socket.socket:
         """A socket connected to `peer`. Raises `RequestFailed`, after `seconds` at the latest."""
@@ -68,12 +69,12 @@ class Connector:
             raise RequestFailed("connect", f"cannot connect to {_shown(peer)}: {quoted(cause)}") from None
 
     def close(self) -> None:
-        """End the lookups under way."""
+        """Cancel the lookups of host names that are not finished."""
         for lookup in self._lookups.values():
             lookup.cancel()
 
     def _next_turn(self) -> None:
-        """The loop has read what had come: so many more may connect."""
+        """Begin a turn: the loop has read its sockets, so `CONNECTS_A_TURN` waiting callers may connect."""
         self._left = CONNECTS_A_TURN
         while self._left and self._waiting:
             turn = self._waiting.popleft()
@@ -91,7 +92,7 @@ class Connector:
                 addresses = await self._resolve(peer)
         for n, address in enumerate(addresses):
             try:
-                # A dead first address (::1 of localhost, say) must not use up the whole deadline.
+                # Each address gets a share of the deadline: a dead first one (::1 of localhost) must not use up all.
                 sock = await _connected_to(address, seconds / len(addresses))
             except OSError:
                 if n + 1 == len(addresses):
@@ -103,7 +104,7 @@ class Connector:
         raise OSError("the name has no address")
 
     async def _resolve(self, peer: Peer) -> list[_Address]:
-        """The addresses of a host; all who ask meanwhile wait for one lookup."""
+        """The addresses of a host. Callers that ask at the same time share one lookup."""
         lookup = self._lookups.get(peer)
         if lookup is None:
             lookup = self._lookups[peer] = asyncio.ensure_future(_lookup(peer))
@@ -123,7 +124,7 @@ async def _lookup(peer: Peer) -> list[_Address]:
 
 
 async def _connected_to(address: _Address, seconds: float) -> socket.socket:
-    """Raises `OSError` (`TimeoutError` after `seconds`)."""
+    """A socket connected to `address`. Raises `OSError`, of which `TimeoutError` after `seconds`."""
     sock = socket.socket(address[0], socket.SOCK_STREAM | _NOT_BLOCKING)
     try:
         if not _NOT_BLOCKING:
@@ -142,7 +143,7 @@ async def _connected_to(address: _Address, seconds: float) -> socket.socket:
 
 
 def _stands(sock: socket.socket) -> bool:
-    """Over loopback a connection stands before the call that asks for it returns."""
+    """Whether the socket is connected already: on loopback it is before `connect_ex` returns."""
     try:
         sock.getpeername()
     except OSError:
@@ -174,19 +175,24 @@ def _shown(peer: Peer) -> str:
 
 
 SO_TIMESTAMPNS = 35
-"""Linux: a message brings a `struct timespec` of its receipt, by CLOCK_REALTIME."""
+"""Linux's socket option by which each read brings the time of its receipt, a `struct timespec` by CLOCK_REALTIME."""
 
 
 _TIMESPEC = struct.Struct("qq")
+"""(seconds, nanoseconds)."""
 
 
 def stamp_now() -> bytes:
-    """A stamp as the kernel's, of this moment."""
+    """The current time in the form of the kernel's stamps."""
     return array("q", divmod(time.time_ns(), 1_000_000_000)).tobytes()
 
 
 class ClockOffset:
-    """Receive stamps (CLOCK_REALTIME) as seconds of the monotonic clock, whatever happens to the wall clock."""
+    """Converts receive stamps (CLOCK_REALTIME) to seconds of the monotonic clock.
+
+    The difference of the two clocks is measured again each second, and whenever a stamp shows that somebody has set the
+    wall clock.
+    """
 
     def __init__(self) -> None:
         self._seconds = 0
@@ -204,9 +210,10 @@ class ClockOffset:
         self._measured = time.monotonic()
 
     def monotonic(self, stamps: list[bytes], since: float) -> Sequence[float]:
-        """The stamps' times in order, all later than `since` or a little before it.
+        """The times of the stamps, in ascending order. since: a time before which none of the bytes can have come.
 
-        Where one is not, or lies in the future, the wall clock was set meanwhile, and all are taken for now.
+        If a stamp lies more than a second before `since`, or in the future, the wall clock was set in the meantime, and
+        all times are the present moment.
         """
         if not stamps:
             return ()
@@ -219,10 +226,10 @@ class ClockOffset:
             if since - 1.0 <= arrived <= now + 0.001:
                 return (arrived,)
         seconds, offset = self._seconds, self._nanoseconds
-        shift = seconds + offset * 1e-9  # rounded to a quarter of a microsecond, the same for all
+        shift = seconds + offset * 1e-9  # a float is exact to a quarter of a microsecond here, equally for all stamps
         times = [second - shift + nanosecond * 1e-9 for second, nanosecond in _TIMESPEC.iter_unpack(b"".join(stamps))]
         if max(times) > now + 0.001 or min(times) < since - 1.0:
             self._measure()
             return [now] * len(times)
-        times.sort()  # the wall clock is slewed while they come, and may go back by microseconds
+        times.sort()  # time synchronisation adjusts the wall clock, which may so go back by microseconds
         return times

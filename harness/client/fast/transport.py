@@ -1,9 +1,12 @@
-"""The transport for plain http: sockets of its own, no task switch and no parse per token.
+"""The transport for plain http: no switch of tasks and no parsing per token.
 
-On the loop of `event_loop` reads happen inside its selector; on any other loop by its readers. Stamps are the kernel's
-receive stamps where the system gives them ("kernel"), so that timing is true when Python is late; else the loop's
-clock at the read ("user").
-Not covered: https and proxies (see `aio`).
+For a request it takes an idle connection to the endpoint, or opens one. A timer looks at all active connections four
+times a second: their deadlines, and bytes that wait unparsed. If a connection that was used before turns out to be
+closed, the request is sent again on another one.
+
+On the loop of `event_loop` sockets are read inside its selector; on any other loop by the loop's readers. Arrival times
+are the kernel's receive stamps where the system has them ("kernel"), so that they are true even if Python reads late;
+else the loop's clock at the read ("user"). Not covered: https and proxies (see `libraries.aio`).
 """
 
 from __future__ import annotations
@@ -28,12 +31,13 @@ from harness.client.protocol.written import Memory
 from harness.core.secret import Secret
 
 LOOK_S = 0.25
-"""Seconds between two looks at the deadlines."""
+"""Seconds between two looks at the active connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """What all requests to one path of an endpoint share. head: up to the value of Content-Length."""
+    """What all requests to one path of an endpoint share. head: the request's head, without the value of
+    Content-Length, which ends it. secrets: texts that no message may show."""
 
     peer: Peer
     head: bytes
@@ -41,9 +45,10 @@ class _Route:
 
 
 class FastTransport:
-    """See `harness.client.interface.Transport`. kernel_stamps: use the kernel's receive stamps where there are any.
+    """See `harness.client.interface.Transport`.
 
-    secrets: values in the bodies of requests that no message may show. memory: shared with other transports.
+    kernel_stamps: use the kernel's receive stamps if the system has them. secrets: texts in the bodies of requests that
+    no message may show. memory: counts the bytes of all replies, if transports share it.
     """
 
     def __init__(
@@ -122,12 +127,13 @@ class FastTransport:
             idle.remove(connection)
 
     def _begun(self, connection: Connection) -> None:
-        """`connection` carries a request: its deadlines are looked at."""
+        """Take note that `connection` carries a request, so that `_look` checks its deadlines."""
         self._active.add(connection)
         if self._looking is None:
             self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
+        """Check the deadlines and unparsed bytes of the active connections; called every `LOOK_S`."""
         now = time.monotonic()
         self._memory.unparsed_bytes = sum(connection.unparsed_bytes for connection in self._active)
         for connection in [connection for connection in self._active if connection.look_at <= now]:

@@ -1,4 +1,4 @@
-"""The transports that lean on an HTTP library: aiohttp for https, proxies and unix sockets, the openai SDK on request.
+"""The transports that use an HTTP library: aiohttp for https, proxies and unix sockets; the openai SDK if asked for.
 
-Entered by `chooser` only, when first needed: each import costs a tenth of a second.
+Only `chooser` imports these modules, and only when one is needed: each import takes a tenth of a second.
 """

@@ -2,7 +2,10 @@
 
 Guarantees: no redirect is followed; the key goes to the endpoint's own host only; loopback and private hosts bypass
 proxies; every wait has a deadline, and the idle one counts from the last token, not the last byte.
-Stamps are the loop's clock at the read ("user"): TLS hides the kernel's receive stamps.
+
+aiohttp hides which connection carries a request, and gives bytes that came unasked to the next request. So each request
+has a `_Carrier`, which learns its connection (`_Protocol`) and asks `Leftovers` whether the reply can be trusted.
+Arrival times are the loop's clock at the read ("user"), since TLS hides the kernel's receive stamps.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from harness.core.secret import Secret
 
 
 class AiohttpTransport(LibraryTransport):
-    """See `harness.client.interface.Transport`. Made on any thread, used on one loop."""
+    """See `harness.client.interface.Transport`. It may be made on any thread and is used on one loop."""
 
     def __init__(self, **given: Unpack[LibraryOptions]) -> None:
         super().__init__(**given)
@@ -69,7 +72,8 @@ class AiohttpTransport(LibraryTransport):
             try:
                 return await self._ask(endpoint, path, body, deadlines, max_body_bytes, arriving, carrier)
             except RequestFailed as failure:
-                if failure.status in (None, 0, 200):  # else a whole answer, after which the connection is sound
+                # After an error status the connection is sound: the error's body was a whole answer.
+                if failure.status in (None, 0, 200):
                     carrier.drop()
                 if not (carrier.reused and failure.unanswered):
                     raise
@@ -143,7 +147,7 @@ class AiohttpTransport(LibraryTransport):
 
 
 class _Carrier:
-    """The connection that carries one request. reused: it had carried another one before."""
+    """Connects a request with the connection that carries it. reused: that connection had carried another request."""
 
     def __init__(self, leftovers: Leftovers) -> None:
         self.leftovers = leftovers
@@ -151,22 +155,26 @@ class _Carrier:
         self.reused = False
 
     def set_out(self, protocol: _Protocol) -> None:
-        """The request goes out on `protocol`."""
+        """Take note that the request is sent on the connection `protocol`."""
         self.protocol = protocol
         self.reused = protocol.used
         protocol.begin(self)
 
     def drop(self) -> None:
-        """Close the connection, unless another request has it: after what cannot be believed it may be silent."""
+        """Close the connection, unless another request has it by now. A server that sent an unbelievable reply may
+        leave the next request on this connection without an answer."""
         if self.protocol is not None and self.protocol.carrier is self:
             self.protocol.close()
 
     def checked(self, reply: Reply, prompt: int) -> Reply:
-        """`reply`, with what is to be noted of it; its connection is closed where it may hold more than the reply.
-        Raises `RequestFailed` where it held a leftover."""
+        """Check a finished reply: returns it with a note if one is due. prompt: see `prompt_of`.
+
+        Closes the connection if more than the reply may have come on it. Raises `RequestFailed` if the reply is a
+        leftover of another request.
+        """
         if self.protocol is None:
             return reply
-        # aiohttp frees the connection as it reads the end of the body: another request may have it by now.
+        # aiohttp frees the connection when it reads the end of the body, so another request may have it by now.
         is_ours = self.protocol.carrier is self
         self.protocol.idle = is_ours
         try:
@@ -182,15 +190,15 @@ class _Carrier:
 
 
 _CARRIER: ContextVar[_Carrier] = ContextVar("carrier")
-"""Carrier of the request under way: aiohttp does not tell the caller which connection it took."""
+"""The carrier of the current task's request: aiohttp does not tell a caller which connection it chose."""
 
 
 class _Protocol(ResponseHandler):
-    """One connection. aiohttp (3.14) reads on and on while interim replies come, and drops without a word what comes
-    when no request is under way.
+    """A connection of aiohttp with two checks that aiohttp 3.14 lacks: it reads interim replies without end, and
+    silently drops bytes that come while no request is waiting.
 
-    used: it has carried a request. carrier: of the latest request. leftovers: of the server that it leads to. idle: no
-    request is under way. before: of the latest reply.
+    used: whether it has carried a request. carrier: the latest request's. leftovers: those of its server. idle: whether
+    no request is waiting. before: the mark of the latest reply.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -205,11 +213,11 @@ class _Protocol(ResponseHandler):
 
     @property
     def should_close(self) -> bool:
-        """After the first doubt each connection carries one request."""
+        """Whether the connection closes after its request; always once the server is doubted (see `Leftovers`)."""
         return super().should_close or (self.leftovers is not None and self.leftovers.doubted)
 
     def begin(self, carrier: _Carrier) -> None:
-        """A request goes out."""
+        """Take note that a request is sent on this connection."""
         self.carrier = carrier
         self.leftovers = carrier.leftovers
         self.used = True
@@ -223,7 +231,7 @@ class _Protocol(ResponseHandler):
         super().data_received(data)
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-        """The head of a response came, and the body that it begins."""
+        """Take a response of which the head has come, and count such heads: 1xx ones are bounded."""
         if 100 <= data[0].code < 200 and data[0].code != 101:
             self._n_interim += 1
             if self._n_interim > MAX_INTERIM_HEADS:
@@ -238,7 +246,7 @@ class _Protocol(ResponseHandler):
         super().feed_data(data, size)
 
     def has_unread(self) -> bool:
-        """Whether the kept connection holds bytes, or its end, that the loop was too busy to read."""
+        """Whether the idle connection holds bytes, or has ended, and the loop was too busy to notice."""
         if self.transport is None:
             return False
         fd = self.transport.get_extra_info("socket").fileno()
@@ -253,7 +261,7 @@ class _Protocol(ResponseHandler):
 
 
 class _Request(aiohttp.ClientRequest):
-    """aiohttp (3.14) would take what a kept connection received before the request for the reply to it."""
+    """A request that refuses a connection with unread bytes: aiohttp 3.14 would take them for the reply."""
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """See `aiohttp.ClientRequest`."""
@@ -268,7 +276,7 @@ class _Request(aiohttp.ClientRequest):
 
 
 async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, clock: Callable[[], float]) -> str:
-    """Feed the body to `parser`; returns why the body ended, if not cleanly."""
+    """Feed the body to `parser`. Returns why the body was cut off; an empty text if it ended well."""
     try:
         async for data in response.content.iter_any():
             parser.feed(data, clock())
@@ -280,7 +288,7 @@ async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, clock: Ca
 
 
 def _is_closed(response: aiohttp.ClientResponse) -> bool:
-    """aiohttp (3.14) closes a connection over broken framing without telling the reader of the body."""
+    """Whether the connection is closed. aiohttp 3.14 closes it over broken framing and does not tell the reader."""
     connection = response.connection
     return connection is not None and (connection.transport is None or connection.transport.is_closing())
 
@@ -292,7 +300,7 @@ async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[Secret, ...]
             while len(body) < MAX_ERROR_BODY_BYTES and (data := await response.content.readany()):
                 body += data
     except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError):
-        pass  # what came is explanation enough
+        pass  # the part that came must do as the explanation
     headers = response.headers
     return failure_of_status(
         response.status,
@@ -332,7 +340,7 @@ def _connection_failure(
 
 
 def _cause(error: Exception) -> str:
-    """The reason in an exception, without the library's decoration."""
+    """The reason in an exception, without the words that the library puts around it."""
     inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(inner, OSError) and inner.strerror:
         return inner.strerror

@@ -1,9 +1,9 @@
-"""The transport on the openai SDK, for endpoints that need its ways of addressing and signing.
+"""The transport on the openai SDK, for endpoints that need the SDK's ways of addressing and signing requests.
 
-The SDK sends and receives; the bytes are read by `sse` like everybody's, so that samples are the same. Its own
-retries are off and no redirect is followed. Slow: 0.1 ms a token, and its pool is quadratic in the connections.
-Not covered: an error body that stalls is bounded by the first-token deadline only.
-Works with openai 2.8 (httpx) to 3.x (an HTTP library of its own).
+The SDK sends and receives. Our own parser (`sse`) reads the bytes, so samples are the same as with other transports.
+The SDK's retries are off and no redirect is followed. It is slow: 0.1 ms per token, and its connection pool takes time
+quadratic in the number of connections. Not covered: an error body that stalls is bounded by the first-token deadline
+only. Works with openai 2.8 (on httpx) to 3.x (on an HTTP library of its own).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 _BENEATH = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
-"""Packages whose exceptions are the network's doing; SDK 2.x lets those of its HTTP library through."""
+"""Packages whose exceptions mean a failure of the network; SDK 2.x passes on those of its HTTP library."""
 
 _PACKED = "x-harness-content-encoding"
-"""Where the encoding of an error's body stands, which the SDK's HTTP library would unpack without a bound."""
+"""Header under which we hide the encoding of an error's body from the SDK, which would unpack it without a bound."""
 
 _NO_KEY = "EMPTY"
-"""The SDK insists on a key; servers without one ignore it."""
+"""Key for endpoints without one: the SDK insists on a key, and such servers ignore it."""
 
 
 class SdkTransport(LibraryTransport):
@@ -110,12 +110,12 @@ class SdkTransport(LibraryTransport):
             raise RequestFailed("refused", message)
         client = self._clients[endpoint] = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
-            api_key=_NO_KEY,  # a key of ours stands among the headers below, above this one
+            api_key=_NO_KEY,  # the endpoint's own key is in the headers below, which override this one
             max_retries=0,
-            # A connection a request: its HTTP library would take what a kept one received beyond a reply, in the same
-            # read, for the reply to the next request.
+            # Each request has its own connection: on one that is used again, the SDK's HTTP library would take bytes
+            # behind the end of a reply for the next reply.
             default_headers={"Accept-Encoding": "identity", "Connection": "close", **endpoint.own_headers()},
-            # One number for connecting and between bytes; `Watch` counts tokens.
+            # Only the wait for a connection is bounded here; `Watch` bounds the wait for tokens.
             timeout=openai.Timeout(None, connect=deadlines.connect),
             http_client=openai.DefaultAsyncHttpxClient(
                 follow_redirects=False,
@@ -129,7 +129,7 @@ class SdkTransport(LibraryTransport):
 
 
 async def _bound_refusal(response: Any) -> None:
-    """The SDK reads the body of an error whole: only its beginning is given to it, and as it came."""
+    """Let the SDK see only the beginning of an error's body, still packed: it would read and unpack all of it."""
     if response.status_code >= 300:
         response.headers[_PACKED] = response.headers.pop("content-encoding", "")
         response.aiter_raw = partial(_beginning, response, response.aiter_raw)
@@ -146,7 +146,7 @@ async def _beginning(response: Any, pieces: Callable[[], AsyncIterator[bytes]], 
 
 
 def _call(client: openai.AsyncOpenAI, path: str, body: bytes) -> tuple[Any, dict[str, Any]]:
-    """The SDK's method for `path`, and its arguments: all but the required ones go as they are."""
+    """(the SDK's method for `path`, its arguments). Fields that the method does not require go in `extra_body`."""
     fields: dict[str, Any] = codec.decode(body, dict)
     resource: Any = client.chat.completions if path == "/chat/completions" else client.completions
     named: dict[str, Any] = {
@@ -156,7 +156,7 @@ def _call(client: openai.AsyncOpenAI, path: str, body: bytes) -> tuple[Any, dict
 
 
 def _network_cause(error: Exception) -> str:
-    """The innermost reason in an exception of the network; any other exception is raised again."""
+    """The innermost reason of a network failure. An exception that is no network failure is raised again."""
     if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _BENEATH:
         raise error
     inner: BaseException = error

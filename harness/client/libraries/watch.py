@@ -1,4 +1,4 @@
-"""What the transports on a library share: whom they trust, and the deadlines of a reply in a task of its own."""
+"""What the two transports on an HTTP library share: certificates, and a timer that enforces a reply's deadlines."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from harness.client.protocol.written import Memory
 from harness.core.secret import Secret
 
 LOOK_S = 0.5
-"""Seconds between two looks at a reply's deadlines and connection."""
+"""Seconds between two checks of a reply's deadlines and connection."""
 
 
 class Watch:
-    """One timer, however many tokens come.
+    """Async context manager that ends its body with `TimeoutError` when a deadline of the reply has passed.
 
-    An async context; on expiry it cancels the body and raises `TimeoutError`. `is_closed`: the connection is gone,
-    though the reader was not told (see `aio`); seen twice in a row it ends the wait as `lost`.
+    It needs one timer, however many tokens come. is_closed: a function that says whether the connection is gone when
+    the reader of the body was not told (see `aio`). If two checks in a row find it gone, the body ends with
+    `TimeoutError` too, and `lost` is True.
     """
 
     def __init__(self, parser: ReplyParser, deadlines: Deadlines) -> None:
@@ -38,7 +39,7 @@ class Watch:
 
     @property
     def expired(self) -> bool:
-        """A deadline passed."""
+        """Whether the context ended its body."""
         return self._timeout.expired()
 
     async def __aenter__(self) -> Watch:
@@ -56,7 +57,8 @@ class Watch:
     def _look(self) -> None:
         now, due = self._loop.time(), self._deadlines.due(self._parser)
         closed = self.is_closed()
-        self.lost = closed and self._was_closed  # between the two looks, what had come was read
+        # Two checks, because between them the reader takes the bytes that had come before the connection went.
+        self.lost = closed and self._was_closed
         self._was_closed = closed
         if due > now and not self.lost:
             self._timer = self._loop.call_at(min(due, now + LOOK_S), self._look)
@@ -65,11 +67,11 @@ class Watch:
 
 
 class LibraryOptions(TypedDict, total=False):
-    """What a transport on a library is made with.
+    """The arguments for making a transport on a library; see `chooser.open_transport`.
 
-    ca_file: PEM file of the certificate authorities to trust instead of the system's. insecure: certificates are not
-    checked; the caller says so loudly and records it. secrets: values in the bodies of requests that no message may
-    show. memory: the bound of all replies, where transports share one.
+    ca_file: PEM file of the certificate authorities to trust in place of the system's. insecure: accept any
+    certificate; the caller warns about it and records it. secrets: texts in the bodies of requests that no message may
+    show. memory: counts the bytes of all replies, if transports share it.
     """
 
     ca_file: Path | None
@@ -79,10 +81,10 @@ class LibraryOptions(TypedDict, total=False):
 
 
 class LibraryTransport:
-    """A transport whose library sends the request, and whose reply our own parser reads."""
+    """Base of the transports whose library sends the request and whose reply our own parser reads."""
 
     def __init__(self, **given: Unpack[LibraryOptions]) -> None:
-        """Raises `UsageError` for a file of authorities that cannot be used."""
+        """Raises `UsageError` if `ca_file` cannot be used."""
         ca_file = given.get("ca_file")
         self._tls = not given.get("insecure", False) if ca_file is None else tls_context(ca_file)
         self._secrets = tuple(given.get("secrets", ()))
@@ -91,7 +93,7 @@ class LibraryTransport:
     def _begun(
         self, endpoint: Endpoint, deadlines: Deadlines, max_body_bytes: int, arriving: Arriving | None
     ) -> tuple[ReplyParser, Watch, tuple[Secret, ...]]:
-        """(reader of the reply to a request that begins now, watch over its deadlines, what no message may show)."""
+        """(parser, watch over the deadlines, texts that no message may show) for a request that begins now."""
         secrets = secrets_of(endpoint, self._secrets)
         parser = ReplyParser(
             started=asyncio.get_running_loop().time(),

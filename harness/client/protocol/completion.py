@@ -1,14 +1,20 @@
-"""What the events of one reply add up to: texts, times of tokens, finish reason, usage, names. Knows no bytes.
+"""What the events of one reply add up to: texts, times of tokens, finish reason, token counts, names.
 
-What is believed is a closed rule, which docs/transport.md has as a table. An event belongs to the reply in one of two
-ways:
+The reply parser (`sse`) feeds it decoded events; it never sees bytes. There are three ways in, from the fastest to the
+most general, and the same events give the same reply by each of them:
 
-    it says something (a text, or the finish)   → under the same id and the same model as the events before it
-    it says nothing (a role, usage, a ping)     → under any; a model's name of its own is noted
+    add_tokens   texts of many token events at once, from the fast transport
+    add_plain    one event of the usual form (`PlainEvent`)
+    add          one event of any form, or a whole body in one piece
 
-What breaks the rule is a `BadEvent`, so that no sample is made of it. What the rule does not need, but a score should
-mention, is noted (`harness.core.reply_notes`). Everything that is held has a known size:
-names are bounded, `usage` is kept as six counts, texts are joined at `_JOIN_AT`.
+Which events are believed is a closed rule; docs/transport.md has it as a table:
+
+    an event with text or a finish reason     must have the same id and model as the events with text before it
+    an event without (a role, usage, a ping)  may have any id; another model's name is noted
+
+An event against the rule raises `BadEvent`, and no sample is made of the reply. Oddities that the rule allows and that
+a score should mention are noted (`harness.core.reply_notes`). Memory is bounded: names have a largest length, `usage`
+is kept as six counts, and texts are joined every `_JOIN_AT` pieces.
 
 Long: one value that is fed in three ways (batches of tokens, plain events, any event), which must add up to the same.
 """
@@ -40,36 +46,39 @@ from harness.core.records import Timing
 from harness.core.reply_notes import IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
 
 _JOIN_AT = 256
-"""Token texts that are joined into one block: a list of 8,000 short strings takes 15 times the memory."""
+"""Token texts that are kept apart before they are joined into one string: a list of 8,000 short strings takes 15 times
+the memory of the joined one."""
 
 _JOIN_CHARS = 16 * 1024
-"""At most this many characters are kept as separate texts before they are joined: it bounds the memory that they take
-on top of the reply."""
+"""Characters that are kept apart before they are joined, however few texts hold them."""
 
 _PIECE_BYTES = 96
-"""Bytes of a short string and of its place in a list, beside its characters."""
+"""Memory of a short string and its list entry, besides its characters."""
 
 _CHAR_BYTES = 4
-"""Bytes of a character at most."""
+"""Largest memory of a character."""
 
 _READ_FIELDS = frozenset({"content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"})
+"""Fields of a delta whose content is taken or noted."""
+
 _SILENT_FIELDS = frozenset({"role", "name", "annotations", "provider_specific_fields"})
-"""Fields of a delta that never hold a part of the answer."""
+"""Fields of a delta that never hold a part of the answer, and are ignored."""
 
 _MAX_NOTES = 20
-"""Notes on one reply; names of fields are the server's own, so their number is bounded."""
+"""Most notes on a reply: a note may name a field, and a server can invent any number of field names."""
 
 _FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
 _VARYING: Final = "\0"
-"""In place of the id of the event before, where each event has one of its own; no event has this one."""
+"""Stands for "each event has another id" where the id of the events with text is kept; no server can send it as one."""
 
 
 class Completion:
-    """One completion under way.
+    """A completion that is being received.
 
-    stamps: when each token came. finish_reason: None until it came; the completion is whole then, though usage may
-    follow. may_hold_halves: lone surrogates may have come. notes: oddities, for `Reply.notes`. written: told of what it
-    is made of. `add` and its like raise `BadEvent`.
+    stamps: arrival time of each event with text. finish_reason: None until it has come; then the text is complete, and
+    only token counts may follow. may_hold_halves: whether lone surrogates may have come. notes: oddities, for
+    `Reply.notes`. written: records token ids, if the reply may have to be continued by another request. `add`,
+    `add_plain` and `add_tokens` raise `BadEvent`.
     """
 
     __slots__ = (
@@ -103,28 +112,28 @@ class Completion:
         self.finish_reason: str | None = None
         self.may_hold_halves = False
         self.notes: list[str] = []
-        # Of each pair the first is the text's, the second the reasoning's.
-        self._pieces = ([], [])  # type: tuple[list[str], list[str]]  # the latest
-        self._blocks = ([], [])  # type: tuple[list[str], list[str]]  # joined ones, before those
-        self._came = [False, False]  # a string came, even an empty one
+        # In each pair the first entry is the text's, the second the reasoning's. A text is its blocks, then its pieces.
+        self._pieces = ([], [])  # type: tuple[list[str], list[str]]  # the latest token texts
+        self._blocks = ([], [])  # type: tuple[list[str], list[str]]  # earlier token texts, joined
+        self._came = [False, False]  # whether a string came, even an empty one: null and "" are told apart
         self._block_bytes = 0
-        self._n_pending = 0  # characters of both lists of pieces
-        self._n_taken = 0  # characters, event by event
-        self._n_logprobs = self._n_odd_logprobs = 0  # tokens
-        self._likeliest: dict[str, float] = {}  # of the latest token, as plain completions say it
+        self._n_pending = 0  # characters in `_pieces`
+        self._n_taken = 0  # characters received by `add` and `add_plain`; the difference gives an event's length
+        self._n_logprobs = self._n_odd_logprobs = 0  # tokens with a log-probability; those where it is no number
+        self._likeliest: dict[str, float] = {}  # `top_logprobs` of the latest token
         self._usage: StatedUsage | None = None
         self._id: str | None = None
         self._server_model: str | None = None
         self._fingerprint: str | None = None
-        # Of the events that say something:
-        self._text_id: str | None = None  # of the latest, or `_VARYING`
-        self._text_id_from = 0  # token events before the first one under it
-        self._text_ids_seen: tuple[str, ...] = ()  # the first and the latest, where each event has its own
+        # Events with text or a finish reason, to which the rule above applies:
+        self._text_id: str | None = None  # the latest such event's id, or `_VARYING`
+        self._text_id_from = 0  # number of token events before the first one with that id
+        self._text_ids_seen: tuple[str, ...] = ()  # under `_VARYING`: the first id and the latest
         self._text_model: str | None = None
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that texts, stamps and ids take, rounded up."""
+        """Memory of the texts, stamps and token ids in bytes, rounded up."""
         n_pieces = len(self._pieces[0]) + len(self._pieces[1])
         held = self._block_bytes + _CHAR_BYTES * self._n_pending + _PIECE_BYTES * n_pieces
         held += self.stamps.itemsize * len(self.stamps)
@@ -140,13 +149,15 @@ class Completion:
         reply_id: str | None = None,
         model: str | None = None,
     ) -> None:
-        """Texts of tokens, in order, with the time each event came, and its token ids where it stated them.
+        """Add many token events at once.
 
-        reply_id, model: what all of the events state.
+        texts, stamps, ids: text, arrival time and token ids of each event, in order; ids is None if the events state
+        none. reasoning: whether the texts belong to the reasoning. reply_id, model: what all these events state.
         """
         self._name(reply_id, model)
         if reply_id != self._text_id or model != self._text_model:
             self._attribute(reply_id, model)
+            # Several events have this id: ids that varied before do not vary after all. A second check raises.
             if len(texts) > 1 and self._text_id is _VARYING:
                 self._attribute(reply_id, model)
         if self.written is not None:
@@ -162,7 +173,7 @@ class Completion:
         )
 
     def add_plain(self, event: PlainEvent, arrived: float) -> None:
-        """An event as nearly all are, which came at `arrived`."""
+        """Add an event of the usual form, which arrived at the time `arrived`."""
         if event.usage is not None:
             self._usage = event.usage
         if event.id != self._id or event.model != self._server_model:
@@ -199,7 +210,7 @@ class Completion:
                     self._finish(reason)
 
     def add(self, event: dict[str, Any], arrived: float) -> None:
-        """Any event that is no error, or a whole body."""
+        """Add an event of any form that is not an error, or a whole body; `arrived`: when it arrived."""
         usage = event.get("usage")
         if type(usage) is dict:
             self._usage = stated_usage(usage)
@@ -229,8 +240,11 @@ class Completion:
         clock: Literal["kernel", "user"],
         request_id: str | None,
     ) -> Reply:
-        """The finished reply. started, ended: on the clock of the stamps; started_utc: the start as Unix time;
-        request_id: the one of the response's head, for events without one."""
+        """The finished reply.
+
+        started, ended: times on the clock of the stamps. started_utc: the start as Unix time. request_id: the id in the
+        response's headers, used if the events have none.
+        """
         assert self.finish_reason is not None
         text, reasoning = self._text(0), self._text(1)
         stamps = self.stamps
@@ -260,7 +274,7 @@ class Completion:
         )
 
     def so_far(self) -> SoFar:
-        """What has come until now."""
+        """The part of the reply that has come until now."""
         written = self.written or Written()
         return SoFar(
             text=self._text(0),
@@ -275,12 +289,12 @@ class Completion:
         )
 
     def diagnosis(self) -> str:
-        """Reasoning and text as they have come."""
+        """Reasoning and text that have come until now, as one string for a log."""
         return "".join([*self._blocks[1], *self._pieces[1], *self._blocks[0], *self._pieces[0]])
 
     def _is_ours(self, choice: object) -> bool:
-        """Whether it is the choice of index 0, which an index that is left out means too. Others belong to a caller who
-        asked for n > 1, which the harness never does."""
+        """Whether the choice has index 0, or no index. Other choices answer `n` > 1, which the harness never asks; they
+        are noted and not read."""
         if type(choice) is not dict:
             raise BadEvent(f"a choice is no object but {json_kind(choice)}")
         index = choice.get("index")
@@ -328,7 +342,7 @@ class Completion:
             self._finish(reason)
 
     def _add_delta(self, delta: dict[str, Any]) -> bool:
-        """Read a delta, or the message of a whole body. Returns whether a text came."""
+        """Add a delta, or the message of a whole body. Returns whether it has text."""
         came = False
         content = delta.get("content")
         if type(content) is list:
@@ -336,7 +350,7 @@ class Completion:
                 came |= self._take(is_reasoning, part)
         else:
             came = self._take_text(0, "content", content)
-        reasoned = False  # some servers send a reasoning under both names, or one of them empty
+        reasoned = False  # some servers send the same reasoning under both names, or one of the two empty
         for name in ("reasoning_content", "reasoning"):
             if not reasoned:
                 reasoned = self._take_text(1, name, delta.get(name))
@@ -345,7 +359,7 @@ class Completion:
         if delta.get("tool_calls") or delta.get("function_call"):
             self.note("tool call")
         for name, value in delta.items():
-            # `reasoning_details`, `thinking_blocks`: the same reasoning once more, with its signature.
+            # `reasoning_details`, `thinking_blocks` and the like repeat the reasoning, with a signature.
             again = reasoned and ("reason" in name or "think" in name)
             if not again and name not in _READ_FIELDS and name not in _SILENT_FIELDS and may_hold_text(value):
                 self._unread(name)
@@ -359,7 +373,7 @@ class Completion:
         return self._take(which, text)
 
     def _parts(self, content: list[Any]) -> Iterator[tuple[bool, str]]:
-        """(is reasoning, text) of content sent as typed parts, as Mistral's reasoning models do."""
+        """(whether it is reasoning, text) of each part of a content that is a list, as Mistral's models send it."""
         for part in content:
             if type(part) is not dict:
                 raise BadEvent(f"a part of its content is no object but {json_kind(part)}")
@@ -414,10 +428,10 @@ class Completion:
         else:
             self.note(SECOND_FINISH)
 
-    # -- whose event it is -------------------------------------------------------------------------------------------
+    # -- to which reply an event belongs -----------------------------------------------------------------------------
 
     def _name(self, reply_id: str | None, model: str | None) -> None:
-        """The reply's own names are the first that come."""
+        """Keep the first id and the first model's name as the reply's own; note another model's name."""
         if self._id is None and reply_id:
             self._id = name_of(reply_id, "id")
         if model and model != self._server_model:
@@ -427,7 +441,7 @@ class Completion:
                 self.note(f"{RENAMED}: {quoted(self._server_model)}, then {quoted(model)}")
 
     def _attribute(self, reply_id: str | None, model: str | None) -> None:
-        """Refuse an event that says something for another reply than the events before it did."""
+        """Raise `BadEvent` if an event with text has an id or a model that belongs to another reply."""
         if model and model != self._text_model:
             if self._text_model is not None:
                 raise BadEvent(f"texts of two models in one stream: {quoted(self._text_model)} and {quoted(model)}")
@@ -447,7 +461,7 @@ class Completion:
             self._text_id = _VARYING
             self.note(IDS_VARY)
             return
-        if reply_id in self._text_ids_seen:  # the ids do not vary: those of two replies take turns
+        if reply_id in self._text_ids_seen:  # an id came back: these are the ids of two replies that take turns
             self._refuse_id(reply_id, self._text_ids_seen[-1])
         self._text_ids_seen = (self._text_ids_seen[0], name_of(reply_id, "id"))
 
@@ -455,7 +469,7 @@ class Completion:
         raise BadEvent(f"the stream holds a second reply, under another id: {quoted(first)} and {quoted(second)}")
 
     def note(self, note: str) -> None:
-        """Keep an oddity, once."""
+        """Keep a note about an oddity; the same note is kept once."""
         if note not in self.notes and len(self.notes) < _MAX_NOTES:
             self.notes.append(note)
 
@@ -463,6 +477,6 @@ class Completion:
         if not self._came[which]:
             return None
         text = "".join([*self._blocks[which], *self._pieces[which]])
-        if self.may_hold_halves:  # halves of one character in two events meet here; a lone half stays
+        if self.may_hold_halves:  # join the two surrogates of a character that came in two events; a lone one stays
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         return text

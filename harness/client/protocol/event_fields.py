@@ -1,5 +1,5 @@
-"""Single fields of a decoded event: what they are if they are of the usual kind, and `BadEvent` where no sample may be
-made of an event that holds them."""
+"""Reading single fields of a decoded event. A field of the wrong type raises `BadEvent` if it could hold a part of the
+answer; any other is ignored."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from typing import Any
 from harness.client.protocol.reply import MAX_LIKELIEST
 
 MAX_NAME_CHARS = 1024
-"""Longest id, model's name, fingerprint or finish reason; a longer one is no name."""
+"""Longest id, model name, fingerprint or finish reason that is accepted."""
 
 
 class BadEvent(ValueError):
-    """An event that no sample may be made of. The message says what is wrong with it."""
+    """An event that cannot be believed, so that its reply fails. The message says what is wrong with the event."""
 
 
 def token_logprobs(stated: object) -> Iterator[object]:
-    """Of each token, as chat completions have them (`content`) or as plain completions do (`token_logprobs`)."""
+    """The log-probability of each token in a choice's `logprobs`; None where one is missing.
+
+    The chat API has them under `content`, the completions API under `token_logprobs`.
+    """
     if isinstance(stated, dict):
         if isinstance(content := stated.get("content"), list):
             yield from (token.get("logprob") if isinstance(token, dict) else None for token in content)
@@ -27,7 +30,7 @@ def token_logprobs(stated: object) -> Iterator[object]:
 
 
 def likeliest_of(stated: object) -> dict[str, float]:
-    """Token → log-probability; empty where it is anything else, or more than a server lists."""
+    """`stated` if it is a mapping of tokens to log-probabilities, of at most `MAX_LIKELIEST` tokens; else {}."""
     if (
         type(stated) is not dict
         or len(stated) > MAX_LIKELIEST
@@ -39,19 +42,19 @@ def likeliest_of(stated: object) -> dict[str, float]:
 
 
 def string_or_none(value: object) -> str | None:
-    """A string that says something."""
+    """`value` if it is a string that is not empty, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def name_of(name: str, field: str) -> str:
-    """`name`, if it is no longer than a name. Raises `BadEvent`."""
+    """`name` itself. Raises `BadEvent` if it is longer than `MAX_NAME_CHARS`. field: its field, for the message."""
     if len(name) > MAX_NAME_CHARS:
-        raise BadEvent(f"its {field} has {len(name)} characters, which no name has")
+        raise BadEvent(f"its {field} has {len(name)} characters, more than {MAX_NAME_CHARS}")
     return name
 
 
 def thoughts_of(parts: list[Any]) -> Iterator[str]:
-    """The texts of a reasoning that is sent as parts. Raises `BadEvent`."""
+    """The text of each part of a reasoning that is sent as a list. Raises `BadEvent`."""
     for part in parts:
         if type(part) is not dict or type(part.get("text")) is not str:
             raise BadEvent("a part of its thinking is no text")
@@ -59,7 +62,7 @@ def thoughts_of(parts: list[Any]) -> Iterator[str]:
 
 
 def may_hold_text(value: object) -> bool:
-    """Whether an unknown field of a delta may hold a part of the answer: a string, or a list or object of anything."""
+    """Whether the value of an unknown field could hold a part of the answer: a string, list or object, not empty."""
     return type(value) in (str, list, dict) and bool(value)
 
 

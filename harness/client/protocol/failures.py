@@ -1,10 +1,13 @@
-"""What a server's refusal means: HTTP status and error body → `RequestFailed` of the right kind, in its own words.
+"""Turning a server's refusal (an error status, or an error inside a stream) into a `RequestFailed` of the right kind.
 
-What a failure costs its sample, `generation.dispatch.retry` decides; its endpoint, `lanes` there.
+The kind decides what happens next: `generation.dispatch.retry` decides about the sample, `generation.dispatch.lanes`
+about the endpoint. The message quotes the server, cut, without keys and made harmless. Shapes of error bodies:
 
-Error bodies differ: `{"error": {"message", "type", "code"}}` (OpenAI, vLLM, llama.cpp, LiteLLM), `{"error": "text"}`
-(vLLM without a key), `{"object": "error", "message"}` (SGLang), `{"detail": …}` (FastAPI), a list around any of
-them (Gemini). The words are foreign: they are bounded, redacted and made harmless.
+    {"error": {"message", "type", "code"}}    OpenAI, vLLM, llama.cpp, LiteLLM
+    {"error": "text"}                         vLLM without a key
+    {"object": "error", "message"}            SGLang
+    {"detail": …}                             FastAPI
+    a list around one of these                Gemini
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
 
 MAX_RETRY_AFTER_S = 3600.0
-"""Longest pause that a Retry-After can ask for, in seconds; a longer one is cut, and the message says so."""
+"""Longest pause that a server can ask for by Retry-After; a longer one is shortened, and the message says so."""
 
 _TOO_LONG = (
     r"context[ _-]?(length|window|size)[ _-]?(is|exceeded|of)"  # OpenAI's code; vLLM's "maximum context length is"
@@ -34,7 +37,7 @@ _TOO_LONG = (
     r"|exceeds the maximum number of tokens|`inputs` tokens \+ `max_new_tokens`"  # Gemini, TGI
     r"|exceeds? (the )?(model's |maximum )?context|reduce the length of the (messages|input|prompt)"
 )
-"""Words of hosted services and gateways for a prompt that is too long; engines' own words stand in their dialects."""
+"""Words of hosted services and gateways for a prompt that is too long. The words of engines stand in their dialects."""
 _UNKNOWN_MODEL = re.compile(
     r"invalid model|unknown model|model[^.]{0,200}(does not exist|not found|not exist|is not supported)", re.IGNORECASE
 )
@@ -44,8 +47,8 @@ _NO_QUOTA = re.compile(r"insufficient[_ ](quota|balance|credit)|exceeded your cu
 
 @cache
 def _too_long() -> re.Pattern[str]:
-    """What a refusal says of a prompt that is longer than the context."""
-    from server_launchers.engines import table as engines  # not paid before the first refusal
+    """A pattern that finds the words of any service or engine for a prompt that is longer than the context."""
+    from server_launchers.engines import table as engines  # a slow import, needed for refusals only
 
     own = (pattern for dialect in engines.dialects() for pattern in dialect.too_long)
     return re.compile("|".join((_TOO_LONG, *own)), re.IGNORECASE)
@@ -62,7 +65,11 @@ def failure_of_status(
     secrets: Iterable[Secret] = (),
     now: float | None = None,
 ) -> RequestFailed:
-    """The failure that an HTTP response other than 200 stands for. `now`: Unix time, for Retry-After dates."""
+    """The failure for an HTTP response whose status is not 200.
+
+    retry_after, retry_after_ms, location, content_encoding: the headers of these names. secrets: texts to hide. now:
+    Unix time, to which a date in Retry-After is compared.
+    """
     if 300 <= status < 400:
         target = quote_safely(location or "", secrets) or "an unnamed place"
         return RequestFailed(
@@ -79,9 +86,9 @@ def failure_of_status(
 
 
 def failure_of_event(error: Any, secrets: Iterable[Secret] = (), partial_text: str = "") -> RequestFailed:
-    """The failure that an error event inside a stream (or an error object in a 200) stands for.
+    """The failure for an error event inside a stream, or for an error object in a reply of status 200.
 
-    partial_text: what had come, redacted already.
+    partial_text: the text before the error, with keys hidden.
     """
     words = _words(error) or "no explanation"
     status = _stated_status(error)
@@ -93,7 +100,7 @@ def failure_of_event(error: Any, secrets: Iterable[Secret] = (), partial_text: s
 
 
 def classify(status: int, words: str) -> FailureKind:
-    """The kind of failure of an error status, given the server's words."""
+    """The kind of failure for an error status and the server's explanation (`words`)."""
     if status == 429:
         return "refused" if _NO_QUOTA.search(words) else "rate_limited"
     if status in (400, 413, 422) and _too_long().search(words):
@@ -108,7 +115,7 @@ def classify(status: int, words: str) -> FailureKind:
 
 
 def error_words(body: bytes) -> str:
-    """The server's own explanation in an error body of any known shape; the body itself if it is none of them."""
+    """The server's explanation in an error body of a shape above; the body itself if it has another shape."""
     try:
         value: Any = codec.decode(body)
     except codec.DecodeError:
@@ -117,9 +124,9 @@ def error_words(body: bytes) -> str:
 
 
 def retry_after_seconds(value: str, now: float) -> float | None:
-    """Seconds that a Retry-After header asks for (a number, or an HTTP date after `now`, Unix time).
+    """Seconds that a Retry-After header asks for; it holds a number, or an HTTP date. now: Unix time.
 
-    Nonsense (negative, NaN, infinite, a date in the past, prose) is None. Not capped.
+    None for nonsense: negative, NaN, infinite, a date in the past, words. The result has no upper bound.
     """
     try:
         seconds = float(value)
@@ -184,7 +191,7 @@ def _validation_error(item: dict[str, Any]) -> str:
 
 
 def _decompress(body: bytes, content_encoding: str) -> bytes:
-    """An error body as text bytes: gzip and deflate are undone within the bound, whatever was asked for."""
+    """An error body, unpacked if it is gzip or deflate, up to `MAX_ERROR_BODY_BYTES`."""
     if content_encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
         return body
     try:
@@ -195,6 +202,6 @@ def _decompress(body: bytes, content_encoding: str) -> bytes:
 
 def _plain(body: bytes) -> str:
     text = body[:2000].decode("utf-8", "replace").strip()
-    if text[:1] == "<":  # a page of a proxy or a web server: its words without the markup
+    if text[:1] == "<":  # an HTML page of a proxy or a web server: keep its words only
         text = " ".join(_MARKUP.sub(" ", text).split())
     return text

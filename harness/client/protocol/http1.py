@@ -1,27 +1,18 @@
-"""HTTP/1.1 as far as a completion request needs it: the request's head, and bytes of a response → its body.
+"""HTTP/1.1 as far as a completion request needs it, and the detection of replies that answer another request.
 
-Pure, strict and bounded. Guarantees: splits of the bytes never change the outcome; a body that ended early is never
-taken for whole; nothing outside the framing reaches the body. Not covered: compression, upgrades, HTTP/2.
+`request_head` writes a request. `ResponseReader` reads a response, fed with bytes as they come; it does no I/O:
 
-A reply that a connection carries though it answers no request of its own: what is left over from another request.
+    state     the next bytes are                                      left when
+    head      status line and headers; heads of status 1xx first      a blank line ends a head of status ≥ 200
+    chunked   size line, data and CRLF of chunks; trailers            the chunk of size 0 and its trailers have come
+    length    Content-Length bytes                                    the last of these bytes has come
+    close     body bytes without a stated end                         the connection ends
+    ended     nothing; any further byte is `surplus`                  never
 
-    request 1 ──▶            ◀── reply 1            a sound server
-    request 1 ──▶            ◀── reply 1 ◀── reply 1 once more, or one that nobody asked for
-    request 2 ──▶  its answer is taken from what is left over, and so on with every request after it
+Guarantees: how the bytes are split never changes the outcome; a body that ended early is never taken for whole; bytes
+outside the framing never reach the body; every buffer is bounded. Not covered: compression, upgrades, HTTP/2.
 
-What is told, and where:
-- bytes that come while no request is under way, or before the request was sent (`Connection`, `aio._Protocol`);
-- bytes behind the end of a reply, in the same read;
-- the id and the text of the reply before on this connection, or of one of the latest replies to another prompt (to the
-  same prompt a cache may have answered). An id alone may be the time of day, which two short replies share: once
-  two texts had one id, or one text came three times under one, ids prove nothing;
-- another number of prompt tokens than this prompt has had, where a server's counts have proved steady: the same number
-  for the same prompt. A number that comes twice against the known one is believed, and the server's counts no more.
-Each is a doubt. After the first doubt about a server, no connection to it carries a second request, so that nothing
-can be left over any more; and the next reply is noted with how many replies came over used connections before, since
-those may be wrong.
-Not covered: before the first doubt, a leftover under an id of its own, with the count that the prompt had before or
-that was never known.
+`Leftovers` detects a reply that answers an earlier request on the same connection; its docstring has the theory.
 """
 
 from __future__ import annotations
@@ -37,16 +28,16 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.reply_notes import AFTER_LEFTOVER, AFTER_THE_END
 
 MAX_HEAD_BYTES = 32 * 1024
-"""Longest head of a response."""
+"""Longest head (status line and headers) of a response."""
 
 MAX_HEADERS = 128
-"""Most header lines of a response: as names and values they take twenty times the memory of the shortest lines."""
+"""Most header lines of a response: decoded, a short line takes twenty times its bytes."""
 
 MAX_INTERIM_HEADS = 100
-"""Most heads of status 1xx before the true one."""
+"""Most heads of status 1xx before the response's own head."""
 
 MAX_SIZE_LINE_BYTES = 4096
-"""Longest line of a chunk's size with its extensions, and longest trailers."""
+"""Longest size line of a chunk with its extensions, and longest trailers."""
 
 _STATUS = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n]*)?\Z")
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\Z")
@@ -55,20 +46,23 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
 _IMPOSSIBLE_IN_HEADS = re.compile(r"[\x00\r\n]")
 
 _JOINED_HEADERS = frozenset({"connection", "content-encoding", "content-length", "transfer-encoding"})
-"""Headers whose lines count all together; of any other header the last line counts."""
+"""Headers whose repeated lines are joined; of any other repeated header the last line counts."""
 
 _LAST_CHUNK = b"0\r\n\r\n"
-"""The end of nearly every chunked body."""
+"""The end of a chunked body without trailers, as nearly all are."""
 
 _NO_HEADERS: Mapping[str, str] = {}
 
 
 class BadResponse(ValueError):
-    """The peer does not speak HTTP/1.1, or breaks its framing."""
+    """The bytes are not an HTTP/1.1 response, or break its framing."""
 
 
 def request_head(url: str, headers: Mapping[str, str]) -> bytes:
-    """The head of a POST to `url`, up to the value of its Content-Length. `ValueError` for what cannot be sent."""
+    """The head of a POST to `url`, up to and without the value of Content-Length, so that it serves many requests.
+
+    Raises `ValueError` if the URL or a header has a character that HTTP cannot carry.
+    """
     parts = urlsplit(url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     host = parts.netloc.rpartition("@")[2]
@@ -84,7 +78,11 @@ def request_head(url: str, headers: Mapping[str, str]) -> bytes:
 
 
 class ResponseReader:
-    """One response, fed piece by piece. status: 0 until the head is whole. headers: names in lower case."""
+    """Reads one response from its bytes; the module's table has the states.
+
+    status: 0 until the head is whole. headers: by names in lower case. ended: whether the response is whole. started:
+    whether a byte of it has come. surplus: whether bytes came behind its end.
+    """
 
     __slots__ = (
         "_buffer",
@@ -104,32 +102,30 @@ class ResponseReader:
         self.headers: Mapping[str, str] = _NO_HEADERS
         self.ended = False
         self.started = False
-        """A byte came."""
-        self._framing = ""  # "chunked", "length" or "close", once the head is whole
-        self._buffer = b""  # an unfinished head, chunk size or trailer
-        self._interim = 0
-        self._left = 0  # bytes to come of the body (length), or of the chunk and its CRLF (chunked)
+        self._framing = ""  # "chunked", "length" or "close"; empty until the head is whole
+        self._buffer = b""  # an unfinished head, size line or trailer
+        self._interim = 0  # heads of status 1xx
+        self._left = 0  # bytes that are still to come: of the body (length), or of the chunk and its CRLF (chunked)
         self._keep_alive = True
         self.surplus = False
-        """Bytes came behind the end of the response."""
 
     @property
     def chunked(self) -> bool:
-        """The body comes in chunks."""
+        """Whether the body comes in chunks; False until the head is whole."""
         return self._framing == "chunked"
 
     @property
     def at_chunk_border(self) -> bool:
-        """A chunked body of which the next byte begins a chunk's size."""
+        """Whether the next byte begins the size line of a chunk."""
         return self._framing == "chunked" and not self._left and not self._buffer and not self.ended
 
     @property
     def reusable(self) -> bool:
-        """The connection may carry another request."""
+        """Whether the connection may carry another request after this response."""
         return self.ended and self._keep_alive and not self.surplus and self._framing != "close"
 
     def feed(self, data: bytes) -> bytes:
-        """The bytes of the body in the next bytes of the response. Raises `BadResponse`."""
+        """Read the next bytes of the response; returns the bytes of the body among them. Raises `BadResponse`."""
         self.started = True
         if not self._framing:
             data = self._read_head(data)
@@ -152,7 +148,7 @@ class ResponseReader:
         return body
 
     def eof(self) -> str:
-        """The connection ended: why the response is not whole; empty if it is."""
+        """Say that the connection has ended. Returns why the response is not whole; an empty text if it is."""
         if self._framing == "close":
             self.ended = True
         if self.ended:
@@ -188,14 +184,14 @@ class ResponseReader:
         body = []
         position, end = 0, len(data)
         while position < end:
-            if left > 2:
+            if left > 2:  # inside a chunk's data; the last two bytes of `left` are its CRLF
                 piece = data[position : position + left - 2]
                 body.append(piece)
                 position += len(piece)
                 left -= len(piece)
                 if left > 2:
                     break
-            if left:
+            if left:  # inside the CRLF after a chunk's data
                 piece = data[position : position + left]
                 if not b"\r\n"[2 - left :].startswith(piece):
                     raise BadResponse("a chunk is not as long as it says")
@@ -226,7 +222,7 @@ class ResponseReader:
 
 
 class _Head(NamedTuple):
-    """framing: "chunked", "length" (then `left` bytes of body) or "close"."""
+    """A response's head. framing: "chunked", "length" or "close". left: length of the body for "length", else 0."""
 
     status: int
     headers: Mapping[str, str]
@@ -236,7 +232,7 @@ class _Head(NamedTuple):
 
 
 def begins_chunked_body(data: bytes) -> bool:
-    """`data` begins with the whole head of a response of status 200 that comes in chunks."""
+    """Whether `data` begins with the whole head of a response of status 200 whose body comes in chunks."""
     end = data.find(b"\r\n\r\n")
     if end < 0 or not data.startswith(b"HTTP/1."):
         return False
@@ -249,7 +245,10 @@ def begins_chunked_body(data: bytes) -> bool:
 
 @lru_cache(32)
 def _parse_head(data: bytes) -> _Head:
-    """A head without its blank line. A server's heads are the same for a second at least."""
+    """The head in `data`, which lacks its blank line. Cached, since a server sends equal heads for a second or longer.
+
+    Raises `BadResponse`.
+    """
     lines = data.decode("latin-1").split("\r\n")
     status = _STATUS.match(lines[0])
     if status is None:
@@ -272,13 +271,13 @@ def _parse_head(data: bytes) -> _Head:
         headers[name] = value
     connection = headers.get("connection", "").lower()
     keep_alive = "close" not in connection and (status[1] == "1" or "keep-alive" in connection)
-    # Two framings in one head: RFC 9112 6.3 lets the chunks decide, and trusts the connection no further.
+    # A head with both framings: by RFC 9112, 6.3, the chunks count, and the connection must not be used again.
     keep_alive &= not ("transfer-encoding" in headers and "content-length" in headers)
     return _Head(int(status[2]), headers, keep_alive, *_body_framing(int(status[2]), headers))
 
 
 def _body_framing(status: int, headers: Mapping[str, str]) -> tuple[str, int]:
-    """RFC 9112 6.3, in its order: a status without a body, chunks, a length, the connection's end."""
+    """(framing, body length) of a response, by the rules of RFC 9112, 6.3, in their order. Raises `BadResponse`."""
     if status < 200 or status in (204, 304):
         return "length", 0
     coding = headers.get("transfer-encoding")
@@ -297,31 +296,32 @@ def _body_framing(status: int, headers: Mapping[str, str]) -> tuple[str, int]:
 
 @lru_cache(512)
 def chunk_size(line: bytes) -> int:
-    """The size of a chunk of which `line` is the head, without its line end. Raises `BadResponse`."""
+    """The size of a chunk in bytes. line: its size line, without the line end. Raises `BadResponse`."""
     match = _CHUNK_SIZE.match(line)
     if match is None:
         raise BadResponse("a chunk without a size")
     return int(match[1], 16)
 
 
-# ---- what is left over from another request
+# ---- replies that answer another request
 
 
 STEADY_COUNTS = 3
-"""Replies that must have repeated their prompt's count before one that differs is doubted."""
+"""Number of replies that must have repeated their prompt's token count before a differing count is doubted."""
 
 MAX_PROMPTS = 50_000
-"""Prompts whose count is remembered; the one that was asked longest ago goes first."""
+"""Most prompts whose token count is remembered; the one that was asked longest ago is forgotten first."""
 
 MAX_REPLIES = 4096
-"""Replies of a server that are known again, the latest ones."""
+"""Most replies of a server that are recognised if they come again; the oldest is forgotten first."""
 
 REQUEST_TIMEOUT_HEAD = b"HTTP/1.1 408"
 """Head that proxies send on a connection that was idle for too long, before they close it; it answers no request."""
 
 
 class Mark(NamedTuple):
-    """By which a reply is known again. text: a hash of its text and reasoning; prompt: see `prompt_of`."""
+    """Features by which a reply is recognised if it comes again. text: hash of text and reasoning. prompt: see
+    `prompt_of`."""
 
     reply_id: str
     text: int
@@ -329,36 +329,58 @@ class Mark(NamedTuple):
 
 
 class Leftovers:
-    """What is known of the replies of one server. doubted: it has sent a reply that nobody asked for."""
+    """Detects replies of one server that answer another request than the one that was sent (leftovers).
+
+    A broken server or gateway may send a reply twice, or one that nobody asked for. The extra reply lies in the
+    connection, and the next request on it takes the extra reply for its own answer:
+
+        request 1 ──▶   ◀── reply 1 ◀── reply 1 again
+        request 2 ──▶   takes "reply 1 again"; request 3 takes reply 2, and so on
+
+    Signs, each of which makes the server doubted:
+    - bytes came while no request was waiting, or before the request was sent (`Connection`, `aio._Protocol`);
+    - bytes came behind the end of a reply, in the same read;
+    - a reply has the id and the text of the reply before it on this connection, or of a recent reply to another prompt.
+      (For the same prompt a cache may answer so.) Some servers take the time of day for an id: once two texts had the
+      same id, or one text came three times under one id, ids prove nothing any more;
+    - a reply states another number of prompt tokens than this prompt had before, and the server's counts have been
+      steady so far (`STEADY_COUNTS`). If the new number comes a second time, it is believed, and the counts prove
+      nothing any more.
+
+    Once a server is doubted, no connection to it carries a second request, so nothing can be left over. Its next reply
+    gets a note that says how many earlier replies came over connections that had carried a request: these may be wrong.
+    Not covered: before the first doubt, a leftover with a new id whose token count fits or is unknown.
+    """
 
     def __init__(self) -> None:
         self.doubted = False
         self._n_exposed = 0  # replies over connections that had carried another request
         self._untold = False  # the next reply is to be noted with that number
-        self._latest: str | None = None
-        self._ids_vary = False
-        self._ids_shared = False  # two replies of different texts had the same one
-        self._marks: OrderedDict[str, Mark] = OrderedDict()  # of the latest replies, by id
-        self._counts: OrderedDict[int, int] = OrderedDict()  # prompt tokens by prompt
-        self._doubted_counts: dict[int, int] = {}  # the count that was refused last, by prompt
-        self._n_repeated = 0
-        self._steady = True
+        self._latest: str | None = None  # the id of the latest reply
+        self._ids_vary = False  # two replies had different ids
+        self._ids_shared = False  # two replies with different texts had the same id
+        self._marks: OrderedDict[str, Mark] = OrderedDict()  # id → mark, of the latest replies
+        self._counts: OrderedDict[int, int] = OrderedDict()  # prompt → its number of tokens
+        self._doubted_counts: dict[int, int] = {}  # prompt → the number that was refused last
+        self._n_repeated = 0  # replies whose number of prompt tokens was the known one
+        self._steady = True  # no number has changed so far
 
     def doubt(self) -> None:
-        """The server sent something that answers no request."""
+        """Mark the server as doubted: it sent something that answers no request."""
         if not self.doubted:
             self.doubted = self._untold = True
 
     def came_unasked(self, data: bytes) -> None:
-        """`data` came while no request was under way; empty where the connection was closed."""
+        """Judge bytes that came while no request was waiting; empty `data` says that the connection was closed."""
         if data and not data.startswith(REQUEST_TIMEOUT_HEAD):
             self.doubt()
 
     def check(self, reply: Reply, before: Mark | None, prompt: int, *, used: bool) -> Mark | None:
-        """The reply's mark. before: that of the reply before it on the same connection; prompt: see `prompt_of`; used:
-        the connection had carried another request.
+        """Check whether a finished reply is a leftover; returns its mark, None for a reply without an id.
 
-        Raises `RequestFailed` where it is a leftover; the connection must then be closed.
+        before: mark of the reply before it on the same connection. prompt: hash of the request's prompt (`prompt_of`).
+        used: whether the connection had carried another request. Raises `RequestFailed` for a leftover; the caller must
+        then close the connection.
         """
         self._count(reply.usage.prompt_tokens, prompt, used)
         self._n_exposed += used
@@ -376,24 +398,25 @@ class Leftovers:
         elif earlier.text != mark.text:
             self._ids_shared = True
         elif self._ids_vary and not self._ids_shared and (mark == before or earlier.prompt != prompt):
-            self._marks[reply_id] = Mark(reply_id, ~mark.text, prompt)  # a third time the reply is believed
+            # The changed mark lets the same reply pass if it comes a third time: the server's ids then prove nothing.
+            self._marks[reply_id] = Mark(reply_id, ~mark.text, prompt)
             self.doubt()
             raise RequestFailed("malformed", "the reply is an earlier one of this server once more: a leftover")
         return mark
 
     def note(self) -> str | None:
-        """What is to be noted of the next reply: once, after the first doubt."""
+        """The note for the next reply: not None once, after the first doubt."""
         if not self._untold:
             return None
         self._untold = False
         return f"{AFTER_LEFTOVER}; {self._n_exposed} before this one came over used connections and may be wrong"
 
     def may_be_one(self, reply_id: str | None, before: Mark | None) -> bool:
-        """Whether a reply under way may be a leftover, which only its end would show for certain."""
+        """Whether an unfinished reply may be a leftover; only the finished reply could show it for certain."""
         return self._ids_vary and before is not None and reply_id == before.reply_id
 
     def _count(self, tokens: int | None, prompt: int, used: bool) -> None:
-        """Raises `RequestFailed` where the prompt is known to have another number of tokens."""
+        """Compare a reply's number of prompt tokens with the known one. Raises `RequestFailed` for a leftover."""
         if tokens is None or not self._steady:
             return
         expected = self._counts.setdefault(prompt, tokens)
@@ -419,13 +442,13 @@ class Leftovers:
 
 
 def prompt_of(body: bytes) -> int:
-    """A hash of the prompt in the body of a request, by which equal prompts are known."""
-    start = body.find(b',"messages":')  # either is the last field of a body
+    """A hash of the prompt in a request; equal prompts have equal hashes. body: the request, with or without head."""
+    start = body.find(b',"messages":')  # our bodies end in the prompt, which stands in one of these two fields
     if start < 0:
         start = body.find(b',"prompt":')
     return hash(body[max(start, 0) :])
 
 
 def ended_exactly(reply: Reply) -> bool:
-    """Nothing followed the reply's end; else its connection carries no other request."""
+    """Whether nothing came behind the reply's end. If something did, its connection must not carry another request."""
     return not reply.notes or AFTER_THE_END.isdisjoint(reply.notes)

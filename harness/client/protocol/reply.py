@@ -1,4 +1,4 @@
-"""What a request comes to: a finished `Reply`, or a `RequestFailed`. No I/O."""
+"""The two outcomes of a request: a complete `Reply`, or a `RequestFailed`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,20 @@ FailureKind = Literal[
     "refused",  # 401, 403, 404: no request will be accepted; stops the run
     "runaway",  # generation far past the asked budget; not retried
 ]
+"""Why a request failed. The kind decides whether the request is sent again and what it says about the endpoint."""
 
 MAX_LIKELIEST = 100
-"""Tokens of one place whose log-probabilities are taken."""
+"""Most alternatives to a token whose log-probabilities are kept."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """A completion that the server finished: it carries a finish reason. text, reasoning: as sent, None = null."""
+    """A complete reply: the server sent a finish reason.
+
+    text, reasoning: as sent; None if the server sent null. server_model, fingerprint, request_id: as the server stated
+    them. n_logprobs: tokens that came with a log-probability. n_odd_logprobs: those whose log-probability is null, as
+    servers write NaN. likeliest: token → log-probability of the alternatives to the last token (`top_logprobs`; the
+    completions API only). notes: oddities for the log, e.g. "no [DONE]".
+    """
 
     text: str | None
     reasoning: str | None
@@ -42,18 +49,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str | None = None
     n_logprobs: int = 0
     n_odd_logprobs: int = 0
-    """Tokens with a log-probability, and those whose own is null, as servers write what is no number."""
     likeliest: Mapping[str, float] = {}
-    """Token → log-probability in the place of the last one, as plain completions state it (`top_logprobs`)."""
     notes: tuple[str, ...] = ()
-    """Oddities worth a line in the log, e.g. "no [DONE]"."""
 
 
 def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
-    """The reply, what it repeats of a key hidden; a note says so.
+    """`reply` with `[hidden]` in place of keys that it repeats; a note says in which fields.
 
-    The model's name stays where it is a secret in full: some gateways choose the model by a header, whose value counts
-    as one, and a run compares the name with its own.
+    A model name that equals a whole secret stays. Some gateways choose the model by a header, and values of headers
+    count as secrets; a run has to compare the model's name with the one it asked for.
     """
     secrets = tuple(secrets)
     if not secrets:
@@ -73,13 +77,14 @@ def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
 
 
 class RequestFailed(Exception):
-    """One request came to nothing. Data for the retry policy, never a crash, never a wrong answer.
+    """A request failed. Data for the retry policy: never a crash, never counted as a wrong answer.
 
-    status: HTTP status if there was one. message: the server's words or the cause, safe to print, keys redacted.
-    retry_after: seconds that the server asked for, already parsed; None if it did not (or wrote nonsense).
-    partial_text: what had come, for diagnosis only. unanswered: the connection ended before any byte of a reply; on a
-    kept connection that means that the server had closed it in between, and a transport asks again on another one.
-    going_on: the request was to go on with a half-written answer, and brought no token of it; set by whoever sent it.
+    kind: see `FailureKind`. status: the HTTP status; None if none came. message: the server's words or the cause, safe
+    to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or wrote
+    nonsense. partial_text: the text before the failure, for the log only. unanswered: whether the connection ended
+    before any byte of a reply; on a connection that was used before, this means that the server had closed it in the
+    meantime, and the transport sends the request again on a new one. going_on: whether the request was to continue a
+    half-written answer and brought no token; set by the sender.
     """
 
     def __init__(
@@ -103,10 +108,10 @@ class RequestFailed(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Asking again can help."""
+        """Whether sending the request again can succeed."""
         return self.kind in ("connect", "out_of_files", "timeout", "cut", "malformed", "server", "rate_limited")
 
     @property
     def stops_run(self) -> bool:
-        """No other request of this run can succeed either."""
+        """Whether no other request of this run can succeed either, so that the run stops."""
         return self.kind == "refused"

@@ -1,20 +1,27 @@
-"""Bytes of one response body → one `Reply`. Pure: no I/O, no clock of its own.
+"""The reply parser: bytes of a response body → one `Reply`, or a `RequestFailed`. No I/O and no clock of its own.
 
-What it reads: server-sent events of the chat and completions APIs as real servers send them (role-only first event,
-text in the event that carries the finish reason, `reasoning_content` or `reasoning`, usage anywhere, error events
-inside a 200, comments, CRLF, no `[DONE]`), and whole JSON bodies. What decides: a reply is complete when a finish
-reason came. Anything else is a `RequestFailed`, whatever the bytes; splits of the bytes never change the outcome.
+It reads server-sent events of the chat and completions APIs as real servers send them: a first event with a role only,
+text in the event with the finish reason, `reasoning_content` or `reasoning`, usage in any event, error events inside a
+status 200, comments, CRLF, no `[DONE]`. It also reads a body that is one JSON value. A reply is complete once a finish
+reason has come; without one it is a `RequestFailed`. How the bytes are split never changes the outcome.
 
-The way of a byte, and what is held of it meanwhile (each a buffer of known size, counted by `memory` at each read):
+    state      the next bytes are                     left when
+    undecided  blanks or part of a byte order mark    another byte comes: `{` or `[` → json, else → events
+    events     server-sent events                     `[DONE]` → done; bytes that cannot be read → failed
+    json       pieces of one JSON value               the body ends
+    done       ignored (noted if not blank)           the body ends
+    failed     refused with the same failure          never
 
-    read ──▶ _partial   ──▶ line ──▶ _data         ──▶ event ──▶ Completion   texts, stamps, names
-             the line or            data of the                 what an event may say is decided there
-             body so far            event so far
+The way of a byte through the state `events`, with the buffers (their sizes are counted in `memory` at each read):
 
-Lines are a closed list: blank, comment, `data`, `event`, `id`, `retry`, `error`. Before the finish reason any other
-line fails the reply, since it may hold a part of the answer (an event behind a byte order mark, say); after it, it is
-noted. `client.fast.batches` is the fast way round for runs of plain token events; what it does not
-know for certain comes here, and both give the same reply.
+    read ──▶ _partial        ──▶ line ──▶ _data           ──▶ event ──▶ Completion
+             unfinished line              data lines of the             decides whether the event is believed
+             (json: the body)             unfinished event
+
+A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason
+any other line fails the reply, since a part of the answer may hide in it (an event behind a byte order mark, for
+instance); after the finish reason it is noted. `client.fast.batches` is a shortcut for runs of plain token events; it
+hands everything else to this parser, and both give the same reply.
 
 Long: one state machine reads every form that a body takes.
 """
@@ -39,46 +46,39 @@ from harness.core.reply_notes import LATE_BODY, LATE_BYTES
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
-"""Longest event; tokens take hundreds of bytes, with log-probabilities thousands."""
+"""Longest event. An event with a token has hundreds of bytes, with log-probabilities thousands."""
 
 MAX_PARTIAL_CHARS = 4000
-"""Longest text of a failed reply (its end) that is kept for diagnosis."""
+"""Characters at the end of a failed reply's text that are kept for the log."""
 
 MAX_BODY_VALUES = 1_000_000
-"""Most values of a body that is one JSON value: decoded, an empty list takes twenty times its bytes."""
+"""Most values in a body that is one JSON value: decoded, an empty list takes twenty times its bytes."""
 
 _SNIPPET_BYTES = 400
-"""First bytes of a body that are kept, to be quoted where it is no event stream."""
+"""First bytes of a body that are kept, to be quoted if the body turns out not to be an event stream."""
 
 _EVENT_NAME_BYTES = 32
-"""Bytes of an event's name that are kept: only `error` means anything."""
+"""First bytes of an event's name that are kept; only the name `error` has a meaning here."""
 
 _NOT_FINISHED = frozenset({"abort", "error", "insufficient_system_resource"})
 """Finish reasons by which SGLang, OpenRouter and DeepSeek say that they gave up on the request."""
 
 _BOM = b"\xef\xbb\xbf"
+"""Byte order mark of UTF-8, which may stand before a body."""
+
 _FIELDS_WITHOUT_COLON = frozenset({b"data", b"event", b"id", b"retry"})
-"""Lines that mean the field with an empty value, which says nothing."""
+"""Lines that are a field's name alone: the field is empty and has no effect."""
 
 _decode = msgspec.json.Decoder().decode
 
 
 class ReplyParser:
-    """Incremental reader of one response body.
+    """Reads one response body, as its bytes come; see the module for its states.
 
-    started: when the request was sent, seconds on the clock whose readings `feed` is given; started_utc: the same
-    instant as Unix time. clock: where those readings come from. secrets: never shown in messages. written: told of the
-    tokens, where the reply may have to be continued.
-
-    =========  ========================================  ==========================================
-    state      the next bytes are                        it ends
-    =========  ========================================  ==========================================
-    undecided  blanks or part of a byte order mark       at another byte: `{` or `[` → json, else → events
-    events     server-sent events                        `[DONE]` → done; what cannot be read → failed
-    json       the next piece of one JSON value          with the body
-    done       of no matter                              with the body
-    failed     refused with the same failure             never
-    =========  ========================================  ==========================================
+    started: when the request was sent, in seconds on the clock whose times are passed to `feed`. started_utc: the same
+    moment as Unix time. clock: the source of these times, for the record. memory: counts the bytes that the reply
+    holds; None: nothing is counted. secrets: texts that no message may show. written: records the reply's token ids, if
+    another request may have to continue it.
     """
 
     __slots__ = (
@@ -127,21 +127,21 @@ class ReplyParser:
         self._bytes = 0
         self._arrived = started
         self._partial = bytearray()  # the unfinished line (events) or the body so far (json)
-        self._data = bytearray()  # of the event under way; its lines are ended by line ends
-        self._has_data = False  # a data line came, even an empty one
-        self._event_name = b""
-        self._events = 0
-        self._snippet = b""
+        self._data = bytearray()  # data lines of the unfinished event, joined by line ends
+        self._has_data = False  # whether a data line came, even an empty one
+        self._event_name = b""  # the `event:` field of the unfinished event
+        self._events = 0  # events read so far
+        self._snippet = b""  # the first bytes of the body
         self._share = None if memory is None else Share(memory)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that the reply holds now, rounded up."""
+        """Memory that the reply takes now, in bytes, rounded up."""
         return self._completion.held_bytes + len(self._partial) + len(self._data)
 
     @property
     def done(self) -> bool:
-        """`[DONE]` came: nothing that follows matters."""
+        """Whether `[DONE]` has come; whatever follows is ignored."""
         return self._state == "done"
 
     @property
@@ -151,7 +151,7 @@ class ReplyParser:
 
     @property
     def finished(self) -> bool:
-        """A finish reason came: the reply is complete, though usage may follow."""
+        """Whether a finish reason has come: the text is complete, only token counts may follow."""
         return self._completion.finish_reason is not None
 
     @property
@@ -162,27 +162,28 @@ class ReplyParser:
 
     @property
     def n_tokens(self) -> int:
-        """Token events read so far."""
+        """Number of events with text that have been read."""
         return len(self._completion.stamps)
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the body read so far."""
+        """Number of bytes of the body that have been read."""
         return self._bytes
 
     @property
     def at_event_border(self) -> bool:
-        """The next byte begins an event."""
+        """Whether the next byte begins an event, so that `feed_events` and `feed_tokens` may be called."""
         return self._state != "json" and not self._partial and not self._has_data and not self._event_name
 
     def feed(self, data: bytes, arrived: float) -> None:
-        """The next bytes of the body, which `arrived` then. Raises `RequestFailed` as soon as the reply cannot be had.
+        """Read the next bytes of the body. arrived: when they arrived, on the clock of `started`.
 
-        Receive stamps follow the wall clock, which may go back by microseconds: no time is before the one before.
+        Raises `RequestFailed` as soon as it is certain that the reply fails.
         """
         if self._over():
             self._after_done(data)
             return
+        # The kernel's receive stamps follow the wall clock, which may go back by microseconds; our times never do.
         self._arrived = max(arrived, self._arrived)
         self._bytes += len(data)
         over = self._bytes - self._max_bytes
@@ -199,9 +200,10 @@ class ReplyParser:
         self._count()
 
     def feed_events(self, events: Sequence[bytes], stamps: Sequence[float]) -> None:
-        """As `feed` of whole events, each `data: …` on one line, with the time each came.
+        """Read whole events, as `feed` would read `data: EVENT` and a blank line for each.
 
-        events: the JSON object of each; the last one may be `[DONE]`. The parser stands at an event's border.
+        events: the JSON object of each event; the last one may be `[DONE]`. stamps: when each arrived. The caller
+        checks `at_event_border` first. Raises `RequestFailed`.
         """
         if self._over():
             return
@@ -231,8 +233,8 @@ class ReplyParser:
         self._count()
 
     def so_far(self) -> SoFar | None:
-        """What has come until now; None of a reply so long that it is hardly an answer, and is not copied again, and of
-        one that repeats a key, whose tokens would hold it."""
+        """The part of the reply that has been read; None if it is too long to be copied again and again, or if it
+        repeats a key, which must not be stored."""
         if self.held_bytes > LONG_REPLY_BYTES:
             return None
         seen = self._completion.so_far()
@@ -250,11 +252,11 @@ class ReplyParser:
         reply_id: str | None = None,
         model: str | None = None,
     ) -> None:
-        """Token texts that a batch reader took out of `n_bytes` of whole events, with the time each event came.
+        """Read many token events at once, whose texts a batch reader has taken out of their `n_bytes` bytes.
 
-        ids: of each event's tokens, where it stated them. stamps: in order. reply_id, model: what all events state.
-
-        The parser stands at an event's border. Raises `RequestFailed`.
+        texts, stamps, ids: text, arrival time (in order) and token ids of each event; ids is None if the events state
+        none. reasoning: whether the texts belong to the reasoning. reply_id, model: what all these events state. The
+        caller checks `at_event_border` first. Raises `RequestFailed`.
         """
         if self._over():
             return
@@ -272,7 +274,10 @@ class ReplyParser:
         self._count()
 
     def finish(self, arrived: float | None = None, cut: str = "") -> Reply:
-        """The reply, at the end of the body. `cut`: why the body ended, if not cleanly. Raises `RequestFailed`."""
+        """End the body and return the reply. Raises `RequestFailed` if the reply is not complete.
+
+        arrived: when the end came; None: with the latest bytes. cut: why the body was cut off; empty if it ended well.
+        """
         if not self._over():
             self._arrived = self._arrived if arrived is None else max(arrived, self._arrived)
             if self._state == "json":
@@ -299,7 +304,7 @@ class ReplyParser:
         return without_keys(reply, self.secrets)
 
     def _count(self) -> None:
-        """Count what is held, once a read. Raises `RequestFailed` where memory is short and this reply is long."""
+        """Report the reply's memory, once per read. Raises `RequestFailed` if memory is short and the reply is long."""
         if self._share is not None and not self._share.count(self.held_bytes) and self._state != "done":
             megabytes = self.held_bytes // 1_000_000
             raise self._fail(
@@ -307,7 +312,7 @@ class ReplyParser:
             )
 
     def _over(self) -> bool:
-        """Nothing more is read; raises the failure if there was one."""
+        """Whether the parser ignores further bytes. Raises the failure again if the reply has failed."""
         if self._failure is not None:
             raise self._failure
         return self._state == "done"
@@ -315,7 +320,10 @@ class ReplyParser:
     # -- lines and events ----------------------------------------------------------------------------------------
 
     def _sniff(self, data: bytes) -> bytes:
-        """Decide by the first byte that says something, whatever the content type claims; returns what to read."""
+        """Decide between `json` and `events` by the first byte that is not blank; returns the bytes to read.
+
+        The content type is not asked, since gateways often get it wrong.
+        """
         if self._partial:
             data = bytes(self._partial) + data
             self._partial.clear()
@@ -348,7 +356,7 @@ class ReplyParser:
                 raise self._fail("malformed", f"a line of the reply exceeds {MAX_EVENT_BYTES} bytes")
 
     def _read_lines(self, block: bytes) -> None:
-        """Whole lines. An event of one data line, which nearly all are, needs no look at its lines."""
+        """Read whole lines. An event of a single data line, as nearly all are, is taken without splitting it."""
         parts = block.split(b"\n\n")
         last = parts.pop()
         at_border = not self._has_data and not self._event_name
@@ -432,7 +440,7 @@ class ReplyParser:
         self._dispatch_odd(data)
 
     def _dispatch_odd(self, data: bytes) -> None:
-        """An event that is none of the usual ones, or none at all."""
+        """Read an event of an unusual form, or data that is no event at all."""
         try:
             value = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -455,7 +463,7 @@ class ReplyParser:
             raise self._refused(bad) from None
 
     def _decode_slowly(self, data: bytes) -> Any:
-        """What strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
+        """Decode what strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
         try:
             value: Any = codec.decode_loosely(data)
             self._completion.may_hold_halves = True
@@ -471,7 +479,8 @@ class ReplyParser:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _read_rest(self, cut: str) -> None:
-        """A last line without a line end, a last event without a blank line: taken if whole, else the cut."""
+        """Read a last line without a line end and a last event without a blank line. If they are not whole, the reply
+        was cut off there."""
         if self._state != "events":
             return
         rest = bytes(self._partial)
@@ -515,7 +524,7 @@ class ReplyParser:
         return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"
 
     def failed(self, kind: FailureKind, message: str) -> RequestFailed:
-        """A failure that the transport saw (a deadline), with the text so far."""
+        """The failure of this reply for a reason that the transport knows (a deadline), with the text read so far."""
         return RequestFailed(kind, quote_safely(message, self.secrets), partial_text=self._diagnosis())
 
     def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
@@ -539,12 +548,12 @@ class ReplyParser:
 
 
 def _is_error(value: dict[str, Any]) -> bool:
-    """SGLang's top-level error object, FastAPI's `detail`."""
+    """Whether an event without choices is an error: SGLang's error object, or FastAPI's `detail`."""
     return value.get("object") == "error" or bool(value.get("detail"))
 
 
 def _error_of_a_choice(choices: object) -> object:
-    """What stands under `error` in the first choice that has one, as gateways do whose upstream broke; else None."""
+    """The `error` of the first choice that has one, else None: gateways put the failure of their upstream there."""
     if type(choices) is not list:
         return None
     return next((choice["error"] for choice in choices if type(choice) is dict and choice.get("error")), None)

@@ -1,4 +1,4 @@
-"""Token counts as a server states them → `Usage`; whatever cannot be true is unknown, never guessed."""
+"""Turning the token counts that a server states into `Usage`; a count that cannot be true becomes unknown (None)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from harness.core.records import Usage
 
 MAX_STATED_TOKENS = 100_000_000
-"""Largest count that is believed; a larger one is a server's mistake."""
+"""Largest token count that is believed."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_STATED_TOKENS)] | None
 
@@ -24,7 +24,7 @@ class _CompletionDetails(msgspec.Struct, gc=False):
 
 
 class StatedUsage(msgspec.Struct, gc=False):
-    """A `usage` object, down to the counts that matter: a fixed number of bytes, whatever else the object holds."""
+    """The counts in a `usage` object that matter here, however much else the object holds."""
 
     prompt_tokens: _Count = None
     completion_tokens: _Count = None
@@ -35,7 +35,7 @@ class StatedUsage(msgspec.Struct, gc=False):
 
 
 def stated_usage(usage: dict[str, Any]) -> StatedUsage:
-    """The counts of a decoded `usage` object; what is no count is left out."""
+    """The counts in a decoded `usage` object; a value that is no count becomes None."""
     prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     return StatedUsage(
         prompt_tokens=_count(usage.get("prompt_tokens")),
@@ -48,10 +48,11 @@ def stated_usage(usage: dict[str, Any]) -> StatedUsage:
 
 
 def usage_of(stated: StatedUsage | None, *, has_text: bool, has_reasoning: bool) -> Usage:
-    """The counts of a reply.
+    """The token counts of a reply. has_text: it has text or reasoning. has_reasoning: it has reasoning.
 
-    Unknown (None) are: what is missing, negative, no integer or absurdly large; zero completion tokens beside a text;
-    zero prompt tokens; reasoning tokens that are zero beside a reasoning text (vLLM) or more than the completion.
+    A count is unknown (None) if it is missing, negative, no integer or above `MAX_STATED_TOKENS`; also 0 completion
+    tokens of a reply with text, 0 prompt tokens, 0 reasoning tokens of a reply with reasoning (vLLM), and more
+    reasoning tokens than completion tokens.
     """
     if stated is None:
         return Usage()
@@ -59,12 +60,12 @@ def usage_of(stated: StatedUsage | None, *, has_text: bool, has_reasoning: bool)
     if completion == 0 and has_text:
         completion = None
     details = stated.completion_tokens_details
-    reasoning = stated.reasoning_tokens  # beside the details, where those do not hold it (SGLang)
+    reasoning = stated.reasoning_tokens  # SGLang states it here, other servers in the details
     if details is not None and details.reasoning_tokens is not UNSET:
         reasoning = details.reasoning_tokens
     if reasoning is not None and (completion is None or reasoning > completion or (reasoning == 0 and has_reasoning)):
         reasoning = None
-    cached = stated.prompt_cache_hit_tokens  # DeepSeek
+    cached = stated.prompt_cache_hit_tokens  # DeepSeek states it here, other servers in the details
     if stated.prompt_tokens_details is not None and stated.prompt_tokens_details.cached_tokens is not UNSET:
         cached = stated.prompt_tokens_details.cached_tokens
     return Usage(

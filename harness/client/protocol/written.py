@@ -1,19 +1,22 @@
-"""What a reply under way holds: its bytes, counted in one place for all transports, and what it is made of.
+"""A reply while it is being received: a bound on the memory of all such replies (`Memory`), and a record of the tokens
+that have come, so that another request can continue the reply after an interruption (`Written`).
 
-    read of a socket ──▶ ReplyParser ──▶ Share.count(bytes it holds now) ──▶ Memory.held_bytes
-    read put aside (fast transport) ──────────────────────────────────────▶ Memory.unparsed_bytes
+Memory:
 
-A reply holds what it has not given back: the unfinished line or body, the data of the event under way, texts, stamps,
-token ids. The parser keeps each of them in one buffer whose size it knows, so a count is a few additions, once a read.
-Whatever else a server sends (comments, names of events, unknown fields) is dropped when its line ends.
+    read of a socket ──▶ ReplyParser ──▶ Share.count(bytes that the reply takes) ──▶ Memory.held_bytes
+    read that waits unparsed (fast transport) ────────────────────────────────────▶ Memory.unparsed_bytes
 
-Invariant: `held_bytes` is the sum over all shares that exist, at their latest count. A share that is gone, however its
-request ended, counts no more. While the sum exceeds the limit, each reply above `LONG_REPLY_BYTES` fails at its next
-count. So n replies hold at most the limit + n × `LONG_REPLY_BYTES`; beside it a request has fixed buffers (one head,
-one read, one chunk's size, the beginning of an error's body) of less than `FIXED_BYTES`.
+A reply takes memory for its unfinished line or body, the data of the unfinished event, texts, stamps and token ids. The
+parser knows the size of each, so a count costs a few additions per read. All else that a server sends (comments, names
+of events, unknown fields) is dropped when its line ends.
 
-`Written` keeps what may have to be continued: token ids, and where events end. vLLM and SGLang send ids when asked
-(`return_token_ids`); other servers send one token's text an event, as a rule.
+Invariant: `held_bytes` is the sum over all existing shares, each at its latest count; a share goes when its request
+has ended, in whatever way. While the sum is above the limit, each reply above `LONG_REPLY_BYTES` fails at its next
+count. So n replies take at most the limit + n × `LONG_REPLY_BYTES`. In addition each request has buffers of a fixed
+size, less than `FIXED_BYTES` (a head, a read, a chunk's size line, the beginning of an error's body).
+
+Tokens: vLLM and SGLang state the ids of a reply's tokens when asked (`return_token_ids`). Other servers state none, and
+most of them send one token per event, so the length of each event's text is recorded too.
 """
 
 from __future__ import annotations
@@ -24,23 +27,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# ---- how many bytes it holds
+# ---- a bound on memory
 
 
 MAX_REPLIES_BYTES = 256 * 1024 * 1024
-"""Bytes that all replies under way may hold; above that the long ones among them are given up."""
+"""Memory that all unfinished replies together may take; above this bound the long ones among them fail."""
 
 LONG_REPLY_BYTES = 4 * 1024 * 1024
-"""A reply of at most this many bytes is never given up; an answer of 128k tokens and its stamps take a third of it."""
+"""A reply of at most this many bytes never fails for want of memory. An answer of 128k tokens takes a third of it."""
 
 FIXED_BYTES = 1024 * 1024
-"""Bytes that a request's buffers take at most, whatever its server sends: a library's among them."""
+"""Bound on the fixed buffers of a request, those of an HTTP library included."""
 
 
 class Memory:
-    """The bytes of all replies of one transport, or of several that share it. limit: see `MAX_REPLIES_BYTES`.
+    """Counts the memory of all unfinished replies of one transport, or of several that share the object.
 
-    unparsed_bytes: reads that the fast transport has put aside, as of its latest look (four times a second).
+    limit: bound in bytes; None: `MAX_REPLIES_BYTES`. unparsed_bytes: reads of the fast transport that wait unparsed, as
+    of its latest look (four times a second).
     """
 
     __slots__ = ("held_bytes", "limit", "unparsed_bytes")
@@ -52,7 +56,7 @@ class Memory:
 
 
 class Share:
-    """The bytes of one reply in a `Memory`, until the share is gone."""
+    """The part of one reply in a `Memory`. It is given back when nothing refers to the share any more."""
 
     __slots__ = ("_bytes", "_memory")
 
@@ -61,42 +65,45 @@ class Share:
         self._bytes = 0
 
     def count(self, n_bytes: int) -> bool:
-        """The reply holds `n_bytes` now. Returns whether it may go on: it is short, or memory is not short."""
+        """Set the reply's memory to `n_bytes`. Returns whether the reply may go on: it is short, or memory is not."""
         memory = self._memory
         memory.held_bytes += n_bytes - self._bytes
         self._bytes = n_bytes
         return n_bytes <= LONG_REPLY_BYTES or memory.held_bytes + memory.unparsed_bytes <= memory.limit
 
     def __del__(self) -> None:
-        # A reply ends by its end, a failure, a cancelled task or a closed loop; its memory is free when nothing refers
-        # to it any more, and at no other time.
+        # A reply can end well, fail, be cancelled, or go with its loop. In each case its memory is free exactly when
+        # nothing refers to it any more.
         self._memory.held_bytes -= self._bytes
 
 
-# ---- what it is made of
+# ---- a record of the tokens
 
 
 MAX_IDS = 1_000_000
-"""Ids of one reply, or of its prompt, that are kept; more are no ids of a real one."""
+"""Most token ids of a reply, or of its prompt; a server that states more is not believed."""
 
 KEPT_LOGPROBS = 16
-"""Log-probabilities that are kept, of the last tokens: what is compared at a seam."""
+"""Number of last tokens whose log-probabilities are kept. When another request continues the reply, they are compared
+with what the server says of the same tokens then."""
 
 _MAX_PENDING = 256
-"""Log-probabilities in memory: those, and of tokens whose text is still to come."""
+"""Log-probabilities in memory: the kept ones, and those of later tokens whose text has not come yet."""
 
 _MAX_ID = (1 << 31) - 1
 _MAX_EVENT_CHARS = (1 << 16) - 1
+"""Largest length of an event's text that is recorded; it stands for longer texts too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoFar:
-    """A reply under way. text, reasoning: as sent, None = nothing came.
+    """The part of a reply that has come so far.
 
-    ids: of the tokens that say this, all of them; None where the server did not state them. prompt_ids: likewise.
-    lengths: characters of each event's text, in order; the last one is `_MAX_EVENT_CHARS` where an event is longer.
-    n_events: token events. server_model, request_id: as in `Reply`. logprobs: of the last of `ids`, in order, at most
-    `KEPT_LOGPROBS`; empty where the server did not state them.
+    text, reasoning: as sent; None if nothing came. ids: ids of all tokens of the text and reasoning; None if the server
+    did not state them all. prompt_ids: ids of the prompt's tokens; None likewise. lengths: characters of each event's
+    text, in order; `_MAX_EVENT_CHARS` for longer ones. n_events: events with text. server_model, request_id: as in
+    `Reply`. logprobs: log-probabilities of the last tokens of `ids`, in order, at most `KEPT_LOGPROBS`; empty if the
+    server did not state them.
     """
 
     text: str | None
@@ -111,7 +118,10 @@ class SoFar:
 
 
 class Written:
-    """Told of each event of one reply; see the module. What a server sends in place of ids makes them unknown."""
+    """Records the token ids and the events' lengths of a reply, event by event.
+
+    If the server once states no ids, or something that is no id, the ids of the whole reply count as unknown.
+    """
 
     __slots__ = ("_complete", "_ids", "_logprobs", "_sure", "lengths", "prompt_ids")
 
@@ -119,35 +129,38 @@ class Written:
         self.prompt_ids: array[int] | None = None
         self.lengths = array("H")
         self._ids = array("i")
-        self._complete = True
-        self._sure = 0
-        self._logprobs: list[float] = []  # of the last of `_ids`, without a gap
+        self._complete = True  # every event with text has stated its ids
+        self._sure = 0  # number of ids whose text has come
+        self._logprobs: list[float] = []  # of the last tokens in `_ids`, without a gap
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that it takes, about."""
+        """Memory that the record takes, in bytes, about."""
         n_numbers = len(self._ids) + (0 if self.prompt_ids is None else len(self.prompt_ids))
         return 4 * n_numbers + 2 * len(self.lengths) + 32 * len(self._logprobs)
 
     @property
     def ids(self) -> array[int] | None:
-        """Of the tokens whose text has come. A token without a text (a swallowed tag, half a character) belongs to the
-        text after it."""
+        """Ids of the tokens whose text has come; None if unknown.
+
+        A token without a text of its own (a tag that the server removes, half a character) counts with the text after
+        it.
+        """
         return self._ids[: self._sure] if self._complete and self._sure else None
 
     @property
     def logprobs(self) -> tuple[float, ...]:
-        """See `SoFar`."""
+        """Log-probabilities of the last tokens of `ids`; see `SoFar`."""
         end = len(self._logprobs) - (len(self._ids) - self._sure) if self._complete else 0
         return tuple(round(value, 6) for value in self._logprobs[max(0, end - KEPT_LOGPROBS) : max(0, end)])
 
     def prompt(self, value: Any) -> None:
-        """The server states the prompt's ids."""
+        """Record the prompt's token ids, which the server states in one of the events."""
         if value is not None and self.prompt_ids is None and _are_ids(value):
             self.prompt_ids = array("i", value)
 
     def events(self, texts: Sequence[str], ids: Sequence[list[int]] | None) -> None:
-        """Several events at once, as `event` would take them; ids: whole numbers of them all."""
+        """Record several events at once. texts, ids: text and token ids of each; ids None: the events state none."""
         lengths = list(map(len, texts))
         if not all(lengths) or max(lengths) > _MAX_EVENT_CHARS:
             for n, length in enumerate(lengths):
@@ -166,7 +179,7 @@ class Written:
         self._sure = len(self._ids)
 
     def event(self, n_chars: int, ids: Any, logprobs: Sequence[object] = ()) -> None:
-        """An event brought so many characters, and (or None) these ids, and log-probabilities."""
+        """Record an event with `n_chars` characters of text. ids, logprobs: of its tokens; ids None: not stated."""
         if ids is not None and self._complete:
             self._complete = _are_ids(ids) and len(self._ids) + len(ids) <= MAX_IDS
             if self._complete:
