@@ -48,8 +48,8 @@ class Deadlines:
         if parser.finished:
             return parser.finish(now, "no end of the body")
         if parser.last_token_at is None:
-            raise parser.failed("timeout", f"no token within {self.first_token:g} s of the request")
-        raise parser.failed("timeout", f"no token for {self.idle:g} s")
+            raise parser.failure("timeout", f"no token within {self.first_token:g} s of the request")
+        raise parser.failure("timeout", f"no token for {self.idle:g} s")
 
 
 class Arriving:

@@ -22,12 +22,12 @@ def metered(*turns: tuple[float, float]) -> Lag:
     """The lag of a loop that was so long away, then waited so long, in turn."""
     clock = Clock()
     meter = LagMeter(clock)
-    meter.polled()
+    meter.end_poll()
     for away, waited in turns:
         clock.now += away
-        meter.polls()
+        meter.begin_poll()
         clock.now += waited
-        meter.polled()
+        meter.end_poll()
     return meter.lag()
 
 

@@ -72,7 +72,7 @@ def test_a_key_that_no_file_knows_is_refused() -> None:
     Provider.model_validate(whole)
     with pytest.raises(ValidationError, match="Extra inputs"):
         Provider.model_validate(whole | {"temperature": "never"})
-    with pytest.raises(ValidationError, match="not listed under"):
+    with pytest.raises(ValidationError, match="`pages` does not list"):
         Provider.model_validate(whole | {"pages": {}})
 
 

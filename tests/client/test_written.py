@@ -22,9 +22,9 @@ EVENTS = st.lists(st.tuples(st.text(max_size=4), IDS), max_size=12)
 def test_many_events_are_the_same_as_one_by_one(events: list[tuple[str, list[int]]], stated: bool) -> None:
     together, apart = Written(), Written()
     if events:
-        together.events([text for text, _ in events], [ids for _, ids in events] if stated else None)
+        together.add_events([text for text, _ in events], [ids for _, ids in events] if stated else None)
     for text, ids in events:
-        apart.event(len(text), ids if stated else None)
+        apart.add_event(len(text), ids if stated else None)
     assert together.lengths == apart.lengths
     assert together.ids == apart.ids
 
@@ -33,7 +33,7 @@ def test_many_events_are_the_same_as_one_by_one(events: list[tuple[str, list[int
 def test_ids_are_those_of_the_texts_that_have_come(events: list[tuple[str, list[int]]]) -> None:
     written = Written()
     for text, ids in events:
-        written.event(len(text), ids)
+        written.add_event(len(text), ids)
     last = max((n for n, (text, _) in enumerate(events) if text), default=-1)
     expected = [number for _, ids in events[: last + 1] for number in ids]
     assert list(written.ids or ()) == expected
@@ -53,9 +53,9 @@ def test_what_is_no_list_of_ids_makes_them_unknown_and_costs_no_text(nonsense: A
 
 def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
     written = Written()
-    written.event(3, [1, 2])
-    written.event(3, None)
-    written.event(3, [3])
+    written.add_event(3, [1, 2])
+    written.add_event(3, None)
+    written.add_event(3, [3])
     assert written.ids is None
 
 
@@ -66,7 +66,7 @@ def test_log_probabilities_are_those_of_the_last_ids_without_a_gap(events: list[
     sure = 0
     for has_text, n, stated in events:
         said = [-float(len(known) + k) for k in range(n)]
-        written.event(int(has_text), [7] * n, said if stated else said[:-1])
+        written.add_event(int(has_text), [7] * n, said if stated else said[:-1])
         known += said if stated else [None] * n
         sure = len(known) if has_text else sure
     expected: list[float] = []
@@ -89,7 +89,7 @@ def test_a_log_probability_that_is_no_number_makes_those_before_it_unknown(nonse
         choice = {"index": 0, "text": "a", "token_ids": [1], "logprobs": said}
         completion.add({"choices": [choice]}, 0.0)
     assert completion.so_far().logprobs == (-0.25,)
-    written.events(["b", "c"], [[1], [2]])
+    written.add_events(["b", "c"], [[1], [2]])
     assert written.logprobs == ()
 
 

@@ -161,7 +161,7 @@ class BatchReader:
             return
         encoding = self.http.headers.get("content-encoding", "identity").lower()
         if encoding != "identity":
-            raise self.parser.failed("malformed", f"the reply is compressed ({encoding}) though identity was asked")
+            raise self.parser.failure("malformed", f"the reply is compressed ({encoding}) though identity was asked")
         self.parser.request_id = self.http.headers.get("x-request-id")
 
 

@@ -57,16 +57,16 @@ class Connector:
                 self._turned = True
                 asyncio.get_running_loop().call_soon(self._next_turn)
         try:
-            return await self._connected(peer, seconds)
+            return await self._connect(peer, seconds)
         except TimeoutError:
-            raise RequestFailed("timeout", f"no connection to {_shown(peer)} within {seconds:g} s") from None
+            raise RequestFailed("timeout", f"no connection to {_host_and_port(peer)} within {seconds:g} s") from None
         except OSError as error:
             cause = error.strerror or str(error)
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 cause += "; lower the concurrency or raise `ulimit -n`"
-                message = f"cannot connect to {_shown(peer)}: {quoted(cause)}"
+                message = f"cannot connect to {_host_and_port(peer)}: {quoted(cause)}"
                 raise RequestFailed("out_of_files", message) from None
-            raise RequestFailed("connect", f"cannot connect to {_shown(peer)}: {quoted(cause)}") from None
+            raise RequestFailed("connect", f"cannot connect to {_host_and_port(peer)}: {quoted(cause)}") from None
 
     def close(self) -> None:
         """Cancel the lookups of host names that are not finished."""
@@ -85,7 +85,7 @@ class Connector:
         if self._turned:
             asyncio.get_running_loop().call_soon(self._next_turn)
 
-    async def _connected(self, peer: Peer, seconds: float) -> socket.socket:
+    async def _connect(self, peer: Peer, seconds: float) -> socket.socket:
         until, addresses = self._addresses.get(peer, (0.0, []))
         if time.monotonic() >= until:
             async with asyncio.timeout(seconds):
@@ -93,7 +93,7 @@ class Connector:
         for n, address in enumerate(addresses):
             try:
                 # Each address gets a share of the deadline: a dead first one (::1 of localhost) must not use up all.
-                sock = await _connected_to(address, seconds / len(addresses))
+                sock = await _connect_to(address, seconds / len(addresses))
             except OSError:
                 if n + 1 == len(addresses):
                     raise
@@ -123,16 +123,16 @@ async def _lookup(peer: Peer) -> list[_Address]:
     return list(dict.fromkeys((int(entry[0]), entry[4]) for entry in entries))
 
 
-async def _connected_to(address: _Address, seconds: float) -> socket.socket:
+async def _connect_to(address: _Address, seconds: float) -> socket.socket:
     """A socket connected to `address`. Raises `OSError`, of which `TimeoutError` after `seconds`."""
     sock = socket.socket(address[0], socket.SOCK_STREAM | _NOT_BLOCKING)
     try:
         if not _NOT_BLOCKING:
             sock.setblocking(False)
         code = sock.connect_ex(address[1])
-        if code == errno.EINPROGRESS and not _stands(sock):
+        if code == errno.EINPROGRESS and not _is_connected(sock):
             async with asyncio.timeout(seconds):
-                await _writable(sock)
+                await _wait_writable(sock)
             code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))
@@ -142,7 +142,7 @@ async def _connected_to(address: _Address, seconds: float) -> socket.socket:
     return sock
 
 
-def _stands(sock: socket.socket) -> bool:
+def _is_connected(sock: socket.socket) -> bool:
     """Whether the socket is connected already: on loopback it is before `connect_ex` returns."""
     try:
         sock.getpeername()
@@ -151,23 +151,23 @@ def _stands(sock: socket.socket) -> bool:
     return True
 
 
-async def _writable(sock: socket.socket) -> None:
+async def _wait_writable(sock: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     fd = sock.fileno()
-    loop.add_writer(fd, partial(_set, ready))
+    loop.add_writer(fd, partial(_set_done, ready))
     try:
         await ready
     finally:
         loop.remove_writer(fd)
 
 
-def _set(future: asyncio.Future[None]) -> None:
+def _set_done(future: asyncio.Future[None]) -> None:
     with contextlib.suppress(asyncio.InvalidStateError):
         future.set_result(None)
 
 
-def _shown(peer: Peer) -> str:
+def _host_and_port(peer: Peer) -> str:
     return f"[{peer[0]}]:{peer[1]}" if ":" in peer[0] else f"{peer[0]}:{peer[1]}"
 
 

@@ -1,19 +1,24 @@
 """One socket of the fast transport, and the request that it carries.
 
-    idle ──ask──▶ waiting ──read──▶ reading ──whole, and nothing followed──▶ idle (the transport lends it again)
-     │                │                │
-     │ bytes, end     │ end            │ end, failure, deadline, cancelled task, leftover
-     ▼                ▼                ▼
-    closed ◀──────────┴────────────────┘
+    state    meaning                        an event                                              leads to
+    idle     no request                     `ask`                                                 waiting
+                                            bytes come, or the connection ends                    closed
+    waiting  the request is sent            bytes come                                            reading
+                                            the connection ends                                   closed
+    reading  a part of the reply has come   the reply is whole and nothing came behind it         idle
+                                            a failure, a deadline, a cancelled task, a leftover   closed
 
-Reading: the selector calls `_drain` when bytes come. A read is put aside with its receive stamp; a batch is parsed at
-32 KiB, after a second where 8 KiB have come, after four seconds in any case, and at the reply's end (see `batches`).
-So a token costs a system call, two appends and a share of a batch; no task is switched and no timer is set.
+Reading: the event loop's selector calls `_drain` when bytes come. The bytes of a read are stored with their receive
+stamp and parsed later, many reads at once (a batch, see `batches`):
 
-Invariants: each read is parsed once and in order, with its own stamp. The future is set once; then the parser is
-forgotten. `_drain` and what it calls never raise: an exception there would end the loop with all its requests. What
-comes when no request waits was asked by nobody: it closes the connection, and is a doubt about the server. Deadlines
-count tokens, and only parsed events are tokens; so `look` parses before it decides that a reply is late.
+    a batch is parsed   when 32 KiB have come; after a second if 8 KiB have; after four seconds; at the reply's end
+
+So a token costs a system call, two appends and a share of a batch. No task is switched and no timer is set per token.
+
+Invariants: each read is parsed once, in order, with its own stamp. The future of the request is set once, and the
+parser is then deleted. `_drain` and what it calls never raise, since an exception there would end the event loop with
+all its requests. Bytes that come while no request waits close the connection and make the server doubted (`Leftovers`).
+Deadlines count tokens, and only parsed events are tokens; so `look` parses before it decides that a reply is late.
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ from harness.client.protocol.http1 import (
     Leftovers,
     Mark,
     begins_chunked_body,
-    ended_exactly,
+    ended_cleanly,
     prompt_of,
 )
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -49,44 +54,48 @@ from harness.client.protocol.written import SoFar
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 BATCH_S = 1.0
-"""Seconds after which reads are parsed if they come to `RIPE_BYTES`, or look like the end."""
+"""Seconds after which stored reads are parsed if they have `RIPE_BYTES` bytes, or hold `[DONE]`."""
 
 RIPE_BYTES = 8 * 1024
-"""Bytes that are worth a batch: some thirty events. With less, what a batch costs by itself shows in each token."""
+"""Smallest batch that is parsed after a second: some thirty events. In a smaller one the fixed cost of a batch would
+weigh on each token."""
 
 SLOW_BATCH_S = 4.0
-"""Seconds after which reads are parsed in any case."""
+"""Seconds after which stored reads are parsed, however few they are."""
 
 _READ_BYTES = 64 * 1024
+"""Largest read from a socket."""
 _READ_OVERHEAD_BYTES = 128
-"""Memory of a read and its stamp beside the bytes."""
+"""Memory of a stored read and its stamp, besides the bytes."""
 
 _QUICKACK = getattr(socket, "TCP_QUICKACK", None)  # Linux only
 _LAST_BYTES = b"\r\n\r\n"
+"""The last bytes of a chunked body: of its last chunk, or of its trailers."""
 
 
 class Owner(Protocol):
-    """What a connection tells the transport that it belongs to."""
+    """What a connection needs of its transport: a clock, and to be heard when its state changes."""
 
     clock_offset: ClockOffset
 
-    def freed(self, connection: Connection) -> None:
-        """`connection` may carry another request."""
+    def keep_idle(self, connection: Connection) -> None:
+        """Keep `connection`, which may carry another request."""
         ...
 
-    def ended(self, connection: Connection) -> None:
-        """Its request is over, whatever becomes of `connection`."""
+    def end_request(self, connection: Connection) -> None:
+        """Take note that the request of `connection` is over."""
         ...
 
-    def dropped(self, connection: Connection) -> None:
-        """`connection` is closed."""
+    def forget(self, connection: Connection) -> None:
+        """Forget `connection`, which is closed."""
         ...
 
 
 class Connection:
-    """One socket, and the request that it carries. kernel_stamps: see `harness.client.fast.transport`.
+    """One socket, and the request that it carries.
 
-    look_at: when `look` has something to do again, on the monotonic clock.
+    templates: of the server's events. leftovers: of the server's replies. kernel_stamps: see `fast.transport`. look_at:
+    when `look` must be called again, on the monotonic clock.
     """
 
     __slots__ = (
@@ -132,18 +141,19 @@ class Connection:
         self._receive = sock.recvmsg
         self._templates = templates
         self._leftovers = leftovers
-        self._before: Mark | None = None  # of the reply before the one under way
+        self._before: Mark | None = None  # the mark of the previous reply on this connection
         self._kernel_stamps = kernel_stamps
-        self._used = False  # it has carried a request before the one under way
+        self._used = False  # it has carried a request before the current one
         self._future: asyncio.Future[Reply] | None = None
-        self._pieces: list[bytes] = []
-        self._stamps: list[bytes] = []  # each a struct timespec, also where the kernel gives none
-        self._size = 0
-        self._lazy = False
+        self._pieces: list[bytes] = []  # stored reads
+        self._stamps: list[bytes] = []  # their stamps, each a struct timespec, also without the kernel's
+        self._size = 0  # bytes of the stored reads
+        self._lazy = False  # a chunked body is being read: reads may be stored
         if kernel_stamps:
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         if _QUICKACK is not None:
-            # Each token's packet would be acknowledged by one of its own until a second request is sent; so each other.
+            # Until a second request is sent, the kernel acknowledges each token's packet by a packet of its own;
+            # without quick acknowledgements, every second one.
             sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 0)
         self._attach(self._drain if kernel_stamps else self._drain_plainly)
 
@@ -169,7 +179,7 @@ class Connection:
             except BlockingIOError:
                 sent = 0
             except OSError:
-                sent = len(request)  # the reader finds out why: an early refusal, or the end of the connection
+                sent = len(request)  # `_drain` will see the reason: an early refusal, or the end of the connection
             if sent < len(request):
                 await self._send_rest(memoryview(request)[sent:])
             return await future
@@ -179,9 +189,9 @@ class Connection:
                 self.close()
 
     def _unasked(self) -> bool:
-        """Whether bytes of no request, or the connection's end, have come since the reply before.
+        """Whether bytes, or the connection's end, have come since the previous reply, without a request.
 
-        The kernel is asked before each request: a receive stamp (`_came_before`) tells most of them later, but not all.
+        Asks the kernel, before each request. Stamps show most such bytes later (`_came_before`), but not all.
         """
         try:
             data = self._sock.recv(len(REQUEST_TIMEOUT_HEAD), socket.MSG_PEEK)
@@ -189,20 +199,20 @@ class Connection:
             return False
         except OSError:
             return True
-        self._leftovers.came_unasked(data)
+        self._leftovers.judge_unasked(data)
         return True
 
     def count(self, parser: ReplyParser) -> int:
-        """Token events of the reply that `parser` reads; those put aside are estimated from the bytes of the others."""
+        """Number of token events of the reply that `parser` reads. Unparsed ones are estimated by their bytes."""
         n = parser.n_tokens
         if not self._size or self._parser is not parser:
             return n
         return n + (self._size * n // parser.n_bytes if n else len(self._stamps))
 
     def so_far(self, parser: ReplyParser) -> SoFar | None:
-        """What the reply that `parser` reads has come to; what was put aside of it is read first.
+        """The part of the reply that has come, after parsing all its stored reads. parser: the reply's parser.
 
-        None where it may be what is left over from another request, and where it is too long.
+        None if the reply may be a leftover of another request, or is too long.
         """
         if self._size and self._parser is parser:
             self._parse(all_of_it=True)
@@ -210,9 +220,9 @@ class Connection:
         return None if seen is None or self._leftovers.may_be_one(seen.request_id, self._before) else seen
 
     async def _send_rest(self, rest: memoryview) -> None:
-        """Send what did not fit the socket's buffer, while replies are read: a refusal may come before the end."""
+        """Send the part of the request that did not fit the socket's buffer, or until a refusal ends the request."""
         assert self._future is not None
-        # Not before: one small request a round trip is sent at once anyway.
+        # Only long requests need this option: a request that fits into one packet is never held back.
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with socket.socket(fileno=os.dup(self._sock.fileno())) as twin:
             sending = asyncio.ensure_future(asyncio.get_running_loop().sock_sendall(twin, rest))
@@ -236,26 +246,29 @@ class Connection:
         else:
             loop.add_reader(fd, drain)
             self._detach = partial(loop.remove_reader, fd)
-            self._again = _nothing  # its readers are called for as long as there is something
+            self._again = _nothing  # such a loop calls its readers again as long as bytes are there
 
     @property
     def unparsed_bytes(self) -> int:
-        """Memory of the reads that are put aside, about."""
+        """Memory of the stored reads in bytes, about."""
         return self._size + _READ_OVERHEAD_BYTES * len(self._pieces)
 
     def close(self) -> None:
-        """Drop the connection; a request under way fails."""
+        """Close the connection. A request that it carries fails."""
         if self._sock.fileno() >= 0:
             self._detach()
             self._sock.close()
-        self._owner.dropped(self)
+        self._owner.forget(self)
         if self._future is not None and not self._future.done():
-            self._future.set_exception(self._parser.failed("cut", "the connection was closed on our side"))
+            self._future.set_exception(self._parser.failure("cut", "the connection was closed on our side"))
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def _drain(self) -> bool:
-        """Read what is there, put it aside; True when the request is over. Called by the selector: never raises."""
+        """Read the bytes that have come and store them; returns whether the request is over.
+
+        The selector calls it; it never raises.
+        """
         try:
             data, extra, _, _ = self._receive(_READ_BYTES, 64)
         except BlockingIOError:
@@ -272,7 +285,7 @@ class Connection:
         return self._news(data)
 
     def _drain_plainly(self) -> bool:
-        """`_drain` without the kernel's stamps."""
+        """Do as `_drain`, without the kernel's stamps."""
         try:
             data = self._sock.recv(_READ_BYTES)
         except BlockingIOError:
@@ -287,10 +300,10 @@ class Connection:
         return self._news(data)
 
     def _news(self, data: bytes) -> bool:
-        """`data` came last: parse, or wait for more."""
+        """Parse the stored reads, or wait for more. data: the latest read. Returns whether the request is over."""
         if len(data) == _READ_BYTES:
             self._again()
-        # A last chunk (with or without trailers) ends so; if it is split over reads, the last of them is short.
+        # A body ends in `_LAST_BYTES`; if these are split over two reads, the second one has less than 4 bytes.
         if self._size < BATCH_BYTES and len(data) > 4 and data[-4:] != _LAST_BYTES:
             if self._lazy:
                 return False
@@ -306,7 +319,7 @@ class Connection:
         return stamp_now()
 
     def _ended(self, cause: str) -> bool:
-        """The connection ended."""
+        """End the request, because the connection has ended. cause: the system's words, or empty."""
         if self._future is None or self._future.done():
             self.close()
             return False
@@ -322,10 +335,13 @@ class Connection:
         return self._finish(why and (cause or why))
 
     def _parse(self, all_of_it: bool = False) -> bool:
-        """Parse what was put aside, whole frames only unless `all_of_it`; True when the request is over."""
+        """Parse the stored reads; returns whether the request is over.
+
+        all_of_it: also parse an unfinished frame at the end, which otherwise stays stored.
+        """
         if self._future is None or self._future.done():
             if self._pieces:  # bytes that nobody asked for
-                self._leftovers.came_unasked(self._pieces[0])
+                self._leftovers.judge_unasked(self._pieces[0])
                 self.close()
             return False
         pieces, raw_stamps = self._pieces, self._stamps
@@ -341,22 +357,23 @@ class Connection:
                 self._pieces, self._stamps, self._size = [rest], raw_stamps[-1:], len(rest)
             self._lazy = self._read.http.chunked and self._read.error_body is None
             return self._after_parse()
-        except RequestFailed as failure:  # whoever sends such a reply may as well leave the connection silent after it
+        except RequestFailed as failure:  # after such a reply the server may leave the connection silent
             return self._over(failure, keep=False)
         except BadResponse as error:
             if self._read.http.status:
                 return self._finish(str(error))
-            return self._over(self._parser.failed("malformed", f"no reply in HTTP: {error}"))
+            return self._over(self._parser.failure("malformed", f"no reply in HTTP: {error}"))
         except Exception as error:  # noqa: BLE001 - a bug must end its request, never the loop whose selector runs this
             return self._over(error, keep=False)
 
     def _came_before(self, stamps: Sequence[float]) -> bool:
-        """The reply begins with bytes that the kernel had before the request was sent."""
+        """Whether the reply's first bytes arrived before the request was sent, by the kernel's stamps."""
         return self._kernel_stamps and self._parser.clock == "kernel" and stamps[0] < self._parser.started
 
     # -- the end of the request --------------------------------------------------------------------------------------
 
     def _after_parse(self) -> bool:
+        """End the request if its reply is whole; returns whether it is over."""
         if self._read.error_body is not None:
             if self._error_due is None:
                 self.look_at = self._error_due = time.monotonic() + ERROR_BODY_S
@@ -369,11 +386,11 @@ class Connection:
         return False
 
     def look(self, now: float) -> None:
-        """Parse what waits too long; end the request if a deadline passed."""
+        """Parse reads that have waited too long, and end the request if a deadline has passed at `now`."""
         parser = self._parser
         self.look_at = now + self._step
         due = self._deadlines.due(parser)
-        # Deadlines count tokens, and only parsed events are tokens: so parse when one seems to have passed.
+        # A deadline that seems to have passed may be moved by a token that is stored and not yet parsed.
         if self._pieces and (now >= due or self._ripe(now)):
             if self._parse(all_of_it=True):
                 return
@@ -388,7 +405,7 @@ class Connection:
             self._conclude(partial(self._deadlines.end_late, parser, now))
 
     def _ripe(self, now: float) -> bool:
-        """What was put aside should be parsed."""
+        """Whether the stored reads should be parsed now."""
         age = now - self._batch_at
         if age < BATCH_S:
             return False
@@ -398,6 +415,7 @@ class Connection:
         return self._conclude(partial(self._parser.finish, time.monotonic(), cut))
 
     def _conclude(self, outcome: Callable[[], Reply]) -> bool:
+        """End the request with the reply that `outcome` returns, or with the failure that it raises."""
         try:
             reply = outcome()
             if self._read.http.surplus:
@@ -407,7 +425,7 @@ class Connection:
             return self._over(failure, keep=False)
         if (note := self._leftovers.note()) is not None:
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, note))
-        return self._over(reply, keep=ended_exactly(reply) and not self._leftovers.doubted)
+        return self._over(reply, keep=ended_cleanly(reply) and not self._leftovers.doubted)
 
     def _refusal(self) -> RequestFailed:
         headers = self._read.http.headers
@@ -422,17 +440,20 @@ class Connection:
         )
 
     def _over(self, outcome: Reply | Exception, *, keep: bool = True) -> bool:
-        """Hand the outcome to the waiting request; keep the connection if it can carry another, and `keep`."""
+        """Give `outcome` to the waiting caller. The connection is kept if `keep` and HTTP allow another request on it.
+
+        Returns True: the request is over.
+        """
         future, self._future = self._future, None
         self._lazy = False
         self._used = True
-        self._owner.ended(self)
+        self._owner.end_request(self)
         if keep and self._read.http.reusable and not self._pieces:
-            self._owner.freed(self)
+            self._owner.keep_idle(self)
         else:
             self.close()
         self._pieces, self._stamps, self._size = [], [], 0
-        del self._parser, self._read  # with all that they hold; the next request brings its own
+        del self._parser, self._read  # frees the reply's memory; the next request brings its own
         if future is not None and not future.done():
             if isinstance(outcome, Exception):
                 future.set_exception(outcome)

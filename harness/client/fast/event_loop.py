@@ -1,13 +1,13 @@
-"""An asyncio loop that drains token streams inside its selector, and measures how late it comes to its sockets.
+"""An asyncio loop that reads token streams inside its selector, and measures how late it reads its sockets.
 
-A token event that only has to be put aside wakes no task and makes no turn of the loop: `select` reads it and waits
-on. Everything else (timers, connects, other sockets, thread-safe calls) is asyncio as ever, for the selector returns
-as soon as one of those is due, or as soon as a stream says that it has news.
+Streams: `select` itself calls a stream's drain function when bytes come, and goes on waiting. So a token that only has
+to be stored wakes no task and makes no turn of the loop. All else (timers, connects, other sockets, calls from threads)
+is asyncio as usual: `select` returns as soon as one of these is due, or a drain function says that asyncio has work.
 
-The lag is the share of time that the loop spends elsewhere, by the length of the absence. A token that arrives while
-the loop is busy is stamped late by the rest of that absence (user stamps), or merged with the next one (kernel stamps).
-So each absence counts by its length, and time spent waiting for sockets counts as 0. Gaps between tokens that are
-shorter than some four times the lag say more about the client than about the server.
+Lag: how long a byte that arrives at a random moment waits until it is read. While the loop waits for sockets, that is
+0. While it does other work, it is the rest of that work; so each stretch of work counts by its length. A late read
+makes a user stamp too late, and lets two tokens arrive as one. Gaps between tokens that are shorter than about four
+times the lag therefore say more about the client than about the server.
 """
 
 from __future__ import annotations
@@ -23,32 +23,34 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 TICK_S = 0.002
-"""Seconds of sleep between two polls while many streams are open: one poll then finds many ready, and half the system
-calls are saved."""
+"""Seconds that the loop sleeps between two polls while many streams are open. A poll then finds many streams ready,
+which saves half of the system calls."""
 
 TICK_STREAMS = 32
-"""Fewest open streams with which the loop sleeps between polls."""
+"""Number of open streams from which on the loop sleeps between polls."""
 
 TICK_EVENTS = 64
-"""Streams ready at one poll from which on the loop does not sleep: it is behind."""
+"""Number of streams ready at one poll from which on the loop does not sleep, because it is late."""
 
 GC_OBJECTS = 100_000
-"""New objects that bring about a garbage collection while the loop runs (Python's default is 700). What a request makes
-lives as long as the request: with thousands in flight each collection would look at all of it and find nothing."""
+"""New objects after which Python collects garbage while the loop runs (Python's default is 700). The objects of a
+request live until it ends; with thousands of requests each collection would search all of them and free nothing."""
 
 _MAX_EVENTS = 4096
 """Most sockets that one poll reports."""
 
 _BYTES = select.EPOLLIN if hasattr(select, "epoll") else 0
+"""epoll's event for "bytes came, and nothing else"."""
 _EDGE = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET if hasattr(select, "epoll") else 0
-"""A stream is told of once when bytes come; otherwise each poll would look again at all that were just read."""
+"""epoll's events for a stream, reported once when bytes come; by default each poll would report all streams that still
+have bytes."""
 
 Drain = Callable[[], bool]
-"""Reads what a stream's socket has; returns whether asyncio has something to do now."""
+"""Reads a stream's socket; returns whether asyncio has work now, so that `select` must return."""
 
 
 class StreamSelector(selectors.BaseSelector):
-    """epoll for asyncio's sockets and for streams, which are drained at once."""
+    """A selector on epoll, for asyncio's own sockets and for streams, whose drain functions it calls itself."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -57,16 +59,16 @@ class StreamSelector(selectors.BaseSelector):
         self.lag = LagMeter()
 
     def attach(self, fd: int, drain: Drain) -> None:
-        """From now on `drain` is called whenever bytes come to `fd`, once: if it leaves some, it must call `again`."""
+        """Add a stream: `drain` is called once whenever bytes come to `fd`. If it leaves some, it must call `again`."""
         self._streams[fd] = drain
         self._epoll.register(fd, _EDGE)
 
     def again(self, fd: int) -> None:
-        """`fd` may have more to read than was read."""
+        """Call the stream's drain function once more, since `fd` may still have bytes."""
         self._epoll.modify(fd, _EDGE)
 
     def detach(self, fd: int) -> None:
-        """End `attach`, before the socket is closed."""
+        """Remove the stream `fd`; to be called before its socket is closed."""
         if self._streams.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
@@ -104,15 +106,15 @@ class StreamSelector(selectors.BaseSelector):
         while True:
             ready: list[tuple[selectors.SelectorKey, int]] = []
             news = False
-            lag.polls()
+            lag.begin_poll()
             events = poll(wait, _MAX_EVENTS)
-            lag.polled()
+            lag.end_poll()
             for fd, mask in events:
                 drain = streams.get(fd)
                 if drain is not None:
                     if drain():
                         news = True
-                    if mask != _BYTES and fd in streams:  # the end came along, and no event will tell of it
+                    if mask != _BYTES and fd in streams:  # the connection's end came too, and is not reported again
                         self.again(fd)
                 elif (key := keys.get(fd)) is not None:
                     readable = selectors.EVENT_READ if mask & ~select.EPOLLOUT else 0
@@ -125,9 +127,9 @@ class StreamSelector(selectors.BaseSelector):
                 if wait <= 0:
                     return ready
             if len(streams) >= TICK_STREAMS and len(events) < TICK_EVENTS and (wait is None or wait > TICK_S):
-                lag.polls()
+                lag.begin_poll()
                 time.sleep(TICK_S)
-                lag.polled()
+                lag.end_poll()
 
     def close(self) -> None:
         """See `selectors.BaseSelector`."""
@@ -153,7 +155,7 @@ class StreamLoop(asyncio.SelectorEventLoop):
 
     @property
     def lag(self) -> Lag:
-        """How late sockets were read since the loop was made."""
+        """The loop's lag since it was made; see the module."""
         return self.streams.lag.lag()
 
     def run_forever(self) -> None:
@@ -167,13 +169,14 @@ class StreamLoop(asyncio.SelectorEventLoop):
 
 
 def current_lag() -> Lag | None:
-    """How long what had arrived waited for the running loop so far; None where its kind does not measure that."""
+    """The lag of the running event loop; None if it is another kind of loop, which does not measure it."""
     loop = asyncio.get_running_loop()
     return loop.lag if isinstance(loop, StreamLoop) else None
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """The loop for many streams: use as `asyncio.Runner(loop_factory=new_event_loop)`. asyncio's own without epoll."""
+    """A loop for many streams, for `asyncio.Runner(loop_factory=new_event_loop)`; on a system without epoll, asyncio's
+    own."""
     return StreamLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()
 
 
@@ -186,41 +189,42 @@ def _mask(events: int) -> int:
     return readable | (select.EPOLLOUT if events & selectors.EVENT_WRITE else 0)
 
 
-# ---- how late the loop comes to its sockets
+# ---- how late the loop reads its sockets
 
 
 _STEPS = 4
-"""Buckets to a factor of two: a quantile is exact to 19 %, rounded up."""
+"""Number of buckets for each factor of two in length; a quantile is at most 19 % too large."""
 
 _SHORTEST_S = 1e-6
+"""Stretches of work up to this length are not counted."""
 
 
 class Lag(NamedTuple):
-    """Seconds. A token that comes at a random moment waits for at most `p50` in half of all cases."""
+    """Median and 99th percentile of the lag, in seconds: half of all arriving bytes wait at most `p50`."""
 
     p50: float
     p99: float
 
 
 class LagMeter:
-    """Told when the loop polls its sockets and when it comes back from that."""
+    """Measures the lag of a loop that calls `begin_poll` before it polls its sockets and `end_poll` after it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._busy: dict[int, float] = {}  # seconds of absences by bucket
-        self._waited = 0.0
-        self._since: float | None = None
+        self._busy: dict[int, float] = {}  # bucket → total seconds of the stretches of work of that length
+        self._waited = 0.0  # seconds in polls
+        self._since: float | None = None  # end of the latest poll
         self._polling_since = clock()
 
-    def polls(self) -> None:
-        """The loop looks at its sockets now."""
+    def begin_poll(self) -> None:
+        """Take note that the loop polls its sockets now: a stretch of work ends."""
         now = self._polling_since = self._clock()
         if self._since is not None and (absent := now - self._since) > _SHORTEST_S:
             bucket = math.ceil(math.log2(absent / _SHORTEST_S) * _STEPS)
             self._busy[bucket] = self._busy.get(bucket, 0.0) + absent
 
-    def polled(self) -> None:
-        """It has looked; what came until now is read at once."""
+    def end_poll(self) -> None:
+        """Take note that the poll has returned: bytes that came until now are read at once."""
         now = self._since = self._clock()
         self._waited += now - self._polling_since
 
@@ -229,11 +233,12 @@ class LagMeter:
         return Lag(self._quantile(0.5), self._quantile(0.99))
 
     def _quantile(self, q: float) -> float:
-        owed = q * (self._waited + sum(self._busy.values())) - self._waited
-        if owed <= 0:
+        # The share q of all time must lie at or below the result. Waiting time counts as lag 0, so it comes first.
+        left = q * (self._waited + sum(self._busy.values())) - self._waited
+        if left <= 0:
             return 0.0
         for bucket in sorted(self._busy):
-            owed -= self._busy[bucket]
-            if owed <= 1e-12:
+            left -= self._busy[bucket]
+            if left <= 1e-12:
                 break
         return float(_SHORTEST_S * 2 ** (bucket / _STEPS))

@@ -81,7 +81,7 @@ class FastTransport:
         while True:
             idle = self._idle.get(route.peer)
             used = idle.pop() if idle else None
-            connection = used or await self._connected(route.peer, deadlines.connect)
+            connection = used or await self._open(route.peer, deadlines.connect)
             parser = ReplyParser(
                 started=time.monotonic(),
                 started_utc=time.time(),
@@ -91,7 +91,7 @@ class FastTransport:
                 secrets=route.secrets,
                 written=arriving.written if arriving is not None else None,
             )
-            self._begun(connection)
+            self._watch(connection)
             if arriving is not None:
                 arriving.count = partial(connection.count, parser)
                 arriving.so_far = partial(connection.so_far, parser)
@@ -111,22 +111,22 @@ class FastTransport:
             self._looking.cancel()
             self._looking = None
 
-    def freed(self, connection: Connection) -> None:
+    def keep_idle(self, connection: Connection) -> None:
         """See `connection.Owner`."""
         self._idle.setdefault(connection.peer, []).append(connection)
 
-    def ended(self, connection: Connection) -> None:
+    def end_request(self, connection: Connection) -> None:
         """See `connection.Owner`."""
         self._active.discard(connection)
 
-    def dropped(self, connection: Connection) -> None:
+    def forget(self, connection: Connection) -> None:
         """See `connection.Owner`."""
         self._active.discard(connection)
         idle = self._idle.get(connection.peer)
         if idle and connection in idle:
             idle.remove(connection)
 
-    def _begun(self, connection: Connection) -> None:
+    def _watch(self, connection: Connection) -> None:
         """Take note that `connection` carries a request, so that `_look` checks its deadlines."""
         self._active.add(connection)
         if self._looking is None:
@@ -154,7 +154,7 @@ class FastTransport:
         route = self._routes[endpoint, path] = _Route((parts.hostname or "", parts.port or 80), head, secrets)
         return route
 
-    async def _connected(self, peer: Peer, seconds: float) -> Connection:
+    async def _open(self, peer: Peer, seconds: float) -> Connection:
         sock = await self._connector.connect(peer, seconds)
         templates = self._templates.setdefault(peer, Templates())
         leftovers = self._leftovers.setdefault(peer, Leftovers())

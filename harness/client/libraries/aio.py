@@ -38,7 +38,7 @@ from harness.client.protocol.http1 import (
     REQUEST_TIMEOUT_HEAD,
     Leftovers,
     Mark,
-    ended_exactly,
+    ended_cleanly,
     prompt_of,
 )
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -91,7 +91,7 @@ class AiohttpTransport(LibraryTransport):
         session = self._session(endpoint.socket_path)
         proxy = proxy_for(endpoint)
         clock = asyncio.get_running_loop().time
-        parser, watch, secrets = self._begun(endpoint, deadlines, max_body_bytes, arriving)
+        parser, watch, secrets = self._begin(endpoint, deadlines, max_body_bytes, arriving)
         try:
             async with (
                 watch,
@@ -108,17 +108,17 @@ class AiohttpTransport(LibraryTransport):
                     raise await _refusal(response, secrets)
                 encoding = response.headers.get("Content-Encoding", "identity").lower()
                 if encoding != "identity":
-                    raise parser.failed("malformed", f"the reply is compressed ({encoding}) though identity was asked")
+                    raise parser.failure("malformed", f"the reply is compressed ({encoding}) though identity was asked")
                 parser.request_id = response.headers.get("x-request-id")
                 watch.is_closed = partial(_is_closed, response)
                 cut = await _read(response, parser, clock)
-                return carrier.checked(parser.finish(clock(), cut), prompt_of(body))
+                return carrier.check_reply(parser.finish(clock(), cut), prompt_of(body))
         except TimeoutError as error:
             if watch.lost and not parser.finished:
                 return parser.finish(clock(), cut="the connection was lost over broken framing")
             if watch.expired:
                 return deadlines.end_late(parser, clock())
-            raise parser.failed("timeout", f"{_cause(error)} ({host_and_port(endpoint.base_url)})") from None
+            raise parser.failure("timeout", f"{_cause(error)} ({host_and_port(endpoint.base_url)})") from None
         except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
             raise _connection_failure(error, endpoint, proxy, secrets) from None
 
@@ -166,7 +166,7 @@ class _Carrier:
         if self.protocol is not None and self.protocol.carrier is self:
             self.protocol.close()
 
-    def checked(self, reply: Reply, prompt: int) -> Reply:
+    def check_reply(self, reply: Reply, prompt: int) -> Reply:
         """Check a finished reply: returns it with a note if one is due. prompt: see `prompt_of`.
 
         Closes the connection if more than the reply may have come on it. Raises `RequestFailed` if the reply is a
@@ -183,7 +183,7 @@ class _Carrier:
             if is_ours:
                 self.protocol.close()
             raise
-        if is_ours and not ended_exactly(reply):
+        if is_ours and not ended_cleanly(reply):
             self.protocol.close()
         note = self.leftovers.note()
         return reply if note is None else msgspec.structs.replace(reply, notes=(*reply.notes, note))
@@ -227,7 +227,7 @@ class _Protocol(ResponseHandler):
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
         if self.idle and self.leftovers is not None:
-            self.leftovers.came_unasked(data)
+            self.leftovers.judge_unasked(data)
         super().data_received(data)
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
@@ -256,7 +256,7 @@ class _Protocol(ResponseHandler):
             return False
         if self.leftovers is not None and self.transport.get_extra_info("ssl_object") is None:
             with socket.socket(fileno=os.dup(fd)) as twin, contextlib.suppress(OSError):
-                self.leftovers.came_unasked(twin.recv(len(REQUEST_TIMEOUT_HEAD), socket.MSG_PEEK))
+                self.leftovers.judge_unasked(twin.recv(len(REQUEST_TIMEOUT_HEAD), socket.MSG_PEEK))
         return True
 
 

@@ -56,13 +56,13 @@ class SdkTransport(LibraryTransport):
         client = self._clients.get(endpoint) or self._client(endpoint, deadlines)
         create, arguments = _call(client, path, body)
         clock = asyncio.get_running_loop().time
-        parser, watch, secrets = self._begun(endpoint, deadlines, max_body_bytes, arriving)
+        parser, watch, secrets = self._begin(endpoint, deadlines, max_body_bytes, arriving)
         address = host_and_port(endpoint.base_url)
         try:
             async with watch, create(**arguments) as response:
                 encoding = response.headers.get("content-encoding", "identity").lower()
                 if encoding != "identity":
-                    raise parser.failed("malformed", f"the reply is compressed ({encoding}) though identity was asked")
+                    raise parser.failure("malformed", f"the reply is compressed ({encoding}) though identity was asked")
                 parser.request_id = response.headers.get("x-request-id")
                 cut = ""
                 try:
@@ -87,16 +87,16 @@ class SdkTransport(LibraryTransport):
                 secrets=secrets,
             ) from None
         except openai.APITimeoutError:
-            raise parser.failed("timeout", f"no connection to {address} within {deadlines.connect:g} s") from None
+            raise parser.failure("timeout", f"no connection to {address} within {deadlines.connect:g} s") from None
         except Exception as error:  # noqa: BLE001 - narrowed to the network's exceptions below
             cause = _network_cause(error)
             if "certificate" in cause.lower() or "SSL" in cause:
                 message = f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"
-                raise parser.failed("refused", message) from None
+                raise parser.failure("refused", message) from None
             if os.strerror(errno.EMFILE) in cause or os.strerror(errno.ENFILE) in cause:
                 message = f"cannot connect to {address}: {cause}; lower the concurrency or raise `ulimit -n`"
-                raise parser.failed("out_of_files", message) from None
-            raise parser.failed("connect", f"cannot connect to {address}: {cause}") from None
+                raise parser.failure("out_of_files", message) from None
+            raise parser.failure("connect", f"cannot connect to {address}: {cause}") from None
 
     async def close(self) -> None:
         """Close all connections."""

@@ -90,7 +90,7 @@ class LibraryTransport:
         self._secrets = tuple(given.get("secrets", ()))
         self._memory = given.get("memory") or Memory()
 
-    def _begun(
+    def _begin(
         self, endpoint: Endpoint, deadlines: Deadlines, max_body_bytes: int, arriving: Arriving | None
     ) -> tuple[ReplyParser, Watch, tuple[Secret, ...]]:
         """(parser, watch over the deadlines, texts that no message may show) for a request that begins now."""

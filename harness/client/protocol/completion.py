@@ -161,7 +161,7 @@ class Completion:
             if len(texts) > 1 and self._text_id is _VARYING:
                 self._attribute(reply_id, model)
         if self.written is not None:
-            self.written.events(texts, ids)
+            self.written.add_events(texts, ids)
         if self._n_pending:
             self._join()
         self._add_block(reasoning, "".join(texts))
@@ -181,7 +181,7 @@ class Completion:
         if event.system_fingerprint and event.system_fingerprint != self._fingerprint:
             self._fingerprint = name_of(event.system_fingerprint, "system_fingerprint")
         if self.written is not None:
-            self.written.prompt(event.prompt_token_ids)
+            self.written.add_prompt(event.prompt_token_ids)
         for choice in event.choices:
             delta = choice.delta
             before = self._n_taken
@@ -196,7 +196,7 @@ class Completion:
                 logprobs = [token.logprob for token in choice.logprobs.content]
                 self._count_logprobs(logprobs)
             if self.written is not None:
-                self.written.event(self._n_taken - before, choice.token_ids, logprobs)
+                self.written.add_event(self._n_taken - before, choice.token_ids, logprobs)
             came = came or reasoned
             reason = choice.finish_reason
             if came or reason:
@@ -219,7 +219,7 @@ class Completion:
         if fingerprint := string_or_none(event.get("system_fingerprint")):
             self._fingerprint = name_of(fingerprint, "system_fingerprint")
         if self.written is not None:
-            self.written.prompt(event.get("prompt_token_ids"))
+            self.written.add_prompt(event.get("prompt_token_ids"))
         choices = event.get("choices")
         if choices is None:
             return
@@ -327,8 +327,8 @@ class Completion:
         if logprobs and type(stated) is dict and type(top := stated.get("top_logprobs")) is list and top:
             self._likeliest = likeliest_of(top[-1])
         if self.written is not None:
-            self.written.prompt(choice.get("prompt_token_ids"))
-            self.written.event(self._n_taken - before, choice.get("token_ids"), logprobs)
+            self.written.add_prompt(choice.get("prompt_token_ids"))
+            self.written.add_event(self._n_taken - before, choice.get("token_ids"), logprobs)
         reason = choice.get("finish_reason")
         if reason is not None and type(reason) is not str:
             raise BadEvent(f"its finish_reason is {json_kind(reason)}")
@@ -362,7 +362,7 @@ class Completion:
             # `reasoning_details`, `thinking_blocks` and the like repeat the reasoning, with a signature.
             again = reasoned and ("reason" in name or "think" in name)
             if not again and name not in _READ_FIELDS and name not in _SILENT_FIELDS and may_hold_text(value):
-                self._unread(name)
+                self._note_unread(name)
         return came or reasoned
 
     def _take_text(self, which: int, name: str, text: object) -> bool:
@@ -386,9 +386,9 @@ class Completion:
                 if part_text is not None:
                     yield is_reasoning, part_text
             if thinking is None and text is None:
-                self._unread(str(part.get("type")))
+                self._note_unread(str(part.get("type")))
 
-    def _unread(self, name: str) -> None:
+    def _note_unread(self, name: str) -> None:
         self.note(f"{UNREAD_TEXT}: {name}" if _FIELD_NAME.match(name) else UNREAD_TEXT)
 
     def _count_logprobs(self, logprobs: Iterable[object]) -> None:

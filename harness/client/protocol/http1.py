@@ -370,7 +370,7 @@ class Leftovers:
         if not self.doubted:
             self.doubted = self._untold = True
 
-    def came_unasked(self, data: bytes) -> None:
+    def judge_unasked(self, data: bytes) -> None:
         """Judge bytes that came while no request was waiting; empty `data` says that the connection was closed."""
         if data and not data.startswith(REQUEST_TIMEOUT_HEAD):
             self.doubt()
@@ -449,6 +449,6 @@ def prompt_of(body: bytes) -> int:
     return hash(body[max(start, 0) :])
 
 
-def ended_exactly(reply: Reply) -> bool:
+def ended_cleanly(reply: Reply) -> bool:
     """Whether nothing came behind the reply's end. If something did, its connection must not carry another request."""
     return not reply.notes or AFTER_THE_END.isdisjoint(reply.notes)

@@ -180,7 +180,7 @@ class ReplyParser:
 
         Raises `RequestFailed` as soon as it is certain that the reply fails.
         """
-        if self._over():
+        if self._is_over():
             self._after_done(data)
             return
         # The kernel's receive stamps follow the wall clock, which may go back by microseconds; our times never do.
@@ -205,7 +205,7 @@ class ReplyParser:
         events: the JSON object of each event; the last one may be `[DONE]`. stamps: when each arrived. The caller
         checks `at_event_border` first. Raises `RequestFailed`.
         """
-        if self._over():
+        if self._is_over():
             return
         self._state = "events"
         add = self._completion.add_plain
@@ -229,7 +229,7 @@ class ReplyParser:
                 try:
                     add(plain, self._arrived)
                 except BadEvent as bad:
-                    raise self._refused(bad) from None
+                    raise self._unbelievable(bad) from None
         self._count()
 
     def so_far(self) -> SoFar | None:
@@ -258,7 +258,7 @@ class ReplyParser:
         none. reasoning: whether the texts belong to the reasoning. reply_id, model: what all these events state. The
         caller checks `at_event_border` first. Raises `RequestFailed`.
         """
-        if self._over():
+        if self._is_over():
             return
         self._state = "events"
         if stamps[0] < self._arrived:
@@ -266,7 +266,7 @@ class ReplyParser:
         try:
             self._completion.add_tokens(texts, stamps, reasoning=reasoning, ids=ids, reply_id=reply_id, model=model)
         except BadEvent as bad:
-            raise self._refused(bad) from None
+            raise self._unbelievable(bad) from None
         self._arrived = stamps[-1]
         self._bytes += n_bytes
         if self._bytes > self._max_bytes:
@@ -278,7 +278,7 @@ class ReplyParser:
 
         arrived: when the end came; None: with the latest bytes. cut: why the body was cut off; empty if it ended well.
         """
-        if not self._over():
+        if not self._is_over():
             self._arrived = self._arrived if arrived is None else max(arrived, self._arrived)
             if self._state == "json":
                 self._read_json(cut)
@@ -311,7 +311,7 @@ class ReplyParser:
                 "runaway", f"the reply takes {megabytes} MB, and all in flight take more than there is for them"
             )
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         """Whether the parser ignores further bytes. Raises the failure again if the reply has failed."""
         if self._failure is not None:
             raise self._failure
@@ -365,20 +365,20 @@ class ReplyParser:
                 self._dispatch(part[6:])
             else:
                 for line in part.split(b"\n"):
-                    self._line(line)
-                self._line(b"")
+                    self._take_line(line)
+                self._take_line(b"")
                 at_border = True
             if self._state == "done":
                 self._after_done(b"".join([*parts[number + 1 :], last]))
                 return
         for line in last.split(b"\n")[:-1]:
-            self._line(line)
+            self._take_line(line)
 
     def _after_done(self, data: bytes) -> None:
         if data.strip(b"\r\n"):
             self._completion.note(LATE_BODY)
 
-    def _line(self, line: bytes) -> None:
+    def _take_line(self, line: bytes) -> None:
         if self._state == "done":
             self._after_done(line)
             return
@@ -403,9 +403,9 @@ class ReplyParser:
         elif self.finished:
             self._completion.note(LATE_BYTES)
         elif self._events:
-            raise self._fail("malformed", f"a line of the stream is no field of an event: {self._quoted(line)}")
+            raise self._fail("malformed", f"a line of the stream is no field of an event: {self._quote(line)}")
         else:
-            raise self._fail("malformed", f"not an event stream: {self._quoted(line)}")
+            raise self._fail("malformed", f"not an event stream: {self._quote(line)}")
 
     def _add_data(self, data: bytes) -> None:
         if self._has_data:
@@ -435,7 +435,7 @@ class ReplyParser:
                 try:
                     self._completion.add_plain(plain, self._arrived)
                 except BadEvent as bad:
-                    raise self._refused(bad) from None
+                    raise self._unbelievable(bad) from None
                 return
         self._dispatch_odd(data)
 
@@ -448,19 +448,19 @@ class ReplyParser:
         self._events += 1
         if type(value) is not dict:
             if self._event_name == b"error":
-                raise self._failed(failure_of_event(value, self.secrets, self._diagnosis()))
-            raise self._fail("malformed", f"an event of the stream is no JSON object: {self._quoted(data)}")
-        self._event(value)
+                raise self._remember(failure_of_event(value, self.secrets, self._diagnosis()))
+            raise self._fail("malformed", f"an event of the stream is no JSON object: {self._quote(data)}")
+        self._take_event(value)
 
-    def _event(self, value: dict[str, Any]) -> None:
+    def _take_event(self, value: dict[str, Any]) -> None:
         if value.get("error") or self._event_name == b"error" or (value.get("choices") is None and _is_error(value)):
-            raise self._failed(failure_of_event(value, self.secrets, self._diagnosis()))
+            raise self._remember(failure_of_event(value, self.secrets, self._diagnosis()))
         if (error := _error_of_a_choice(value.get("choices"))) is not None:
-            raise self._failed(failure_of_event(error, self.secrets, self._diagnosis()))
+            raise self._remember(failure_of_event(error, self.secrets, self._diagnosis()))
         try:
             self._completion.add(value, self._arrived)
         except BadEvent as bad:
-            raise self._refused(bad) from None
+            raise self._unbelievable(bad) from None
 
     def _decode_slowly(self, data: bytes) -> Any:
         """Decode what strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
@@ -473,7 +473,7 @@ class ReplyParser:
                 return data.decode("utf-8", "replace").strip()
             if not data.strip():
                 return {}
-            message = f"an event of the stream is not JSON ({error}): {self._quoted(data)}"
+            message = f"an event of the stream is not JSON ({error}): {self._quote(data)}"
             raise self._fail("malformed", message) from error
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -487,7 +487,7 @@ class ReplyParser:
         self._partial.clear()
         try:
             if rest:
-                self._line(rest)
+                self._take_line(rest)
             if self._has_data and not self.done:
                 self._dispatch_lines()
         except RequestFailed as failure:
@@ -508,39 +508,39 @@ class ReplyParser:
             value: Any = codec.decode_loosely(data)
         except codec.DecodeError as error:
             kind: FailureKind = "cut" if cut else "malformed"
-            raise self._fail(kind, f"the reply is not JSON ({cut or error}): {self._quoted(data)}") from error
+            raise self._fail(kind, f"the reply is not JSON ({cut or error}): {self._quote(data)}") from error
         if type(value) is list and len(value) == 1:  # as Gemini sends its errors
             value = value[0]
         if type(value) is not dict or not (value.get("choices") or value.get("error") or _is_error(value)):
-            raise self._fail("malformed", f"the reply is no completion: {self._quoted(data)}")
-        self._event(value)
+            raise self._fail("malformed", f"the reply is no completion: {self._quote(data)}")
+        self._take_event(value)
 
     def _why_unfinished(self, cut: str) -> tuple[FailureKind, str]:
         if not self._bytes:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:
-            return "malformed", f"not an event stream: {self._quoted(self._snippet)}"
+            return "malformed", f"not an event stream: {self._quote(self._snippet)}"
         how = quoted(cut) if cut else "[DONE] came all the same" if self.done else "the body ended cleanly"
         return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"
 
-    def failed(self, kind: FailureKind, message: str) -> RequestFailed:
+    def failure(self, kind: FailureKind, message: str) -> RequestFailed:
         """The failure of this reply for a reason that the transport knows (a deadline), with the text read so far."""
         return RequestFailed(kind, quote_safely(message, self.secrets), partial_text=self._diagnosis())
 
     def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
-        return self._failed(RequestFailed(kind, quote_safely(message, self.secrets), partial_text=self._diagnosis()))
+        return self._remember(RequestFailed(kind, quote_safely(message, self.secrets), partial_text=self._diagnosis()))
 
-    def _refused(self, bad: BadEvent) -> RequestFailed:
+    def _unbelievable(self, bad: BadEvent) -> RequestFailed:
         return self._fail("malformed", f"an event of the reply cannot be believed: {bad}")
 
     def _runaway(self) -> RequestFailed:
         return self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes; max_tokens seems to be ignored")
 
-    def _failed(self, failure: RequestFailed) -> RequestFailed:
+    def _remember(self, failure: RequestFailed) -> RequestFailed:
         self._state, self._failure = "failed", failure
         return failure
 
-    def _quoted(self, data: bytes) -> str:
+    def _quote(self, data: bytes) -> str:
         return quote_safely(data[:8000].decode("utf-8", "replace"), self.secrets) or "nothing"
 
     def _diagnosis(self) -> str:

@@ -154,17 +154,17 @@ class Written:
         end = len(self._logprobs) - (len(self._ids) - self._sure) if self._complete else 0
         return tuple(round(value, 6) for value in self._logprobs[max(0, end - KEPT_LOGPROBS) : max(0, end)])
 
-    def prompt(self, value: Any) -> None:
+    def add_prompt(self, value: Any) -> None:
         """Record the prompt's token ids, which the server states in one of the events."""
         if value is not None and self.prompt_ids is None and _are_ids(value):
             self.prompt_ids = array("i", value)
 
-    def events(self, texts: Sequence[str], ids: Sequence[list[int]] | None) -> None:
+    def add_events(self, texts: Sequence[str], ids: Sequence[list[int]] | None) -> None:
         """Record several events at once. texts, ids: text and token ids of each; ids None: the events state none."""
         lengths = list(map(len, texts))
         if not all(lengths) or max(lengths) > _MAX_EVENT_CHARS:
             for n, length in enumerate(lengths):
-                self.event(length, None if ids is None else ids[n])
+                self.add_event(length, None if ids is None else ids[n])
             return
         self.lengths.extend(lengths)
         self._logprobs.clear()
@@ -178,7 +178,7 @@ class Written:
         self._complete = self._complete and len(self._ids) <= MAX_IDS
         self._sure = len(self._ids)
 
-    def event(self, n_chars: int, ids: Any, logprobs: Sequence[object] = ()) -> None:
+    def add_event(self, n_chars: int, ids: Any, logprobs: Sequence[object] = ()) -> None:
         """Record an event with `n_chars` characters of text. ids, logprobs: of its tokens; ids None: not stated."""
         if ids is not None and self._complete:
             self._complete = _are_ids(ids) and len(self._ids) + len(ids) <= MAX_IDS
