@@ -19,6 +19,8 @@ Invariants: each read is parsed once, in order, with its own stamp. The future o
 parser is then deleted. `_drain` and what it calls never raise, since an exception there would end the event loop with
 all its requests. Bytes that come while no request waits close the connection and make the server doubted (`Leftovers`).
 Deadlines count tokens, and only parsed events are tokens; so `look` parses before it decides that a reply is late.
+
+Long: one socket with its states, whose methods share the bytes that wait unparsed.
 """
 
 from __future__ import annotations

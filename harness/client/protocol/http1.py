@@ -13,6 +13,8 @@ Guarantees: how the bytes are split never changes the outcome; a body that ended
 outside the framing never reach the body; every buffer is bounded. Not covered: compression, upgrades, HTTP/2.
 
 `Leftovers` detects a reply that answers an earlier request on the same connection; its docstring has the theory.
+
+Long: the reader of responses and the check of their order share the bounds and the notion of a whole response.
 """
 
 from __future__ import annotations
