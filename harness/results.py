@@ -1,4 +1,4 @@
-"""What the Python front door returns: values that print well, and that pandas reads as columns."""
+"""The values that `harness.run`, `score`, `repeats`, `sweep` and `pilot` return. They print well; pandas reads them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def to_pandas(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The records as a pandas table. Raises `UsageError` where pandas is not installed."""
+    """Return `records` as a pandas table. Raises `UsageError` if pandas is not installed."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -43,10 +43,12 @@ def to_pandas(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run's session. path: the run folder. warnings: what to know beside its scores. reached, missed: how the target
-    was, in a sentence.
+    """The result of `harness.run`: the run, and how its last session ended. `run` is accepted wherever a path is.
 
-    outcome: the session's account (samples done and owed, causes, tokens, seconds).
+    path: the run folder. warnings: sentences to read beside the run's scores. reached, missed: with a target error, one
+    of them says in a sentence that the target was or was not reached; else both are "".
+
+    outcome: counts of the session (samples done and owed, causes of failures, tokens, seconds).
     """
 
     path: Path
@@ -62,11 +64,11 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Nothing is owed: every planned sample is stored, and the target is reached where there is one."""
+        """Whether every planned sample is stored and the target error, if there is one, is reached."""
         return self.outcome.complete and not self.missed
 
     def samples(self) -> Iterator[Sample]:
-        """Every stored sample, benchmark by benchmark, one at a time."""
+        """Yield every stored sample, benchmark by benchmark; only one sample is in memory at a time."""
         folder = RunFolder(self.path)
         for name in Manifest.load(folder).benchmarks:
             yield from read_samples(folder.benchmark(name))
@@ -97,10 +99,13 @@ def _flatten(sample: Sample) -> dict[str, Any]:
 
 @dataclass(frozen=True, repr=False)
 class Scores(Sequence[Score]):
-    """The scores of a run or of a file of outputs, one a benchmark. judge: a judge's account of each, if one was asked;
-    also: by benchmark, how a second grader agrees, if one was.
+    """The scores of a run or of a file of outputs, one for each benchmark.
 
-    owed: why answers of the judge are missing; the same call asks for them. `scores["aime24"]` is that benchmark's.
+    judge: for each benchmark, what a judge model decided; empty without a judge. also: by benchmark, how far a second
+    grader agrees; empty without one.
+
+    owed: why replies of the judge are missing; the same call asks for them. `scores["aime24"]` is one benchmark's
+    score.
     """
 
     label: str
@@ -119,7 +124,7 @@ class Scores(Sequence[Score]):
     def __getitem__(self, which: slice) -> tuple[Score, ...]: ...
 
     def __getitem__(self, which: int | str | slice) -> Score | tuple[Score, ...]:
-        """By place, or by the benchmark's name."""
+        """Return a score by its index, or by the benchmark's name."""
         if not isinstance(which, str):
             return self.scores[which]
         for score in self.scores:
@@ -159,9 +164,10 @@ def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Experiment:
-    """Repeats of a run, or sizes of one, by benchmark. folder: where real repeats are; None for resampled ones.
+    """The result of `harness.repeats` or `harness.sample_sizes`.
 
-    found: one value a benchmark, with every number; see `scoring.resampling`.
+    found: one value for each benchmark, with every number (`scoring.resampling`). folder: the folder of real repeats;
+    None if the repeats were drawn from one run.
     """
 
     found: tuple[Repeats | SampleSizes, ...]
@@ -184,7 +190,10 @@ class Experiment:
         return [repeats_plot(result) if isinstance(result, Repeats) else sizes_plot(result) for result in self.found]
 
     def write(self, folder: Path | str) -> list[Path]:
-        """The pictures as SVG and PNG, and their data as CSV. Raises `UsageError` where nothing draws."""
+        """Write the pictures as SVG and PNG and their data as CSV.
+
+        Raises `UsageError` if the extra `report` is missing.
+        """
         return write_plots(self.plots(), Path(folder))
 
     def __repr__(self) -> str:
@@ -195,9 +204,11 @@ class Experiment:
 
 @dataclass(frozen=True, kw_only=True)
 class Swept:
-    """What a sweep came to. folder: of its cells and tables. lost: cells that are not what was asked for, and why.
+    """The result of `harness.sweep`.
 
-    disagreeing: cells whose score does not agree with what is published of their model. warnings: to know beside it.
+    folder: the sweep's folder, with its cells and tables. lost: cells that failed or are incomplete, each with the
+    reason. disagreeing: cells whose score does not agree with published scores of their model. warnings: sentences to
+    read beside the tables.
     """
 
     folder: Path
@@ -206,21 +217,21 @@ class Swept:
 
     @property
     def lost(self) -> dict[str, str]:
-        """Cell → reason."""
+        """The cells that failed or are incomplete, each with the reason."""
         return {cell.name: reason for cell, reason in self.ended.lost}
 
     @property
     def disagreeing(self) -> list[str]:
-        """Names of cells."""
+        """Names of the cells whose score does not agree with published scores of their model."""
         return [cell_result.cell.name for cell_result in self.ended.disagreeing]
 
     @property
     def complete(self) -> bool:
-        """No cell is lost."""
+        """Whether no cell is lost."""
         return not self.ended.lost
 
     def run(self, cell: str) -> Path:
-        """The cell's run folder, for `harness.report` and the rest."""
+        """Return the run folder of a cell, which `harness.report` and the other functions take."""
         return self.folder / cell
 
     def records(self) -> list[dict[str, Any]]:
@@ -236,7 +247,7 @@ class Swept:
         return to_pandas(self.records())
 
     def markdown(self) -> str:
-        """The tables."""
+        """Return the tables as Markdown."""
         return to_markdown(table.tables(self.ended.results))
 
     def _repr_markdown_(self) -> str:
@@ -245,9 +256,11 @@ class Swept:
 
 @dataclass(frozen=True, kw_only=True)
 class Pilot:
-    """Two samples a question. run: what was stored. forecast: samples, tokens, seconds and money still to come.
+    """The result of `harness.pilot`: two samples of each question, and a forecast of the rest.
 
-    expected: benchmark → what its score will be about, with the sampling error that the whole run will have.
+    run: the run so far. forecast: samples, tokens, seconds and money still to come. expected: by benchmark, about what
+    the score will be, with the sampling error (how far the accuracy would move if the same questions were asked again)
+    now and at the end of the whole run.
     """
 
     run: Run

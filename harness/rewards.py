@@ -1,4 +1,4 @@
-"""Rewards for training by reinforcement: the grader of the scores, in the signatures of TRL, open-r1 and verl.
+"""Rewards for reinforcement learning: the grader of the scores, with the signatures of TRL, open-r1 and verl.
 
     GRPOTrainer(reward_funcs=[accuracy_reward, format_reward], …)          # columns: prompt, solution
     custom_reward_function.path=…/harness/rewards.py                       # verl: compute_score
@@ -44,7 +44,7 @@ _deadline_s = DEADLINE_SECONDS
 
 
 def _rewards(texts: Sequence[str], references: Sequence[Any]) -> list[float | None]:
-    """1 for right, 0 for wrong, none or undecided, None where there is no reference."""
+    """Return the reward of each text: 1 for right, 0 for any other verdict, None if the reference cannot be read."""
     questions: dict[str, Question | None] = {"": None}
     graded = []
     for reference, text in zip(references, texts, strict=True):
@@ -58,14 +58,15 @@ def _rewards(texts: Sequence[str], references: Sequence[Any]) -> list[float | No
 
 
 def configure(*, workers: int | None = None, deadline_s: float | None = None) -> None:
-    """workers: processes that grade; default: half of the cores. deadline_s: seconds for one answer; default: 2.
+    """Set how answers are graded in this process, from the next batch on; None leaves a setting as it is.
 
-    Raises `UsageError`.
+    workers: processes that grade; default: half of the cores. deadline_s: seconds for one answer; default: 2. Raises
+    `UsageError`.
     """
     global _deadline_s
     if workers is not None:
         if workers < 1:
-            raise UsageError("at least one worker is needed", field="workers", value=workers)
+            raise UsageError("expected 1 worker or more", field="workers", value=workers)
         _pool.workers = workers
     if deadline_s is not None:
         check_deadline(deadline_s)
@@ -73,30 +74,34 @@ def configure(*, workers: int | None = None, deadline_s: float | None = None) ->
 
 
 def accuracy_reward(completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any) -> list[float | None]:
-    """1 where the answer is the reference, else 0; None where the reference cannot be read."""
+    """Return 1 for each answer that equals its reference, else 0; None if the reference cannot be read."""
     return _rewards(_texts(completions), _check_length(solution, completions))
 
 
 def format_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-    """1 for `<think>`, a line break, reasoning, `</think>`, then the same with `<answer>`, and nothing else; else 0."""
+    """Return 1 for each text of the form `<think>`, reasoning, `</think>`, `<answer>`, answer, `</answer>`; else 0.
+
+    Each tag stands on a line of its own, and nothing follows the last one.
+    """
     return [float(_is_formatted(text)) for text in _texts(completions)]
 
 
 def tag_count_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-    """A quarter for each of the four tags of `format_reward` that stands exactly once, on its line."""
+    """Return ¼ for each of the four tags of `format_reward` that occurs exactly once, on a line of its own."""
     tags = ("<think>\n", "\n</think>\n", "\n<answer>\n", "\n</answer>")
     return [sum(text.count(tag) == 1 for tag in tags) / len(tags) for text in _texts(completions)]
 
 
 def reasoning_steps_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
-    """A third for each mark of a step ("Step 1:", a bullet, "First,"), at most 1."""
+    """Return ⅓ for each mark of a step in a text ("Step 1:", a bullet, "First,"), at most 1."""
     return [min(1.0, len(_STEPS.findall(text)) / _FULL_STEPS) for text in _texts(completions)]
 
 
 def len_reward(completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any) -> list[float | None]:
-    """½ − (length − shortest) / (longest − shortest) over the batch; a wrong one at most 0. All equally long: 0.
+    """Return rewards that favour short answers: ½ − (length − shortest) / (longest − shortest) over the batch.
 
-    Lengths in characters. Kimi k1.5 (arXiv:2501.12599), section 2.3.3.
+    Lengths are in characters. A wrong answer gets at most 0. If all are equally long, each gets 0. Source: Kimi k1.5
+    (arXiv:2501.12599), section 2.3.3.
     """
     texts = _texts(completions)
     lengths = [len(text) for text in texts]
@@ -117,10 +122,11 @@ def get_cosine_scaled_reward(
     max_value_correct: float = 1.0,
     max_len: int = 1000,
 ) -> Callable[..., list[float | None]]:
-    """A reward between the two values of its kind, by a half cosine over length / max_len in characters.
+    """Return a reward function that depends on length: a half cosine over length / max_len, in characters.
 
-    Right: from max_value_correct down as it grows; wrong: from min_value_wrong up. Longer ones count as max_len.
-    Yeo et al. 2025 (arXiv:2502.03373).
+    A right answer gets max_value_correct at length 0, falling to min_value_correct at max_len. A wrong answer gets
+    min_value_wrong at length 0, rising to max_value_wrong. Longer texts count as max_len. Source: Yeo et al. 2025
+    (arXiv:2502.03373).
     """
 
     def cosine_scaled_reward(
@@ -137,12 +143,12 @@ def get_cosine_scaled_reward(
 
 
 def get_repetition_penalty_reward(ngram_size: int, max_penalty: float) -> Reward:
-    """max_penalty (0 or below) times the share of n-grams of words that stood before. arXiv:2502.03373, C.2.
+    """Return a reward function against repetition: max_penalty (0 or below) times the share of repeated n-grams.
 
-    Raises `UsageError`.
+    An n-gram is `ngram_size` words in a row. Source: arXiv:2502.03373, C.2. Raises `UsageError`.
     """
     if max_penalty > 0:
-        raise UsageError("a penalty is 0 or below", field="max_penalty", value=max_penalty)
+        raise UsageError("expected a penalty of 0 or below", field="max_penalty", value=max_penalty)
     if ngram_size < 1:
         raise UsageError("expected 1 word or more", field="ngram_size", value=ngram_size)
 
@@ -165,7 +171,10 @@ def compute_score(
     extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001
     **_: Any,
 ) -> float:
-    """verl's signature for one response: 1 for right, else 0. Prefer `compute_scores`, for whole batches."""
+    """Return 1 if the response is right, else 0, with verl's signature for one response.
+
+    `compute_scores` grades whole batches and is faster.
+    """
     return _rewards([solution_str], [ground_truth])[0] or 0.0
 
 
@@ -176,7 +185,10 @@ def compute_scores(
     extra_infos: Sequence[Mapping[str, Any]] | None = None,  # noqa: ARG001
     **_: Any,
 ) -> list[float]:
-    """verl's signature for its batch reward manager (`reward_model.reward_manager=batch`)."""
+    """Return 1 for each right response, else 0, with the signature of verl's batch reward manager.
+
+    verl calls it with `reward_model.reward_manager=batch`.
+    """
     return [reward or 0.0 for reward in _rewards(list(solution_strs), list(ground_truths))]
 
 
@@ -212,7 +224,7 @@ def _check_length(solution: Sequence[Any], completions: Sequence[Completion]) ->
 
 
 def _key(reference: Any) -> str:
-    """What tells references apart; empty for one that nobody can write down, an integer of thousands of digits."""
+    """Return a text that differs for different references; "" for an integer with more digits than Python writes."""
     try:
         return repr(reference)
     except ValueError:

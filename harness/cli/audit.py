@@ -87,7 +87,7 @@ def _show(item: AuditItem, number: str) -> None:
     left_out = len(item.text) - MAX_SHOWN_CHARS
     click.echo(f"\n[response{f', without its first {left_out:,} characters' if left_out > 0 else ''}]")
     click.echo(lines(item.text[-MAX_SHOWN_CHARS:]))
-    click.echo(f"\nanswer taken: {'none' if item.answer is None else visible(item.answer, 400)}")
+    click.echo(f"\nextracted answer: {'none' if item.answer is None else visible(item.answer, 400)}")
     click.echo(f"reference:    {' or '.join(visible(reference, 400) for reference in item.references)}\n")
 
 

@@ -1,4 +1,4 @@
-"""The watcher of the Python front door: keeps warnings, and shows progress if the caller wants to see it."""
+"""The watcher that `harness.api` hands to a verb: it collects warnings, and shows progress if the caller wants it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ OnProgress = Callable[["Progress"], None]
 
 
 class Collecting(Watcher):
-    """Keeps the warnings in `warnings`, calls on_progress, and shows progress if `shown`; `close` ends the display."""
+    """Collects the warnings of a verb and reports its progress to a Python caller.
+
+    warnings: all warnings so far. on_progress: called with each progress. shown: also draw the progress on the terminal
+    or in the notebook. `close` ends the display.
+    """
 
     def __init__(self, on_progress: OnProgress | None = None, *, shown: bool = False) -> None:
         self.warnings: list[str] = []

@@ -1,5 +1,6 @@
-"""Shows a run's progress: several lines kept up to date on a terminal (standard error) and in a notebook, a plain line
-now and then elsewhere. Standard output is left to the result.
+"""Shows a run's progress on standard error, or in a notebook; standard output is for the result.
+
+On a terminal and in a notebook, several lines are kept up to date. Elsewhere, a plain line is printed now and then.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FIRST_PLAIN_SECONDS = 10.0
 """Seconds from the first progress to the first plain line, so that a log soon shows one."""
 
 SPARE_ROWS = 3
-"""Rows of the terminal left free for earlier output and for the cursor."""
+"""So many rows of the terminal stay free for earlier output and for the cursor."""
 
 NOTEBOOK_ROWS = 40
 """Largest number of lines in a notebook, whose output has no height."""
@@ -45,8 +46,7 @@ Scores = dict[str, "RunningScore"]
 
 
 def can_redraw() -> bool:
-    """Whether lines on standard error can be drawn over. They cannot in a log, nor by a command in a notebook, whose
-    terminal has no cursor."""
+    """Whether lines on standard error can be drawn over: not in a log, and not by a command in a notebook's cell."""
     notebook = "JPY_PARENT_PID" in os.environ  # set for a Jupyter kernel, not for the terminals beside it
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not notebook
 
@@ -58,16 +58,15 @@ def in_notebook() -> bool:
 
 
 class Screen(Protocol):
-    """A place where the same lines are drawn again and again. last: nothing is drawn afterwards."""
+    """Draws the same lines again and again, on a terminal or in a notebook. last: nothing is drawn afterwards."""
 
     def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None: ...
 
 
 class TerminalScreen:
-    """Lines on standard error, drawn by rich, which is imported with the first progress, after the first requests are
-    sent.
+    """Draws lines on standard error with rich, which is imported only after the first requests are sent.
 
-    The cursor waits on an empty line below, so that what the keyboard echoes, such as ^C, breaks no line.
+    The cursor stays on an empty line below, so that keys that the terminal echoes, such as ^C, break no line.
     """
 
     def __init__(self) -> None:
@@ -88,7 +87,7 @@ class TerminalScreen:
 
 
 class NotebookScreen:
-    """One output of a notebook's cell, replaced at each progress."""
+    """Draws lines as one output of a notebook's cell, which is replaced at each progress."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -107,9 +106,9 @@ class NotebookScreen:
 
 
 class ProgressDisplay:
-    """Shows each progress that it is called with. `close` leaves the last state on the screen.
+    """Shows a run's progress; call it with each `Progress`. `close` leaves the last state on the screen.
 
-    folder: of the run, whose scores are shown too, as far as its samples are graded; None = no scores.
+    folder: the run folder, whose scores are shown as far as samples are graded; None: no scores are shown.
     """
 
     def __init__(self, folder: RunFolder | None = None) -> None:
@@ -122,7 +121,7 @@ class ProgressDisplay:
         self._running = None if folder is None else RunningScores(folder)
 
     def __call__(self, progress: Progress) -> None:
-        """Show `progress`; without a terminal only if the next line is due, or the run begins to end."""
+        """Show `progress`; without a terminal, only if a line is due or the run has just begun to end."""
         self._last = progress
         if self._kind is not None:
             self._screen = self._screen or self._kind()
@@ -158,7 +157,7 @@ class ProgressDisplay:
 
 
 def render_lines(lines: Sequence[Line]) -> Text:
-    """The lines for rich, in their colours; rich obeys no markup in them."""
+    """Return the lines as one rich text with colours; markup inside them has no effect."""
     from rich.text import Text
 
     text = Text(no_wrap=True, overflow="ellipsis", end="")

@@ -1,6 +1,6 @@
 """A run's progress in words: one line for a log, several for a terminal. Pure; `display` puts them on the screen.
 
-Foreign text (ids, addresses, messages of a server) is made inert here, even if it was before.
+Foreign text (ids, addresses, messages of a server) is escaped here, even if it was escaped before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.showing.running_score import RunningScore
 
 MIN_BAR_CELLS = 10
-"""Narrowest bar in columns; where less room is left, there is no bar."""
+"""Narrowest bar, in columns; if less room is left, no bar is shown."""
 
 MAX_BAR_CELLS = 60
 """Widest bar in columns."""
@@ -46,7 +46,7 @@ Line = Sequence[Span]
 
 
 def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -> str:
-    """One line for a log: samples done, tokens/s, requests in flight, failures, time left."""
+    """Return one line for a log: samples done, tokens/s, requests in flight, failures, scores, time left."""
     parts = [f"{progress.done}/{progress.total} samples ({percent(progress.done, progress.total)})"]
     if progress.tokens_per_s_now is not None:
         parts.append(f"{count_noun(progress.arrived, 'token')}, {progress.tokens_per_s_now:,.0f}/s")
@@ -76,11 +76,10 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -
 
 
 def _ending(progress: Progress) -> str:
-    """While a run is ending: what it waits for, how long, and what Ctrl-C does. While it is paused: how to go on. Else
-    empty."""
+    """Return what an ending run waits for, how long, and what Ctrl-C does; how to resume a paused run; else ""."""
     n, grace = progress.in_flight, progress.grace_s
     if not progress.stopping:
-        return "paused: `harness ctl … resume` goes on" if progress.paused else ""
+        return "paused: `harness ctl … resume` continues it" if progress.paused else ""
     if not n:
         return "ending"
     if grace is None:
@@ -99,8 +98,10 @@ def panel(
     *,
     ascii_only: bool = False,
 ) -> list[Line]:
-    """At most `height` lines of at most `width` columns: a bar for each benchmark, then the facts, the most important
-    first."""
+    """Return at most `height` lines of at most `width` columns: a bar for each benchmark, then facts.
+
+    The most important facts come first. ascii_only: draw bars with ASCII characters.
+    """
     facts = list(_facts(progress, scores or {}))
     bars = _bars(progress, width, max(1, height - min(len(facts), 4)), ascii_only)
     return [_cut(row, width) for row in [*bars, *facts]][:height]
@@ -155,7 +156,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
 
 
 def _bars(progress: Progress, width: int, height: int, ascii_only: bool) -> list[Line]:
-    """A line for each benchmark. Where they exceed `height`, those under way come first and the rest are counted."""
+    """Return a line for each benchmark. If there are more than `height`, show those in progress and count the rest."""
     shown = list(progress.benchmarks)
     hidden: list[BenchmarkProgress] = []
     if len(shown) > height:
@@ -197,8 +198,7 @@ def _notes(benchmark: BenchmarkProgress) -> list[Span]:
 
 
 def _bar(benchmark: BenchmarkProgress, cells: int, ascii_only: bool) -> list[Span]:
-    """A bar of `cells` columns. It is never full before all is done, and each kind that occurs has at least one
-    cell."""
+    """Return a bar of `cells` columns, full only when all samples are done; each state that occurs has a column."""
     signs = _ASCII_BAR if ascii_only else _BAR
     total = max(1, benchmark.total)
     others = {"in flight": benchmark.in_flight, "retrying": benchmark.retrying, "given up": benchmark.given_up}
@@ -223,7 +223,7 @@ def _cut(row: Line, width: int) -> Line:
 
 
 def cells_of(text: str) -> int:
-    """Columns that `text` takes on a terminal: two for a wide character, as of Chinese."""
+    """Return how many columns `text` takes on a terminal: two for a wide character, such as a Chinese one."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -243,7 +243,7 @@ def clip(text: str, room: int) -> str:
 
 
 def count_noun(n: int, what: str) -> str:
-    """`1 token`, `2,000 tokens`."""
+    """Return a number with its noun: `1 token`, `2,000 tokens`."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
@@ -263,14 +263,17 @@ def _share(n: int, total: int) -> str:
 
 
 def score_in_words(score: RunningScore) -> str:
-    """`61.2% right so far (58.0 to 64.3), 240 graded`; the range is the 95 % sampling interval."""
+    """Return `61.2% right so far (58.0 to 64.3), 240 graded`.
+
+    The range is the 95 % sampling interval: where the accuracy would lie if the same questions were asked again.
+    """
     low, high = score.sampling_interval or (None, None)
     interval = f" ({100 * low:.1f} to {100 * high:.1f})" if low is not None and high is not None else ""
     return f"{100 * score.accuracy:.1f}% right so far{interval}, {score.n_samples} graded"
 
 
 def time_range(left: TimeLeft) -> str:
-    """`9 to 14 min`, `40 s to 3 min`; rounded outwards, so that the printed range contains the range."""
+    """Return `9 to 14 min` or `40 s to 3 min`; the ends are rounded outwards, so the printed range is not too short."""
     least, most = printed_range(left)
     first, last = duration(least), duration(most)
     if first == last:

@@ -1,6 +1,6 @@
-"""The accuracy of a run under way, from the scores.json that a scorer beside it, or an earlier one, wrote.
+"""The accuracy of a run while it samples, read from the scores.json that `harness score` wrote, beside it or earlier.
 
-A score beside a questions file that is not the run's any more is none of this run, and is not shown.
+A score is shown only if the questions file beside it is still the run's own; else it is a score of other questions.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 
 MAX_BYTES = 16 * 1024 * 1024
-"""A larger scores.json is ignored."""
+"""A scores.json with more bytes than this is ignored."""
 
 
 class RunningScore(msgspec.Struct, frozen=True):
-    """The fields of a `scores.json` that progress shows; importing `Score` would load the packages that compute one."""
+    """The fields of a `scores.json` that the display shows. (To import `Score` would load numpy and more.)"""
 
     accuracy: float
     n_samples: int
@@ -36,8 +36,7 @@ class RunningScores:
         self._seen: dict[str, tuple[tuple[int, int], RunningScore | None]] = {}
 
     def look(self, benchmarks: list[str]) -> dict[str, RunningScore]:
-        """Scores by benchmark; benchmarks whose score is missing, cannot be read or is of other questions are left
-        out."""
+        """Return the scores by benchmark, without those that are missing, unreadable, or of other questions."""
         scores = {}
         for name in benchmarks:
             files = self._folder.benchmark(name)

@@ -23,8 +23,8 @@ Line = dict[str, Any]
 def answered(line: Line, text: str | None = None, **choice: Any) -> bytes:
     """The result of a request that was answered."""
     body = line["body"]
-    said = f"seed {body.get('seed')}" if text is None else text
-    message = {"role": "assistant", "content": said}
+    reply_text = f"seed {body.get('seed')}" if text is None else text
+    message = {"role": "assistant", "content": reply_text}
     reply = {
         "id": f"chatcmpl-{line['custom_id']}",
         "model": body["model"],
@@ -91,8 +91,8 @@ class BatchProvider:
         self._lock = threading.Lock()
 
     def answer(self, request: Request) -> Iterator[Step]:
-        if (other := self.instead(request)) is not None:
-            yield other
+        if (fault := self.instead(request)) is not None:
+            yield fault
             yield CLOSE
             return
         if self.touched(request, False):
@@ -143,14 +143,14 @@ class BatchProvider:
         self._looked[file_id] += 1
         return {"id": file_id, "status": "pending" if self._looked[file_id] <= self.pending else "processed"}
 
-    def _begin(self, asked: dict[str, Any]) -> dict[str, Any]:
-        assert asked["completion_window"] == "24h"
+    def _begin(self, body: dict[str, Any]) -> dict[str, Any]:
+        assert body["completion_window"] == "24h"
         batch_id = f"batch_{len(self.batches)}"
-        lines = self._lines(asked["input_file_id"])
+        lines = self._lines(body["input_file_id"])
         assert len({line["custom_id"] for line in lines}) == len(lines), "ids within a batch are unique"
-        assert all(line["url"] == asked["endpoint"] and line["method"] == "POST" for line in lines)
+        assert all(line["url"] == body["endpoint"] and line["method"] == "POST" for line in lines)
         counts = {"total": len(lines), "completed": 0, "failed": 0}
-        batch = {**asked, "id": batch_id, "object": "batch", "status": "validating", "created_at": 1_700_000_000}
+        batch = {**body, "id": batch_id, "object": "batch", "status": "validating", "created_at": 1_700_000_000}
         self.batches[batch_id] = {**batch, "request_counts": counts, "output_file_id": None, "error_file_id": None}
         return self.batches[batch_id]
 
@@ -158,7 +158,7 @@ class BatchProvider:
         """Two a page, the latest first."""
         newest = [*reversed(self.batches.values())]
         after = query.get("after", [""])[0]
-        begin = 1 + next((at for at, one in enumerate(newest) if one["id"] == after), -1)
+        begin = 1 + next((index for index, batch in enumerate(newest) if batch["id"] == after), -1)
         return {"object": "list", "data": newest[begin : begin + 2], "has_more": begin + 2 < len(newest)}
 
     def _look(self, batch_id: str) -> dict[str, Any]:

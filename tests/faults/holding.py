@@ -43,8 +43,8 @@ def going(folder: Path, server: FaultServer, *words: str) -> Iterator[subprocess
     rows = [{"id": f"q{n}", "problem": f"What is {n}?", "answer": "1"} for n in range(6)]
     (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     data = ["--data", "sums.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
-    asked = ["--samples", "2", "--concurrency", "4", "--base-url", server.base_url, "--model", "test-model"]
-    run = start(folder, ["run", *data, *asked, "--out", "results/run", "--no-canary", *words])
+    options = ["--samples", "2", "--concurrency", "4", "--base-url", server.base_url, "--model", "test-model"]
+    run = start(folder, ["run", *data, *options, "--out", "results/run", "--no-canary", *words])
     try:
         yield run
     finally:

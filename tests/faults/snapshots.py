@@ -24,17 +24,17 @@ State = dict[str, bytes | None]
 
 def state_of(folder: Path) -> State:
     """What stands in `folder`; sockets, pipes and links left out."""
-    found: State = {}
+    state: State = {}
     for path in sorted(folder.rglob("*")):
         try:
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode):
-                found[str(path.relative_to(folder))] = path.read_bytes()
+                state[str(path.relative_to(folder))] = path.read_bytes()
             elif stat.S_ISDIR(mode):
-                found[str(path.relative_to(folder))] = None
+                state[str(path.relative_to(folder))] = None
         except FileNotFoundError:  # a server's file, which goes as it likes
             continue
-    return found
+    return state
 
 
 def put(state: State, folder: Path) -> None:
@@ -88,11 +88,11 @@ def every_state(folder: Path) -> Iterator[list[State]]:
         return call
 
     patches = [patch.object(os, name, watched(getattr(os, name))) for name in CALLS]
-    for one in patches:
-        one.start()
+    for replacement in patches:
+        replacement.start()
     try:
         yield states
     finally:
-        for one in patches:
-            one.stop()
+        for replacement in patches:
+            replacement.stop()
         look()

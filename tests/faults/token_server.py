@@ -19,12 +19,12 @@ TAGS = {END_OF_PROMPT: "<assistant>", THINK: "<think>", THINK_END: "</think>"}
 
 def ids_of(text: str) -> list[int]:
     """The tokens of a text: words and tags where they stand, else characters."""
-    known = sorted([*enumerate(WORDS), *TAGS.items()], key=lambda pair: -len(pair[1]))
+    tokens = sorted([*enumerate(WORDS), *TAGS.items()], key=lambda pair: -len(pair[1]))
     ids = []
     while text:
-        number, said = next(((n, w) for n, w in known if text.startswith(w)), (1000 + ord(text[0]), text[0]))
+        number, word = next(((n, w) for n, w in tokens if text.startswith(w)), (1000 + ord(text[0]), text[0]))
         ids.append(number)
-        text = text[len(said) :]
+        text = text[len(word) :]
     return ids
 
 
@@ -60,8 +60,8 @@ class Model:
 
     def prompt(self, messages: list[dict[str, str]]) -> list[int]:
         """The rendered prompt. A model that thinks has its reasoning opened."""
-        said = "".join(f"<{m['role']}>{m['content']}" for m in messages)
-        return [*ids_of(said), END_OF_PROMPT]
+        rendered = "".join(f"<{m['role']}>{m['content']}" for m in messages)
+        return [*ids_of(rendered), END_OF_PROMPT]
 
     def answer(self, messages: list[dict[str, str]], max_tokens: int | None = None) -> tuple[list[int], str]:
         """(ids, finish reason) of an undisturbed request."""
@@ -136,34 +136,32 @@ class TokenServer(FaultServer):
         else:
             yield http(404, {"error": {"message": "nothing here"}})
 
-    def _chat(self, asked: dict[str, Any]) -> Iterator[Step]:
-        messages = asked["messages"]
-        if not asked.get("continue_final_message"):
-            yield from self._stream(asked, self.model.prompt(messages), chat=True)
-        elif (self.engine == "vllm" and asked.get("add_generation_prompt", True)) or messages[-1][
-            "role"
-        ] != "assistant":
+    def _chat(self, body: dict[str, Any]) -> Iterator[Step]:
+        messages = body["messages"]
+        if not body.get("continue_final_message"):
+            yield from self._stream(body, self.model.prompt(messages), chat=True)
+        elif (self.engine == "vllm" and body.get("add_generation_prompt", True)) or messages[-1]["role"] != "assistant":
             yield http(400, {"error": {"message": "continue_final_message and add_generation_prompt are both true"}})
         else:
             begun = messages[-1]["content"].rstrip()
-            yield from self._stream(asked, [*self.model.prompt(messages[:-1]), *ids_of(begun)], chat=True)
+            yield from self._stream(body, [*self.model.prompt(messages[:-1]), *ids_of(begun)], chat=True)
 
-    def _tokens(self, asked: dict[str, Any]) -> dict[str, Any]:
-        if "messages" in asked:
-            return {"tokens": self.model.prompt(asked["messages"])}
-        content = asked.get("content", asked.get("prompt"))
+    def _tokens(self, body: dict[str, Any]) -> dict[str, Any]:
+        if "messages" in body:
+            return {"tokens": self.model.prompt(body["messages"])}
+        content = body.get("content", body.get("prompt"))
         texts = content if isinstance(content, list) else [content]
         ids = [n for text in texts for n in ids_of(text)]
-        return {"tokens": [{"id": n, "piece": text_of(n)} for n in ids] if asked.get("with_pieces") else ids}
+        return {"tokens": [{"id": n, "piece": text_of(n)} for n in ids] if body.get("with_pieces") else ids}
 
-    def _stream(self, asked: dict[str, Any], prompt: list[int], *, chat: bool) -> Iterator[Step]:
-        if "stream" in asked and not asked["stream"]:
-            yield self._whole(asked, prompt)
+    def _stream(self, body: dict[str, Any], prompt: list[int], *, chat: bool) -> Iterator[Step]:
+        if "stream" in body and not body["stream"]:
+            yield self._whole(body, prompt)
             return
         self.streams += 1
         cut = self.cut_after.get(self.streams)
-        ids, reason = self.model.onward(prompt, asked.get("max_tokens"))
-        stated = asked.get("return_token_ids") and self.engine != "llama.cpp" and not self.gateway
+        ids, reason = self.model.onward(prompt, body.get("max_tokens"))
+        stated = body.get("return_token_ids") and self.engine != "llama.cpp" and not self.gateway
         yield HEAD
         head: dict[str, Any] = {"id": f"c-{self.streams}", "model": "test-model"}
         choice: dict[str, Any] = {"index": 0, "finish_reason": None}
@@ -177,28 +175,28 @@ class TokenServer(FaultServer):
             if n == cut:
                 yield CLOSE
             self.generated += 1
-            said = text_of(token)
+            word = text_of(token)
             pending.append(token)
-            said_of.append(self.model.likeliest([*prompt, *ids[:n]])[0][1] if asked.get("logprobs") else 0.0)
+            said_of.append(self.model.likeliest([*prompt, *ids[:n]])[0][1] if body.get("logprobs") else 0.0)
             if thinking and token == THINK_END:
-                thinking, said = False, ""
-            one = (
-                {**choice, "delta": {"reasoning" if thinking else "content": said}}
+                thinking, word = False, ""
+            piece = (
+                {**choice, "delta": {"reasoning" if thinking else "content": word}}
                 if chat
-                else {**choice, "text": said}
+                else {**choice, "text": word}
             )
             if stated:
-                one["token_ids"] = pending
+                piece["token_ids"] = pending
                 if not chat and n == 0:
-                    one["prompt_token_ids"] = prompt
-            if asked.get("logprobs"):
+                    piece["prompt_token_ids"] = prompt
+            if body.get("logprobs"):
                 plain = {"tokens": [text_of(n) for n in pending], "token_logprobs": said_of}
                 of_chat = {
                     "content": [{"token": text_of(n), "logprob": p} for n, p in zip(pending, said_of, strict=True)]
                 }
-                one["logprobs"] = of_chat if chat else plain
+                piece["logprobs"] = of_chat if chat else plain
             pending, said_of = [], []
-            yield chunk(event({**head, "choices": [one]}))
+            yield chunk(event({**head, "choices": [piece]}))
             if self.pause:
                 yield Pause(self.pause)
         last = {**choice, "finish_reason": reason, **({"delta": {}} if chat else {"text": ""})}
@@ -207,19 +205,19 @@ class TokenServer(FaultServer):
         yield chunk(b"data: [DONE]\n\n")
         yield END
 
-    def _whole(self, asked: dict[str, Any], prompt: list[int]) -> Step:
+    def _whole(self, body: dict[str, Any], prompt: list[int]) -> Step:
         """A reply to a plain completion that is no stream."""
-        if asked.get("logprobs", 0) > self.most_listed:
-            return http(400, {"error": {"message": f"Requested logprobs of {asked['logprobs']}"}})
-        ids, reason = self.model.onward(prompt, asked.get("max_tokens"))
+        if body.get("logprobs", 0) > self.most_listed:
+            return http(400, {"error": {"message": f"Requested logprobs of {body['logprobs']}"}})
+        ids, reason = self.model.onward(prompt, body.get("max_tokens"))
         choice: dict[str, Any] = {"index": 0, "finish_reason": reason, "text": "".join(map(text_of, ids))}
-        if n_listed := asked.get("logprobs"):
+        if n_listed := body.get("logprobs"):
             listed = [self.model.likeliest([*prompt, *ids[:n]])[:n_listed] for n in range(len(ids))]
-            named = "token_id:{}" if asked.get("return_tokens_as_token_ids") else "{}"
+            named = "token_id:{}" if body.get("return_tokens_as_token_ids") else "{}"
             choice["logprobs"] = {
                 "tokens": [named.format(n) for n in ids],
-                "token_logprobs": [one[0][1] for one in listed],
-                "top_logprobs": [{named.format(n): p for n, p in one} for one in listed],
+                "token_logprobs": [likeliest[0][1] for likeliest in listed],
+                "top_logprobs": [{named.format(n): p for n, p in likeliest} for likeliest in listed],
             }
         usage = {"prompt_tokens": len(prompt), "completion_tokens": len(ids)}
         return http(200, {"id": "whole", "model": "test-model", "choices": [choice], "usage": usage})

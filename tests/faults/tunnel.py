@@ -26,13 +26,13 @@ class Tunnel:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        for one in self._open:
+        for connection in self._open:
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(5)
-        for one in self._open:
-            one.close()
+        for connection in self._open:
+            connection.close()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):

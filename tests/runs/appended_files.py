@@ -35,7 +35,7 @@ def correct(run: RunFolder, number: int) -> None:
 
 
 def corrected(run: RunFolder) -> list[int]:
-    return [int(one.question_id[1:]) for one in overrides.read(run.benchmark(BENCHMARK))]
+    return [int(correction.question_id[1:]) for correction in overrides.read(run.benchmark(BENCHMARK))]
 
 
 def plan(run: RunFolder, number: int) -> None:
@@ -53,13 +53,13 @@ def log(run: RunFolder, number: int) -> None:
 
 def logged(run: RunFolder) -> list[int]:
     with run.log.open("rb") as file:
-        found = [line for line in file.read().split(b"\n") if line]
-    return [int(line.rpartition(b":")[2][:-1]) for line in found if line.endswith(b"}")]
+        lines = [line for line in file.read().split(b"\n") if line]
+    return [int(line.rpartition(b":")[2][:-1]) for line in lines if line.endswith(b"}")]
 
 
 def keep(run: RunFolder, number: int) -> None:
     given_up: list[object] = []
-    file = Inflight(run, lambda *_, **told: given_up.append(told))
+    file = Inflight(run, lambda *_, **details: given_up.append(details))
     file.keep(SampleKey(BENCHMARK, f"q{number}", 0), Partial(request="r", text="t" * (number + 1), tokens=1))
     file.close()
     if given_up:

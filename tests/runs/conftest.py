@@ -42,16 +42,16 @@ def mount_small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     mounted: list[Path] = []
 
     def mount(options: str) -> Path:
-        place = tmp_path / f"disk{len(mounted)}"
-        place.mkdir(exist_ok=True)
+        disk = tmp_path / f"disk{len(mounted)}"
+        disk.mkdir(exist_ok=True)
         if os.geteuid() != 0 or shutil.which("mount") is None:
             pytest.skip("mounting a small disk needs root and mount(8)")
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True, text=True)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", disk], capture_output=True, text=True)
         if done.returncode != 0:
             pytest.skip(f"this machine mounts no tmpfs: {done.stderr.strip()}")
-        mounted.append(place)
-        return place
+        mounted.append(disk)
+        return disk
 
     yield mount
-    for place in mounted:
-        subprocess.run(["umount", place], check=True)
+    for disk in mounted:
+        subprocess.run(["umount", disk], check=True)

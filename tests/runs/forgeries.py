@@ -39,12 +39,12 @@ class Forgery:
     forge: Forge
 
 
-def make(place: Path, url: str) -> RunFolder:
+def make(parent: Path, url: str) -> RunFolder:
     """An intact run in `place`, sampled from the server at `url` and scored, with every file that a run may have."""
     for words in (run_words(url, "intact"), ["score", "intact", "--workers", "1"]):
-        done = harness(place, *words)
+        done = harness(parent, *words)
         assert done.code == 0, done.err
-    run = RunFolder(place / "intact")
+    run = RunFolder(parent / "intact")
     files = run.benchmark(NAME)
     override = {
         "benchmark": NAME, "question_id": "q0", "sample_index": 0, "verdict": "wrong", "graded": "correct", "who": "me",
@@ -158,24 +158,24 @@ def sizes() -> Iterator[Forgery]:
             value = {"part": f"{forged}/{forged}", "selection": "s"} if what == "shard" else forged
             yield Forgery(f"manifest.json: {what} = {value!r}", _changed("manifest.json", 0, path, value))
         for keys in (("sample_index",), ("usage", "completion_tokens"), ("attempts",), ("seed",), ("timing", "total")):
-            for at in (0, -1):
-                changed = _changed(f"{NAME}/samples.jsonl", at, keys, forged)
-                yield Forgery(f"samples.jsonl: {'.'.join(keys)} = {forged!r} in sample {at}", changed)
+            for index in (0, -1):
+                changed = _changed(f"{NAME}/samples.jsonl", index, keys, forged)
+                yield Forgery(f"samples.jsonl: {'.'.join(keys)} = {forged!r} in sample {index}", changed)
         for keys in (("sample_index",), ("completion_tokens",)):
             yield Forgery(f"grades.jsonl: {keys[0]} = {forged!r}", _changed(f"{NAME}/grades.jsonl", 0, keys, forged))
 
 
 def values(chance: random.Random) -> Forgery:
     """One value, anywhere in one file, in the place of which a hostile one stands."""
-    here = ("manifest.json", "log.jsonl", *(f"{NAME}/{one}" for one in LINES), f"{NAME}/scores.json")
+    here = ("manifest.json", "log.jsonl", *(f"{NAME}/{file_name}" for file_name in LINES), f"{NAME}/scores.json")
     name, hostile, seed = chance.choice(here), chance.choice(HOSTILE), chance.randrange(2**32)
 
     def forge(folder: Path) -> None:
         mine = random.Random(seed)
         n = len(_texts(folder / name))
-        at = mine.randrange(n)
-        keys = mine.choice(list(_places(json.loads(_texts(folder / name)[at]))))
-        _changed(name, at, keys, hostile)(folder)
+        index = mine.randrange(n)
+        keys = mine.choice(list(_places(json.loads(_texts(folder / name)[index]))))
+        _changed(name, index, keys, hostile)(folder)
 
     return Forgery(f"{name}: {str(hostile)[:30]!a} at a place of seed {seed}", forge)
 
@@ -189,17 +189,17 @@ def _texts(path: Path) -> list[bytes]:
     return [path.read_bytes()] if path.suffix == ".json" else path.read_bytes().split(b"\n")[:-1]
 
 
-def _changed(name: str, at: int, keys: tuple[Any, ...], value: Any) -> Forge:
+def _changed(name: str, index: int, keys: tuple[Any, ...], value: Any) -> Forge:
     """Another value in record `at` of a file; samples keep right checksums, and no seal of the questions is left."""
 
     def forge(folder: Path) -> None:
         path = folder / name
         texts = _texts(path)
-        changed = json.loads(texts[at])
+        changed = json.loads(texts[index])
         changed.pop("crc", None)
         _put(changed, keys, value)
         encoded = json.dumps(changed, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        texts[at] = record.sealed(encoded).line[:-1] if name.endswith("samples.jsonl") else encoded
+        texts[index] = record.sealed(encoded).line[:-1] if name.endswith("samples.jsonl") else encoded
         path.write_bytes(b"\n".join(texts) + b"\n")
         (folder / NAME / "samples.index").unlink(missing_ok=True)
         if name.endswith("questions.jsonl"):

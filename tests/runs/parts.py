@@ -69,14 +69,14 @@ def write(
     files.path.mkdir(parents=True)
     listed = asked(n_questions)
     part = {} if shard is None else {"shard": {"part": shard, "selection": "s"}}
-    known = Provenance()
+    provenance = Provenance()
     if servers:
-        known = known.after("2026-01-01T00:00:00+00:00", servers, [])
+        provenance = provenance.after("2026-01-01T00:00:00+00:00", servers, [])
     manifest = Manifest(
         harness_version="1",
         created="2026-01-01T00:00:00+00:00",
         model=str(identity["model"]),
-        provenance=known,
+        provenance=provenance,
         benchmarks={
             NAME: BenchmarkRecord(
                 identity={**identity, **part},

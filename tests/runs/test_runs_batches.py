@@ -12,46 +12,46 @@ from harness.runs.batches import BatchLedger
 
 
 @pytest.fixture
-def place(quick_path: Path) -> RunFolder:
+def run_folder(quick_path: Path) -> RunFolder:
     run = RunFolder(quick_path / "run")
     run.create()
     return run
 
 
-def test_the_latest_batch_of_a_request_is_known_again(place: RunFolder) -> None:
-    ledger = BatchLedger(place)
+def test_the_latest_batch_of_a_request_is_known_again(run_folder: RunFolder) -> None:
+    ledger = BatchLedger(run_folder)
     ledger.planned("one", "http://h/v1", ["a", "b"])
     ledger.sent("one", "batch_1")
     ledger.planned("two", "http://h/v1", ["b"])
-    again = BatchLedger(place)
+    again = BatchLedger(run_folder)
     holding = again.holding(["a", "b", "c"])
     assert {ask: (batch.name, batch.id) for ask, batch in holding.items()} == {
         "a": ("one", "batch_1"),
         "b": ("two", ""),
     }
     again.void("two", "never begun")
-    assert BatchLedger(place).holding(["b"])["b"].name == "one"
+    assert BatchLedger(run_folder).holding(["b"])["b"].name == "one"
 
 
-def test_cut_at_any_byte_the_whole_lines_count_and_the_next_stands_alone(place: RunFolder) -> None:
-    ledger = BatchLedger(place)
+def test_cut_at_any_byte_the_whole_lines_count_and_the_next_stands_alone(run_folder: RunFolder) -> None:
+    ledger = BatchLedger(run_folder)
     ledger.planned("one", "http://h/v1", ["a"])
-    n_first = len(place.batches.read_bytes())
+    n_first = len(run_folder.batches.read_bytes())
     ledger.planned("two", "http://h/v1", ["b"])
-    whole = place.batches.read_bytes()
+    whole = run_folder.batches.read_bytes()
     for cut in range(len(whole)):
-        place.batches.write_bytes(whole[:cut])
-        torn = BatchLedger(place)
+        run_folder.batches.write_bytes(whole[:cut])
+        torn = BatchLedger(run_folder)
         planned = [name for name, end in (("one", n_first), ("two", len(whole))) if cut >= end - 1]
         assert list(torn.batches) == planned, "a line that only lacks its newline is whole"
         torn.planned("three", "http://h/v1", ["c"])
-        assert list(BatchLedger(place).batches) == [*planned, "three"]
+        assert list(BatchLedger(run_folder).batches) == [*planned, "three"]
 
 
-def test_damage_is_refused_since_it_may_hide_what_was_handed_in(place: RunFolder) -> None:
-    ledger = BatchLedger(place)
+def test_damage_is_refused_since_it_may_hide_what_was_handed_in(run_folder: RunFolder) -> None:
+    ledger = BatchLedger(run_folder)
     ledger.planned("one", "http://h/v1", ["a"])
-    whole = place.batches.read_bytes()
-    place.batches.write_bytes(whole.replace(b'"one"', b'"two"'))
+    whole = run_folder.batches.read_bytes()
+    run_folder.batches.write_bytes(whole.replace(b'"one"', b'"two"'))
     with pytest.raises(StoreError, match=r"line 1 is damaged .*remove the file"):
-        BatchLedger(place)
+        BatchLedger(run_folder)

@@ -29,7 +29,7 @@ def check(folder: RunFolder, acknowledged: set[Key], hint: str) -> None:
     """What every crash must leave: all that was acknowledged, nothing twice."""
     samples = folder.benchmark(BENCHMARK).samples
     records = intact_lines(samples.read_bytes()) if samples.exists() else []
-    keys = [Key(one["question_id"], one["sample_index"]) for one in records]
+    keys = [Key(record["question_id"], record["sample_index"]) for record in records]
     assert len(keys) == len(set(keys)), f"a key was counted twice{hint}"
     assert acknowledged <= set(keys), f"an acknowledged sample was lost{hint}"
     assert set(keys) <= EXPECTED
@@ -146,17 +146,17 @@ def test_death_at_every_call_that_changes_the_disk_can_be_resumed(quick_path: Pa
     assert int(done.stdout) > 30, "the scenario makes that many calls at least"
 
 
-def die_everywhere(place: str, after: bool) -> None:
+def die_everywhere(parent: str, after: bool) -> None:
     """Kill at call 1, 2, … until the scenario outlives the number; check and resume each time. Prints the count."""
     number = 0
     while True:
         number += 1
-        folder = prepare(Path(place) / str(number))
+        folder = prepare(Path(parent) / str(number))
         code, acknowledged = crash(folder, number, after=after)
         assert code in (0, 77), (number, code)
         acknowledged |= {Key("old", 0), Key("old", 1)}
         samples = folder.benchmark(BENCHMARK).samples
-        on_disk = [Key(one["question_id"], one["sample_index"]) for one in intact_lines(samples.read_bytes())]
+        on_disk = [Key(line["question_id"], line["sample_index"]) for line in intact_lines(samples.read_bytes())]
         assert len(on_disk) == len(set(on_disk)), number
         assert acknowledged <= set(on_disk), number
         assert BENCHMARK in Manifest.load(folder).benchmarks, number
@@ -164,10 +164,10 @@ def die_everywhere(place: str, after: bool) -> None:
             with Journal.open(folder.benchmark(BENCHMARK)) as journal:
                 assert journal.keys == set(on_disk), number
             assert not list(folder.path.glob(".*.tmp")), number
-        kept = folder.benchmark(BENCHMARK).set_aside.read_bytes()
+        set_aside = folder.benchmark(BENCHMARK).set_aside.read_bytes()
         torn = record.encode(sample("old", 2)).line[:-9] + b"\n"
-        assert kept.startswith(torn) or torn in kept, number
-        assert kept.count(torn) == 1, number
+        assert set_aside.startswith(torn) or torn in set_aside, number
+        assert set_aside.count(torn) == 1, number
         shutil.rmtree(folder.path)
         if code == 0:
             sys.stdout.write(str(number))
@@ -192,13 +192,13 @@ def test_death_at_a_system_call_can_be_resumed(quick_path: Path, call: str) -> N
         done = subprocess.run([*traced, *PROGRAM, str(folder.path), "14", "each"], capture_output=True)
         if b"ptrace" in done.stderr:
             pytest.skip(f"this machine does not let strace trace: {done.stderr.splitlines()[0]!r}")
-        kept = {Key("old", 0), Key("old", 1)}
+        before = {Key("old", 0), Key("old", 1)}
         acknowledged = acknowledged_in(done.stdout)
         on_disk = intact_texts(files.samples.read_bytes())
-        assert acknowledged | kept <= set(on_disk), when
+        assert acknowledged | before <= set(on_disk), when
         subprocess.run([*PROGRAM, str(folder.path), "14"], check=True, capture_output=True)
-        keys = [Key(one["question_id"], one["sample_index"]) for one in intact_lines(files.samples.read_bytes())]
-        assert sorted(keys) == sorted(kept | {Key(f"q{i % 7}", i // 7) for i in range(14)}), when
+        keys = [Key(line["question_id"], line["sample_index"]) for line in intact_lines(files.samples.read_bytes())]
+        assert sorted(keys) == sorted(before | {Key(f"q{i % 7}", i // 7) for i in range(14)}), when
         if done.returncode == 0:
             assert when > 1, "not even the first call was seen"
             return

@@ -36,12 +36,12 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc")
     if compiler is None or not sys.platform.startswith("linux"):
         pytest.skip("a library that is loaded before others needs Linux and a C compiler")
-    made = tmp_path_factory.mktemp("library") / "failing_disk.so"
+    library = tmp_path_factory.mktemp("library") / "failing_disk.so"
     done = subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-o", made, SOURCE, "-ldl"], capture_output=True, text=True
+        [compiler, "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    return made
+    return library
 
 
 def append(run: RunFolder, first: int, last: int, library: Path, **disk: object) -> tuple[set[str], str]:
@@ -63,13 +63,13 @@ def told(lines: Iterable[str]) -> tuple[set[str], str]:
 
 def stored(run: RunFolder) -> set[str]:
     """The records that count, each once."""
-    found = [f"{name}/{number}" for name, file in FILES.items() if name != "log" for number in file.read(run)]
+    records = [f"{name}/{number}" for name, file in FILES.items() if name != "log" for number in file.read(run)]
     with run.log.open("rb") as log:
         numbered = [json.loads(line)["number"] for line in log if b'"numbered"' in line]
-    found += [f"log/{number}" for number in numbered]
-    found += [f"samples/{one.question_id[1:]}" for one in read_samples(run.benchmark(BENCHMARK))]
-    assert len(found) == len(set(found)), "nothing counts twice"
-    return set(found)
+    records += [f"log/{number}" for number in numbered]
+    records += [f"samples/{sample.question_id[1:]}" for sample in read_samples(run.benchmark(BENCHMARK))]
+    assert len(records) == len(set(records)), "nothing counts twice"
+    return set(records)
 
 
 @pytest.mark.parametrize("call", ["read", "write"])
@@ -117,5 +117,5 @@ def test_a_call_that_fails_loses_nothing_that_was_acknowledged(
         after, again = told(appended(run, 3, 4))
         assert again == "", hint
         assert before | during | after <= stored(run), hint
-        assert Key("q3", 0) in {one.key for one in read_samples(run.benchmark(BENCHMARK))}
+        assert Key("q3", 0) in {sample.key for sample in read_samples(run.benchmark(BENCHMARK))}
         assert 3 in [json.loads(line).get("number") for line in run.log.read_bytes().splitlines()], hint

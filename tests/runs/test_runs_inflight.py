@@ -45,22 +45,23 @@ def write(folder: RunFolder, steps: list[tuple[int, str]]) -> dict[SampleKey, Pa
     return grown
 
 
-def same(found: Partial, written: Partial) -> bool:
-    as_lists = [list(one.ids or ()) for one in (found, written)]
+def same(stored: Partial, written: Partial) -> bool:
+    as_lists = [list(partial.ids or ()) for partial in (stored, written)]
     fields = [
-        (one.request, one.text or "", one.reasoning, one.tokens, one.seams, one.logprobs) for one in (found, written)
+        (partial.request, partial.text or "", partial.reasoning, partial.tokens, partial.seams, partial.logprobs)
+        for partial in (stored, written)
     ]
-    return fields[0] == fields[1] and as_lists[0] == as_lists[1] and list(found.prompt_ids or ()) == [1, 2, 3]
+    return fields[0] == fields[1] and as_lists[0] == as_lists[1] and list(stored.prompt_ids or ()) == [1, 2, 3]
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 2), TEXTS), max_size=12))
 def test_what_was_kept_comes_back_equal(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]]) -> None:
     folder = RunFolder(tmp_path_factory.mktemp("run"))
     written = write(folder, steps)
-    found = inflight.read(folder)
-    assert found.damaged == 0
-    assert found.partials.keys() == written.keys()
-    assert all(same(found.partials[one], written[one]) for one in written)
+    stored = inflight.read(folder)
+    assert stored.damaged == 0
+    assert stored.partials.keys() == written.keys()
+    assert all(same(stored.partials[key_of_sample], written[key_of_sample]) for key_of_sample in written)
 
 
 STEPS = [(0, "Once "), (1, "2 + 2"), (0, "upon\u2028 a "), (1, " = 4"), (0, "time 😀"), (1, "\n\nDone.")]
@@ -72,10 +73,10 @@ def test_cut_at_any_byte_the_rest_is_a_beginning(tmp_path: Path) -> None:
     data = folder.inflight.read_bytes()
     for n in range(len(data)):
         folder.inflight.write_bytes(data[:n])
-        found = inflight.read(folder)
-        assert found.damaged == (n > 0 and data[n - 1 : n] != b"\n")
-        for one, partial in found.partials.items():
-            assert (written[one].text or "").startswith(partial.text or "")
+        stored = inflight.read(folder)
+        assert stored.damaged == (n > 0 and data[n - 1 : n] != b"\n")
+        for sample_key, partial in stored.partials.items():
+            assert (written[sample_key].text or "").startswith(partial.text or "")
             assert partial.tokens == len(partial.text or "") == len(partial.ids or ())
 
 
@@ -87,12 +88,16 @@ def test_any_damaged_byte_costs_what_follows_of_its_sample_and_no_other(tmp_path
         spoilt = bytearray(data)
         spoilt[n] ^= 0x21
         folder.inflight.write_bytes(spoilt)
-        found = inflight.read(folder)
-        assert found.damaged >= 1
-        whole = [one for one in written if one in found.partials and same(found.partials[one], written[one])]
+        stored = inflight.read(folder)
+        assert stored.damaged >= 1
+        whole = [
+            sample_key
+            for sample_key in written
+            if sample_key in stored.partials and same(stored.partials[sample_key], written[sample_key])
+        ]
         assert len(whole) >= (0 if data[n : n + 1] == b"\n" else 1), "two samples paid for one byte"
-        for one, partial in found.partials.items():
-            assert (written[one].text or "").startswith(partial.text or "")
+        for sample_key, partial in stored.partials.items():
+            assert (written[sample_key].text or "").startswith(partial.text or "")
             assert list(partial.ids or ()) == [ord(c) for c in partial.text or ""]
 
 
@@ -117,9 +122,9 @@ def test_a_later_request_of_a_sample_replaces_the_earlier_one(tmp_path: Path) ->
     file.keep(key(0), at("a long story", seams=(seam,)))
     file.keep(key(1), at("x", reasoning="thought"))
     file.close()
-    found = inflight.read(folder).partials
-    assert (found[key(0)].text, found[key(0)].seams) == ("a long story", (seam,))
-    assert found[key(1)].reasoning == "thought"
+    partials = inflight.read(folder).partials
+    assert (partials[key(0)].text, partials[key(0)].seams) == ("a long story", (seam,))
+    assert partials[key(1)].reasoning == "thought"
 
 
 def test_what_is_forgotten_is_gone_and_an_empty_file_is_removed(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.slow
 def store(folder: BenchmarkFolder, *samples: Sample) -> None:
     """Append and close."""
     with Journal.open(folder) as journal:
-        for one in samples:
-            journal.append(one)
+        for entry in samples:
+            journal.append(entry)
 
 
 def twenty() -> list[Sample]:
@@ -58,7 +58,7 @@ def test_an_acknowledged_sample_is_on_disk_and_its_key_known(folder: BenchmarkFo
 
 def test_flush_returns_when_everything_is_on_disk(folder: BenchmarkFolder) -> None:
     with Journal.open(folder) as journal:
-        futures = [journal.append(one) for one in twenty()]
+        futures = [journal.append(entry) for entry in twenty()]
         journal.flush()
         assert all(future.done() for future in futures)
         assert len(intact_lines(folder.samples.read_bytes())) == 20
@@ -133,17 +133,17 @@ def test_a_resume_knows_the_keys_on_disk_and_appends_behind_them(folder: Benchma
     store(folder, *first)
     before = folder.samples.read_bytes()
     with Journal.open(folder) as journal:
-        assert journal.keys == {one.key for one in first}
+        assert journal.keys == {entry.key for entry in first}
         assert journal.report.n_records == 12
-        for one in second:
-            journal.append(one)
+        for entry in second:
+            journal.append(entry)
     assert folder.samples.read_bytes().startswith(before)
     assert list(read_samples(folder)) == twenty()
 
 
 def test_only_the_wanted_keys_are_read(folder: BenchmarkFolder) -> None:
     store(folder, *twenty())
-    assert [one.key for one in read_samples(folder, keys={Key("q3", 0), Key("none", 0)})] == [Key("q3", 0)]
+    assert [entry.key for entry in read_samples(folder, keys={Key("q3", 0), Key("none", 0)})] == [Key("q3", 0)]
 
 
 @pytest.mark.timeout(1800)  # it syncs at every byte: 11 s of CPU, and minutes where the disk is busy
@@ -159,19 +159,19 @@ def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
     for cut in range(len(data) + 1):
         folder.samples.write_bytes(data[:cut])
         folder.set_aside.unlink(missing_ok=True)
-        chosen = indexes[cut % 3]
+        stored_index = indexes[cut % 3]
         folder.index.unlink(missing_ok=True)
-        if chosen is not None:
-            folder.index.write_bytes(chosen)
-        kept = data[: data.rfind(b"\n", 0, cut) + 1]
+        if stored_index is not None:
+            folder.index.write_bytes(stored_index)
+        intact = data[: data.rfind(b"\n", 0, cut) + 1]
         with Journal.open(folder) as journal:
-            assert journal.keys == set(intact_texts(kept)), cut
-            assert journal.report.torn_tail == cut - len(kept)
+            assert journal.keys == set(intact_texts(intact)), cut
+            assert journal.report.torn_tail == cut - len(intact)
             journal.append(late)
-        assert folder.samples.read_bytes() == kept + record.encode(late).line
-        assert folder.set_aside.exists() == (cut > len(kept))
-        if cut > len(kept):
-            assert folder.set_aside.read_bytes() == data[len(kept) : cut] + b"\n"
+        assert folder.samples.read_bytes() == intact + record.encode(late).line
+        assert folder.set_aside.exists() == (cut > len(intact))
+        if cut > len(intact):
+            assert folder.set_aside.read_bytes() == data[len(intact) : cut] + b"\n"
 
 
 def test_a_torn_tail_is_kept_once_and_named_in_the_log(run: RunFolder, folder: BenchmarkFolder) -> None:
@@ -229,13 +229,13 @@ def test_damage_of_any_byte_costs_that_record_only(folder: BenchmarkFolder, has_
     store(folder, *[sample(f"q{i}", 0, "t") for i in range(3)])
     data, index = folder.samples.read_bytes(), folder.index.read_bytes()
     second = range(data.index(b"\n") + 1, data.index(b"\n", data.index(b"\n") + 1))
-    for place in second:
-        folder.samples.write_bytes(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
+    for offset in second:
+        folder.samples.write_bytes(data[:offset] + bytes([data[offset] ^ 4]) + data[offset + 1 :])
         folder.index.unlink(missing_ok=True)
         if has_index:
             folder.index.write_bytes(index)
         reader = read_samples(folder)
-        assert [one.question_id for one in reader] == ["q0", "q2"]
+        assert [entry.question_id for entry in reader] == ["q0", "q2"]
         assert [line.number for line in reader.report.damaged] == [2]
         assert reader.report.damaged[0].offset == second.start
         with Journal.open(folder) as journal:
@@ -249,8 +249,8 @@ def test_a_resume_that_trusts_the_index_sees_damage_of_heads_and_tails(folder: B
     data, index = folder.samples.read_bytes(), folder.index.read_bytes()
     begin = data.index(b"\n") + 1
     end = data.index(b"\n", begin)
-    for place in [*range(begin, begin + 50), *range(end - 18, end)]:
-        folder.samples.write_bytes(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
+    for offset in [*range(begin, begin + 50), *range(end - 18, end)]:
+        folder.samples.write_bytes(data[:offset] + bytes([data[offset] ^ 4]) + data[offset + 1 :])
         folder.index.write_bytes(index)
         with Journal.open(folder) as journal:
             assert journal.keys == {Key("q0", 0), Key("q2", 0)}
@@ -260,8 +260,8 @@ def test_a_resume_that_trusts_the_index_sees_damage_of_heads_and_tails(folder: B
 def test_a_resume_that_distrusts_the_index_sees_damage_anywhere(folder: BenchmarkFolder) -> None:
     store(folder, *[sample(f"q{i}", 0, "t" * 500) for i in range(3)])
     data = folder.samples.read_bytes()
-    place = data.index(b"tttt", data.index(b'"q1"')) + 300
-    folder.samples.write_bytes(data[:place] + b"u" + data[place + 1 :])
+    offset = data.index(b"tttt", data.index(b'"q1"')) + 300
+    folder.samples.write_bytes(data[:offset] + b"u" + data[offset + 1 :])
     with Journal.open(folder) as journal:
         assert len(journal.keys) == 3
     with Journal.open(folder, trust_index=False) as journal:
@@ -272,25 +272,25 @@ def test_a_damaged_index_never_changes_what_is_on_disk(folder: BenchmarkFolder) 
     stored = [sample(f"q{i}", 0, "t") for i in range(4)]
     store(folder, *stored)
     index = folder.index.read_bytes()
-    for place in range(len(index)):
+    for offset in range(len(index)):
         for flip in (1, 128):
-            folder.index.write_bytes(index[:place] + bytes([index[place] ^ flip]) + index[place + 1 :])
+            folder.index.write_bytes(index[:offset] + bytes([index[offset] ^ flip]) + index[offset + 1 :])
             with Journal.open(folder) as journal:
-                assert journal.keys == {one.key for one in stored}
+                assert journal.keys == {entry.key for entry in stored}
                 assert journal.report.n_records == 4
             assert folder.index.read_bytes() == index
     for length in range(len(index)):
         folder.index.write_bytes(index[:length])
         with Journal.open(folder) as journal:
-            assert journal.keys == {one.key for one in stored}
+            assert journal.keys == {entry.key for entry in stored}
         assert folder.index.read_bytes() == index
 
 
 def test_the_index_of_another_journal_is_not_believed(run: RunFolder, folder: BenchmarkFolder) -> None:
-    other = BenchmarkFolder(BENCHMARK, run.path / "other")
-    store(other, *[sample(f"x{i}", 0, "other" * i) for i in range(6)])
+    neighbour = BenchmarkFolder(BENCHMARK, run.path / "other")
+    store(neighbour, *[sample(f"x{i}", 0, "other" * i) for i in range(6)])
     store(folder, sample("a"), sample("b"))
-    folder.index.write_bytes(other.index.read_bytes())
+    folder.index.write_bytes(neighbour.index.read_bytes())
     with Journal.open(folder) as journal:
         assert journal.keys == {Key("a", 0), Key("b", 0)}
 
@@ -299,18 +299,23 @@ def test_a_long_question_id_is_found_by_its_index(folder: BenchmarkFolder) -> No
     stored = [sample("q" * 3000, 0), sample("é" * 70_000, 1), sample("z", 2)]
     store(folder, *stored)
     with Journal.open(folder) as journal:
-        assert journal.keys == {one.key for one in stored}
+        assert journal.keys == {entry.key for entry in stored}
 
 
 def test_the_first_record_of_a_key_counts_and_later_ones_are_reported(folder: BenchmarkFolder) -> None:
     lines = [
-        record.encode(one).line
-        for one in [sample("a", 0, "first"), sample("b", 0, "same"), sample("a", 0, "second"), sample("b", 0, "same")]
+        record.encode(entry).line
+        for entry in [
+            sample("a", 0, "first"),
+            sample("b", 0, "same"),
+            sample("a", 0, "second"),
+            sample("b", 0, "same"),
+        ]
     ]
     folder.create()
     folder.samples.write_bytes(b"".join(lines))
     reader = read_samples(folder)
-    assert [one.text for one in reader] == ["first", "same"]
+    assert [entry.text for entry in reader] == ["first", "same"]
     assert reader.report.n_records == 4
     assert reader.report.n_duplicates == 2
     assert reader.report.conflicts == [Key("a", 0)]
@@ -333,7 +338,7 @@ def test_foreign_lines_cost_nothing_but_themselves(folder: BenchmarkFolder) -> N
     mixed = b"".join(line + bad + b"\n" for line, bad in zip(good, foreign, strict=False)) + good[-1]
     folder.samples.write_bytes(mixed)
     reader = read_samples(folder)
-    assert [one.question_id for one in reader] == [f"q{i}" for i in range(7)]
+    assert [entry.question_id for entry in reader] == [f"q{i}" for i in range(7)]
     assert [line.number for line in reader.report.damaged] == [2, 4, 6, 8, 10, 12]
     for _ in range(2):
         with Journal.open(folder) as journal:
@@ -352,7 +357,7 @@ def test_what_an_editor_adds_is_read_with_a_warning(run: RunFolder, folder: Benc
     assert len(reader.report.warnings) == 2
     for index in range(2):
         with RunLog(run) as log, Journal.open(folder, log=log) as journal:
-            assert journal.keys >= {one.key for one in twenty()}
+            assert journal.keys >= {entry.key for entry in twenty()}
             assert journal.report.warnings == reader.report.warnings
             journal.append(sample("after", index))
     assert folder.samples.read_bytes().startswith(edited)

@@ -43,13 +43,13 @@ class Disk:
     def write(self, descriptor: int, data: bytes) -> int:
         if not os.path.samestat(os.fstat(descriptor), self.path.stat()):
             return self._write(descriptor, data)
-        wanted = len(data) if self.step is None else min(self.step, len(data))
+        size = len(data) if self.step is None else min(self.step, len(data))
         if self.room is not None:
-            wanted = min(wanted, self.room)
-            if wanted == 0:
+            size = min(size, self.room)
+            if size == 0:
                 raise OSError(self.error, os.strerror(self.error))
-            self.room -= wanted
-        return self._write(descriptor, bytes(data[:wanted]))
+            self.room -= size
+        return self._write(descriptor, bytes(data[:size]))
 
 
 def test_short_writes_are_carried_on(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,8 +88,8 @@ def test_a_disk_that_fills_at_any_byte_leaves_whole_records_only(
 def test_a_stopped_journal_says_so_once_and_refuses_more(
     folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[StoreError] = []
-    opened = Journal.open(folder, on_failure=told.append)
+    failures: list[StoreError] = []
+    opened = Journal.open(folder, on_failure=failures.append)
     opened.append(sample("a")).result(10)
     monkeypatch.setattr(os, "write", Disk(folder.samples, room=0).write)
     with pytest.raises(StoreError, match="No space left"):
@@ -99,7 +99,7 @@ def test_a_stopped_journal_says_so_once_and_refuses_more(
         with pytest.raises(StoreError, match="No space left"):
             attempt()
     opened.close()
-    assert len(told) == 1
+    assert len(failures) == 1
     assert opened.keys == {Key("a", 0)}
     assert set(intact_texts(folder.samples.read_bytes())) == {Key("a", 0)}
 
@@ -258,9 +258,9 @@ def test_a_planted_link_is_not_written_through(folder: BenchmarkFolder, tmp_path
     victim.write_bytes(b"precious")
     folder.create()
     folder.samples.write_bytes(b"torn")
-    place: Path = getattr(folder, name)
-    place.unlink(missing_ok=True)
-    place.symlink_to(victim)
+    path: Path = getattr(folder, name)
+    path.unlink(missing_ok=True)
+    path.symlink_to(victim)
     with pytest.raises(StoreError, match="symbolic link"):
         Journal.open(folder)
     assert victim.read_bytes() == b"precious"
@@ -315,7 +315,7 @@ def test_a_reader_beside_a_running_writer_sees_whole_samples_only(folder: Benchm
         with folder.samples.open("ab") as file:
             file.write(b'{"benchmark":"half')
         reader = read_samples(folder)
-        assert [one.question_id for one in reader] == ["a"]
+        assert [record.question_id for record in reader] == ["a"]
         assert reader.report.torn_tail == 18
         os.truncate(folder.samples, folder.samples.stat().st_size - 18)
 

@@ -22,20 +22,20 @@ def test_it_is_a_set(first: list[Key], second: list[Key]) -> None:
     assert set(keys) == set(first)
     assert len(keys) == len(set(first))
     before = keys.copy()
-    known = set(first)
+    expected = set(first)
     for key in second:
-        assert keys.add(key) is (key not in known)
-        known.add(key)
-    assert keys == known
+        assert keys.add(key) is (key not in expected)
+        expected.add(key)
+    assert keys == expected
     assert before == set(first)
-    assert all((key in keys) == (key in known) for key in [*first, *second, Key("c", 0), Key("a", -1)])
+    assert all((key in keys) == (key in expected) for key in [*first, *second, Key("c", 0), Key("a", -1)])
 
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.lists(KEYS), st.integers(1, 4100))
 def test_what_is_lacking_is_what_a_set_lacks(present: list[Key], samples: int) -> None:
-    known = set(present)
-    assert KeySet(present).lacks("a", samples) == tuple(i for i in range(samples) if Key("a", i) not in known)
+    expected = set(present)
+    assert KeySet(present).lacks("a", samples) == tuple(i for i in range(samples) if Key("a", i) not in expected)
 
 
 @settings(max_examples=examples(200), deadline=None)

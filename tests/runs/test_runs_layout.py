@@ -74,14 +74,14 @@ def test_what_interrupted_writes_left_is_removed_at_the_next_start(run: RunFolde
     left = [run.path / f".manifest.json.{'a' * 16}.tmp", folder.path / f".grades.jsonl.{'b' * 16}.tmp"]
     for path in left:
         path.write_text("x")
-    kept = [folder.path / "grades.jsonl", folder.path / ".notes.tmp"]
-    for path in kept:
+    files = [folder.path / "grades.jsonl", folder.path / ".notes.tmp"]
+    for path in files:
         path.write_text("x")
     with replacing(folder.scores) as scores:
         scores.write(b"new")
         with RunLock(run):
             assert not any(path.exists() for path in left)
-            assert all(path.exists() for path in kept)
+            assert all(path.exists() for path in files)
     assert folder.scores.read_bytes() == b"new", "a scorer was writing it, and no lock was its own"
 
 

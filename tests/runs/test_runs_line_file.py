@@ -187,7 +187,7 @@ with LineFile(pathlib.Path(sys.argv[1]), durable=False) as file:
 def test_lines_of_several_processes_are_never_mixed(quick_path: Path) -> None:
     path = quick_path / "f.jsonl"
     writers = [subprocess.Popen([sys.executable, "-c", FILL, path, name]) for name in "abc"]
-    assert [one.wait() for one in writers] == [0, 0, 0]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
     lines = path.read_bytes().split(b"\n")[:-1]
     assert len(lines) == 300
     for name in b"abc":
@@ -222,12 +222,12 @@ def _is_mode(given: ast.AST) -> bool:
 
 
 def test_nothing_of_the_harness_appends_but_the_one_writer() -> None:
-    found = {
+    files = {
         str(path.relative_to(CHECKOUT))
         for path in (CHECKOUT / "harness").rglob("*.py")
         if appends(path.read_text("utf-8"))
     }
-    assert found <= APPENDERS
+    assert files <= APPENDERS
     assert appends("path.open('ab')")
     assert appends("open(path, mode='a')")
     assert appends("os.open(path, os.O_WRONLY | os.O_APPEND)")

@@ -33,20 +33,20 @@ IDENTITY: dict[str, Any] = {
 
 def leaves(value: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """The path of every value in a nested identity."""
-    found = []
+    paths = []
     for key, inner in value.items():
-        found += leaves(inner, (*path, key)) if isinstance(inner, dict) else [(*path, key)]
-    return found
+        paths += leaves(inner, (*path, key)) if isinstance(inner, dict) else [(*path, key)]
+    return paths
 
 
 def changed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
     """The identity with another value at `path`."""
-    other = copy.deepcopy(IDENTITY)
-    place = other
+    identity = copy.deepcopy(IDENTITY)
+    mapping = identity
     for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    return other
+        mapping = mapping[key]
+    mapping[path[-1]] = value
+    return identity
 
 
 def manifest(identity: dict[str, Any] = IDENTITY, samples: int = 4) -> Manifest:
@@ -76,9 +76,9 @@ def test_a_second_start_finds_the_first(run: RunFolder) -> None:
 
 @pytest.mark.parametrize("path", leaves(IDENTITY), ids=".".join)
 def test_a_change_of_any_field_of_the_identity_is_refused_and_shown(path: tuple[str, ...]) -> None:
-    other = changed(path, "changed")
+    identity = changed(path, "changed")
     with pytest.raises(StoreError) as refused:
-        manifest().extend(BENCHMARK, BenchmarkRecord(identity=other, plan=Plan(samples=4)))
+        manifest().extend(BENCHMARK, BenchmarkRecord(identity=identity, plan=Plan(samples=4)))
     assert refused.value.exit_code == 3
     name = ".".join(path)
     assert f"\n  {name}: " in str(refused.value)
@@ -96,9 +96,9 @@ def test_a_field_that_is_gone_or_new_is_a_difference(path: tuple[str, ...]) -> N
 
 
 def test_every_difference_is_listed_in_order() -> None:
-    other = changed(("seed",), 2)
-    other["sampling"] = {"top_p": 0.9, "temperature": 0.6, "presence_penalty": 1.5}
-    assert [str(difference) for difference in differences(IDENTITY, other)] == [
+    identity = changed(("seed",), 2)
+    identity["sampling"] = {"top_p": 0.9, "temperature": 0.6, "presence_penalty": 1.5}
+    assert [str(difference) for difference in differences(IDENTITY, identity)] == [
         "sampling.top_p: 0.95 → 0.9",
         "sampling.min_p: 0.0 → not set",
         "sampling.presence_penalty: not set → 1.5",
@@ -130,9 +130,9 @@ def test_an_identity_equals_itself_after_the_disk(identity: dict[str, Any]) -> N
 
 
 def test_foreign_text_in_a_refusal_is_inert_and_bounded() -> None:
-    other = changed(("system_prompt",), "\x1b[31m\n" + "x" * 10_000)
+    identity = changed(("system_prompt",), "\x1b[31m\n" + "x" * 10_000)
     with pytest.raises(StoreError) as refused:
-        manifest().extend(BENCHMARK, BenchmarkRecord(identity=other, plan=Plan(samples=4)))
+        manifest().extend(BENCHMARK, BenchmarkRecord(identity=identity, plan=Plan(samples=4)))
     assert "\x1b" not in str(refused.value)
     assert len(str(refused.value)) < 1000
 

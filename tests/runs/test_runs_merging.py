@@ -27,11 +27,11 @@ N, M = 5, 3
 ALL = [(q, i) for q in range(N) for i in range(M)]
 
 
-def shards(place: Path, of: int, *, without: int = 0) -> list[RunFolder]:
+def shards(parent: Path, of: int, *, without: int = 0) -> list[RunFolder]:
     """The shards of a run of 5 questions × 3 samples; question q is asked by shard q mod n + 1."""
     return [
         write(
-            place / f"shard{k + 1}",
+            parent / f"shard{k + 1}",
             [sampled(q, i) for q, i in ALL if q % of == k],
             n_questions=N,
             planned=M,
@@ -44,7 +44,7 @@ def shards(place: Path, of: int, *, without: int = 0) -> list[RunFolder]:
 
 
 def stored(folder: RunFolder) -> dict[Key, str | None]:
-    return {one.key: one.text for one in read_samples(folder.benchmark(NAME))}
+    return {record.key: record.text for record in read_samples(folder.benchmark(NAME))}
 
 
 def test_shards_become_the_run_that_they_are_parts_of(quick_path: Path) -> None:
@@ -102,8 +102,8 @@ def test_a_key_given_twice_counts_once_and_two_texts_are_named(quick_path: Path)
     assert joined.n_again == 1
     assert joined.conflicts == (Key("q0", 0),)
     assert stored(RunFolder(quick_path / "all"))[Key("q0", 0)] == sampled(0, 0).text, "the first one counts"
-    said = [str(note) for note in joined.notes()]
-    assert said == [
+    notes = [str(note) for note in joined.notes()]
+    assert notes == [
         "sums: 1 samples were given twice with equal texts, and are kept once",
         "sums: 1 keys have different texts; the first one counts: q0 #0",
     ]
@@ -122,8 +122,8 @@ def test_a_key_given_twice_counts_once_and_two_texts_are_named(quick_path: Path)
 def test_what_is_no_part_of_the_same_run_is_refused_by_name(
     quick_path: Path, other: dict[str, object], named: str
 ) -> None:
-    told = {"http://h/v1": ServerFacts(model={"root": "a"}, host={})}
-    first = write(quick_path / "a", [sampled(0, 0)], n_questions=N, planned=M, shard="1/2", servers=told)
+    facts = {"http://h/v1": ServerFacts(model={"root": "a"}, host={})}
+    first = write(quick_path / "a", [sampled(0, 0)], n_questions=N, planned=M, shard="1/2", servers=facts)
     how = {"n_questions": N, "planned": M, "shard": "2/2", **other}
     second = write(quick_path / "b", [sampled(1, 0)], **how)  # type: ignore[arg-type]
     out = RunFolder(quick_path / "all")
@@ -135,10 +135,10 @@ def test_what_is_no_part_of_the_same_run_is_refused_by_name(
 
 
 def test_another_model_of_the_server_can_be_accepted(quick_path: Path) -> None:
-    told = [{"http://h/v1": ServerFacts(model={"root": root}, host={})} for root in "ab"]
+    facts = [{"http://h/v1": ServerFacts(model={"root": root}, host={})} for root in "ab"]
     parts = [
-        write(quick_path / root, [sampled(q, 0)], n_questions=N, planned=M, servers=one)
-        for q, (root, one) in enumerate(zip("ab", told, strict=True))
+        write(quick_path / root, [sampled(q, 0)], n_questions=N, planned=M, servers=server_facts)
+        for q, (root, server_facts) in enumerate(zip("ab", facts, strict=True))
     ]
     merge(parts, RunFolder(quick_path / "all"), accept_server_change=True)
     assert len(Manifest.load(RunFolder(quick_path / "all")).provenance.servers) == 2
@@ -147,15 +147,15 @@ def test_another_model_of_the_server_can_be_accepted(quick_path: Path) -> None:
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_file_of_questions_that_was_changed_is_not_joined(quick_path: Path, place: int) -> None:
     parts = shards(quick_path, 2)
-    for one in parts:
-        listed = questions.read(one.benchmark(NAME))
-        manifest = Manifest.load(one)
+    for part in parts:
+        listed = questions.read(part.benchmark(NAME))
+        manifest = Manifest.load(part)
         record = manifest.benchmarks[NAME]
         sealed = msgspec.structs.replace(record, settings={questions.DIGEST: questions.seal(listed)})
-        msgspec.structs.replace(manifest, benchmarks={NAME: sealed}).save(one)
+        msgspec.structs.replace(manifest, benchmarks={NAME: sealed}).save(part)
     changed = [
-        msgspec.structs.replace(one, rules=GradeRules(absolute_tolerance=5.0))
-        for one in questions.read(parts[place].benchmark(NAME))
+        msgspec.structs.replace(question, rules=GradeRules(absolute_tolerance=5.0))
+        for question in questions.read(parts[place].benchmark(NAME))
     ]
     questions.forget(parts[place].benchmark(NAME))
     questions.write(parts[place].benchmark(NAME), changed)
@@ -208,17 +208,17 @@ def test_death_at_every_call_that_changes_the_disk_is_made_good_by_the_same_call
     assert int(done.stdout) > 20, "a merge makes that many calls at least"
 
 
-def die_everywhere(place: str) -> None:
+def die_everywhere(parent: str) -> None:
     """Kill a merge at call 1, 2, … until it outlives the number; merge again, and compare with an undisturbed one."""
     from tests.runs.test_runs_crash import die_at
 
-    parts = [RunFolder(Path(place) / name) for name in ("shard1", "shard2")]
-    quiet = RunFolder(Path(place) / "quiet")
+    parts = [RunFolder(Path(parent) / name) for name in ("shard1", "shard2")]
+    quiet = RunFolder(Path(parent) / "quiet")
     os.waitpid(_forked(lambda: merge(parts, quiet)), 0)
     number = 0
     while True:
         number += 1
-        out = RunFolder(Path(place) / f"out{number}")
+        out = RunFolder(Path(parent) / f"out{number}")
 
         def killed(number: int = number, out: RunFolder = out) -> None:
             die_at(number, after=False)

@@ -41,7 +41,7 @@ def shard(folder: Path, url: str) -> list[str]:
 
 def race(_folder: Path, url: str) -> list[str]:
     entrants = [f"{name} base_url={url}" for name in ("cool", "hot")]
-    candidates = [word for one in entrants for word in ("--candidate", one)]
+    candidates = [word for entrant in entrants for word in ("--candidate", entrant)]
     return ["race", *ASKED, "--samples", "2", "--step", "1", *candidates]
 
 
@@ -69,8 +69,8 @@ def before_the_manifest(state: State) -> bool:
     """A journal was made, and its run has no manifest yet, or no questions."""
     journals = [Path(name) for name in state if name.endswith("samples.jsonl")]
     return any(
-        str(one.parents[1] / "manifest.json") not in state or str(one.parent / "questions.jsonl") not in state
-        for one in journals
+        str(journal.parents[1] / "manifest.json") not in state or str(journal.parent / "questions.jsonl") not in state
+        for journal in journals
     )
 
 
@@ -124,8 +124,8 @@ def test_samples_without_a_manifest_are_refused_by_every_way_in(quick_path: Path
     for way in (
         Manifest.find,
         Manifest.load,
-        lambda one: held(one).__enter__(),
-        lambda one: merge([one], RunFolder("o")),
+        lambda run: held(run).__enter__(),
+        lambda run: merge([run], RunFolder("o")),
     ):
         with pytest.raises(StoreError, match=r"samples but no manifest\.json"):
             way(folder)

@@ -19,8 +19,8 @@ def known(**more: Any) -> Provenance:
 def changed(before: Provenance, **now: Any) -> tuple[set[str], set[str]]:
     """Fields that refuse, and fields that warn."""
     facts = ServerFacts(model={name: value for name, value in {**HERE, **now}.items() if value is not None})
-    found = changes_of(before, {"http://h": facts})
-    return {one.field for one in found.model}, {one.field for one in found.host}
+    changes = changes_of(before, {"http://h": facts})
+    return {change.field for change in changes.model}, {one.field for one in changes.host}
 
 
 def test_weights_that_were_moved_only_warn() -> None:

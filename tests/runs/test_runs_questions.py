@@ -40,17 +40,17 @@ def grade(question_id: str, **fields: Any) -> Grade:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 def test_questions_come_back_equal_and_in_order(folder: BenchmarkFolder, text: str, reference: str) -> None:
     folder.questions.unlink(missing_ok=True)
-    asked = [
+    written = [
         question("b", messages=(Message("user", text),), references=(reference,), metadata={"level": [1, None]}),
         question("a", rules=GradeRules(relative_tolerance=0.1), choices=(text, "x"), kind="choice"),
     ]
-    questions.write(folder, asked)
-    assert questions.read(folder) == asked
+    questions.write(folder, written)
+    assert questions.read(folder) == written
 
 
 def test_equal_texts_under_two_ids_are_two_questions(folder: BenchmarkFolder) -> None:
     questions.write(folder, [question("a"), question("b")])
-    assert [one.question_id for one in questions.read(folder)] == ["a", "b"]
+    assert [row.question_id for row in questions.read(folder)] == ["a", "b"]
 
 
 def test_one_id_for_two_questions_is_refused(folder: BenchmarkFolder) -> None:
@@ -62,13 +62,13 @@ def test_one_id_for_two_questions_is_refused(folder: BenchmarkFolder) -> None:
 def test_fewer_questions_keep_those_that_were_asked(folder: BenchmarkFolder) -> None:
     questions.write(folder, [question("a"), question("b")])
     questions.write(folder, [question("b")])
-    assert [one.question_id for one in questions.read(folder)] == ["b", "a"]
+    assert [row.question_id for row in questions.read(folder)] == ["b", "a"]
 
 
 def test_more_questions_extend_the_file(folder: BenchmarkFolder) -> None:
     questions.write(folder, [question("a")])
     questions.write(folder, [question("a"), question("b")])
-    assert [one.question_id for one in questions.read(folder)] == ["a", "b"]
+    assert [row.question_id for row in questions.read(folder)] == ["a", "b"]
 
 
 def test_the_same_questions_are_not_written_again(folder: BenchmarkFolder) -> None:
@@ -102,7 +102,7 @@ def test_a_newer_schema_is_refused_with_its_version(folder: BenchmarkFolder) -> 
 def test_what_an_editor_adds_is_passed_over(folder: BenchmarkFolder) -> None:
     questions.write(folder, [question("a"), question("b")])
     folder.questions.write_bytes(b"\xef\xbb\xbf" + folder.questions.read_bytes().replace(b"\n", b"\r\n") + b"\n")
-    assert [one.question_id for one in questions.read(folder)] == ["a", "b"]
+    assert [row.question_id for row in questions.read(folder)] == ["a", "b"]
 
 
 def filed(folder: BenchmarkFolder) -> Filed[Question]:
@@ -111,45 +111,45 @@ def filed(folder: BenchmarkFolder) -> Filed[Question]:
 
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 200])
 def test_lines_that_are_read_when_looked_at_are_the_list_of_them(folder: BenchmarkFolder, n: int) -> None:
-    asked = [question(f"q{i}", references=(f"\x85\u2028\ud800\r\n{i}",)) for i in range(n)]
-    write_lines(folder.questions, asked)
-    found = filed(folder)
-    assert list(found) == asked == found
-    assert [found[i] for i in range(-n, n)] == asked * 2
-    assert found.sha256 == sha256(folder.questions.read_bytes()).hexdigest()
+    written = [question(f"q{i}", references=(f"\x85\u2028\ud800\r\n{i}",)) for i in range(n)]
+    write_lines(folder.questions, written)
+    stored = filed(folder)
+    assert list(stored) == written == stored
+    assert [stored[i] for i in range(-n, n)] == written * 2
+    assert stored.sha256 == sha256(folder.questions.read_bytes()).hexdigest()
     folder.questions.unlink()
-    assert found == asked, "what was opened stays"
+    assert stored == written, "what was opened stays"
 
 
 @pytest.mark.parametrize("at", [0, 40, -1])
 def test_a_file_that_is_changed_while_it_is_in_use_is_refused(folder: BenchmarkFolder, at: int) -> None:
     questions.write(folder, [question(f"q{i}") for i in range(50)])
-    found, whole = filed(folder), folder.questions.read_bytes()
+    stored, whole = filed(folder), folder.questions.read_bytes()
     changed = question(f"q{range(50)[at]}", references=("43",))
     lines = whole.splitlines(keepends=True)
     lines[at] = codec.encode(changed) + b"\n"
     folder.questions.write_bytes(b"".join(lines))
     with pytest.raises(StoreError, match=r"was changed while it was in use\. Remove the file"):
-        found[at]
+        stored[at]
     with pytest.raises(StoreError, match="was changed while it was in use"):
-        list(found)
+        list(stored)
     folder.questions.write_bytes(b"")
     with pytest.raises(StoreError, match="was changed while it was in use"):
-        found[at]
+        stored[at]
     folder.questions.write_bytes(whole)
-    assert found[at].references == ("42",)
+    assert stored[at].references == ("42",)
 
 
 def test_a_line_that_is_no_question_is_said_when_it_is_looked_at(folder: BenchmarkFolder) -> None:
     write_lines(
         folder.questions, [*(question(f"q{i}") for i in range(40)), {"no": "question"}, question("q", schema=5)]
     )
-    found = filed(folder)
-    assert found[39].question_id == "q39"
+    stored = filed(folder)
+    assert stored[39].question_id == "q39"
     with pytest.raises(StoreError, match=r"questions\.jsonl, line 41 is damaged: .*Remove the file"):
-        found[40]
+        stored[40]
     with pytest.raises(StoreError, match="line 42 has schema 5"):
-        found[41]
+        stored[41]
 
 
 def test_grades_come_back_equal_and_are_replaced_as_a_whole(folder: BenchmarkFolder) -> None:

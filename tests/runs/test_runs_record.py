@@ -48,9 +48,9 @@ def test_a_reader_that_knows_nothing_of_us_can_verify_a_line() -> None:
 
 def test_a_change_of_any_byte_is_seen() -> None:
     line = record.encode(sample(text="naïve \ud800")).line[:-1]
-    for place in range(len(line)):
+    for offset in range(len(line)):
         for flip in (1, 32, 128):
-            damaged = line[:place] + bytes([line[place] ^ flip]) + line[place + 1 :]
+            damaged = line[:offset] + bytes([line[offset] ^ flip]) + line[offset + 1 :]
             with pytest.raises(record.Damaged):
                 record.decode(damaged, BENCHMARK)
 

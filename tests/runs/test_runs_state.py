@@ -25,8 +25,8 @@ class JournalLife(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        place = tempfile.mkdtemp(prefix="harness-state-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None)
-        self.folder = BenchmarkFolder(BENCHMARK, Path(place) / "b")
+        parent = tempfile.mkdtemp(prefix="harness-state-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None)
+        self.folder = BenchmarkFolder(BENCHMARK, Path(parent) / "b")
         self.safe: dict[Key, str | None] = {}
         self.samples_a_question = 1
         self.journal: Journal | None = None
@@ -64,11 +64,11 @@ class JournalLife(RuleBasedStateMachine):
         assert self.journal is not None
         for key in self.owed()[:n]:
             self.serial += 1
-            one = sample(
+            record = sample(
                 *key, text=f"{self.serial} {text}".encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             )
-            self.journal.append(one).result(10)
-            self.safe[key] = one.text
+            self.journal.append(record).result(10)
+            self.safe[key] = record.text
 
     @rule()
     def raise_n(self) -> None:
@@ -130,7 +130,7 @@ class JournalLife(RuleBasedStateMachine):
         if not self.folder.samples.exists():
             return
         reader = read_samples(self.folder)
-        read = {one.key: one.text for one in reader}
+        read = {record.key: record.text for record in reader}
         assert read == intact_texts(self.data)
         assert self.safe.items() <= read.items()
         assert reader.report.n_records == len(intact_lines(self.data))

@@ -65,17 +65,17 @@ def whole(server: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture
-def place(whole: Path, tmp_path: Path) -> Path:
+def workspace(whole: Path, tmp_path: Path) -> Path:
     """Where a stranger's folder `r` will stand."""
     return Path(shutil.copytree(whole, tmp_path / "place"))
 
 
-def forged(place: Path, forgery: Forgery) -> None:
+def forged(workspace: Path, forgery: Forgery) -> None:
     for name in ("r", "made"):
-        if (place / name).exists():
-            shutil.rmtree(place / name)
-    shutil.copytree(place / "intact", place / "r")
-    forgery.forge(place / "r")
+        if (workspace / name).exists():
+            shutil.rmtree(workspace / name)
+    shutil.copytree(workspace / "intact", workspace / "r")
+    forgery.forge(workspace / "r")
 
 
 def words_of(command: str, url: str) -> Sequence[str]:
@@ -86,29 +86,29 @@ def words_of(command: str, url: str) -> Sequence[str]:
     return COMMANDS[command]
 
 
-def meet(place: Path, forgery: Forgery, command: str, server: FaultServer) -> Result:
+def meet(workspace: Path, forgery: Forgery, command: str, server: FaultServer) -> Result:
     """Have the command meet the forgery. It must end soon, in a way of ours, and take nothing out of the secret."""
-    forged(place, forgery)
+    forged(workspace, forgery)
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    done = looked_at(place) if command == "view" else harness(place, *words_of(command, server.base_url))
+    done = looked_at(workspace) if command == "view" else harness(workspace, *words_of(command, server.base_url))
     hint = f"{command} met {forgery.name}: {done}"
     assert done.code in range(5), hint
     assert "Traceback" not in done.err, hint
     assert time.monotonic() - began < MAX_SECONDS, hint
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MAX_GROWTH_KB, hint
-    assert (place / "secret").read_bytes() == SECRET, hint
+    assert (workspace / "secret").read_bytes() == SECRET, hint
     shown = [done.out.encode("utf-8", "replace"), done.err.encode("utf-8", "replace")]
-    made = [path.read_bytes() for path in place.rglob("*") if path.is_file() and not path.is_symlink()]
-    assert not [text for text in [*shown, *made] if SECRET.strip() in text and text != SECRET], hint
+    contents = [path.read_bytes() for path in workspace.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert not [text for text in [*shown, *contents] if SECRET.strip() in text and text != SECRET], hint
     return done
 
 
-def looked_at(place: Path) -> Result:
+def looked_at(workspace: Path) -> Result:
     """What the viewer reads of a run."""
     from harness.core.errors import HarnessError
 
     try:
-        library = Library([place / "r"])
+        library = Library([workspace / "r"])
         library.refresh()
         for run in library.runs.values():
             run.refresh()
@@ -127,42 +127,42 @@ EVERY = [*COMMANDS, "view"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", EVERY)
-def test_an_intact_run_is_read(command: str, place: Path, server: FaultServer) -> None:
-    done = meet(place, Forgery("nothing", lambda _: None), command, server)
+def test_an_intact_run_is_read(command: str, workspace: Path, server: FaultServer) -> None:
+    done = meet(workspace, Forgery("nothing", lambda _: None), command, server)
     assert done.code == {"verify": 2, "ctl": 3}.get(command, 0), done
 
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-def test_a_file_in_another_shape_is_answered(place: Path, server: FaultServer) -> None:
+def test_a_file_in_another_shape_is_answered(workspace: Path, server: FaultServer) -> None:
     pairs = [(forgery, command) for forgery in shapes() for command in EVERY]
     for forgery, command in random.sample(pairs, min(len(pairs), examples(40))):
-        meet(place, forgery, command, server)
+        meet(workspace, forgery, command, server)
 
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-def test_a_size_that_no_run_has_is_answered(place: Path, server: FaultServer) -> None:
+def test_a_size_that_no_run_has_is_answered(workspace: Path, server: FaultServer) -> None:
     pairs = [(forgery, command) for forgery in sizes() for command in EVERY]
     for forgery, command in random.sample(pairs, min(len(pairs), examples(40))):
-        meet(place, forgery, command, server)
+        meet(workspace, forgery, command, server)
 
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-def test_a_hostile_value_is_answered(place: Path, server: FaultServer) -> None:
+def test_a_hostile_value_is_answered(workspace: Path, server: FaultServer) -> None:
     seed = random.randrange(2**32)
     chance = random.Random(seed)
     for _ in range(examples(40)):
-        meet(place, values(chance), chance.choice(EVERY), server)
+        meet(workspace, values(chance), chance.choice(EVERY), server)
 
 
 def by_name(name: str) -> Forgery:
-    return next(one for one in shapes() if one.name == name)
+    return next(forgery for forgery in shapes() if forgery.name == name)
 
 
 def linked(file: str) -> Forgery:
-    return next(one for one in shapes() if one.name == f"{file}: a link to its like")
+    return next(forgery for forgery in shapes() if forgery.name == f"{file}: a link to its like")
 
 
 READS_NO_SAMPLES = ("report", "compare")
@@ -172,9 +172,9 @@ READS_NO_SAMPLES = ("report", "compare")
 @pytest.mark.parametrize("command", ["score", "report", "merge", "compare", "export trl", "doctor"])
 @pytest.mark.parametrize("file", ["manifest.json", f"{NAME}/questions.jsonl", f"{NAME}/samples.jsonl", NAME])
 def test_a_link_is_refused_and_named_though_what_it_leads_to_is_right(
-    command: str, file: str, place: Path, server: FaultServer
+    command: str, file: str, workspace: Path, server: FaultServer
 ) -> None:
-    done = meet(place, linked(file), command, server)
+    done = meet(workspace, linked(file), command, server)
     if file.endswith("samples.jsonl") and command in READS_NO_SAMPLES:
         assert done.code == 0
     else:
@@ -184,32 +184,34 @@ def test_a_link_is_refused_and_named_though_what_it_leads_to_is_right(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["manifest.json", NAME])
-def test_differences_are_not_sought_in_a_run_that_cannot_be_read(file: str, place: Path, server: FaultServer) -> None:
-    done = meet(place, linked(file), "diff", server)
+def test_differences_are_not_sought_in_a_run_that_cannot_be_read(
+    file: str, workspace: Path, server: FaultServer
+) -> None:
+    done = meet(workspace, linked(file), "diff", server)
     assert done.code == 3
     assert "symbolic link" in done.err
 
 
 @pytest.mark.slow
-def test_a_log_that_leads_to_a_secret_is_not_joined(place: Path, server: FaultServer) -> None:
-    forged(place, next(one for one in shapes() if one.name == "log.jsonl: a link to a secret"))
-    done = harness(place, *COMMANDS["merge"])
+def test_a_log_that_leads_to_a_secret_is_not_joined(workspace: Path, server: FaultServer) -> None:
+    forged(workspace, next(forgery for forgery in shapes() if forgery.name == "log.jsonl: a link to a secret"))
+    done = harness(workspace, *COMMANDS["merge"])
     assert done.code == 3
     assert "log.jsonl: it is a symbolic link" in done.err
-    assert not (place / "made").exists(), "nothing is written before all is known to be well"
+    assert not (workspace / "made").exists(), "nothing is written before all is known to be well"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("samples", [10**12, -5, 0])
 @pytest.mark.parametrize("command", ["merge", "score", "report", "status", "export trl", "run"])
 def test_a_plan_of_a_size_that_no_run_has_is_refused_before_any_work(
-    samples: int, command: str, place: Path, server: FaultServer
+    samples: int, command: str, workspace: Path, server: FaultServer
 ) -> None:
-    forgery = next(one for one in sizes() if one.name == f"manifest.json: samples = {samples}")
-    done = meet(place, forgery, command, server)
+    forgery = next(candidate for candidate in sizes() if candidate.name == f"manifest.json: samples = {samples}")
+    done = meet(workspace, forgery, command, server)
     assert done.code == 3
     assert f"{samples} samples a question, expected 1 to 100000" in done.err
-    assert not (place / "made").exists()
+    assert not (workspace / "made").exists()
 
 
 def with_other_questions(how: str) -> Forgery:
@@ -226,8 +228,10 @@ def with_other_questions(how: str) -> Forgery:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["report", "compare", "export trl", "score", "doctor"])
 @pytest.mark.parametrize("how", ["cut", "edited", "gone"])
-def test_the_scores_of_other_questions_are_not_shown(how: str, command: str, place: Path, server: FaultServer) -> None:
-    done = meet(place, with_other_questions(how), command, server)
+def test_the_scores_of_other_questions_are_not_shown(
+    how: str, command: str, workspace: Path, server: FaultServer
+) -> None:
+    done = meet(workspace, with_other_questions(how), command, server)
     assert done.code == 3
     assert "questions.jsonl" in done.err + done.out
     assert "accuracy" not in done.out
@@ -236,12 +240,12 @@ def test_the_scores_of_other_questions_are_not_shown(how: str, command: str, pla
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["intact", "cut", "edited", "gone"])
 def test_neither_status_nor_the_overview_shows_the_score_of_other_questions(
-    how: str, place: Path, server: FaultServer
+    how: str, workspace: Path, server: FaultServer
 ) -> None:
     forgery = Forgery(how, lambda folder: None) if how == "intact" else with_other_questions(how)
-    done = meet(place, forgery, "status", server)
+    done = meet(workspace, forgery, "status", server)
     assert ("% right" in done.out) == (how == "intact")
-    library = Library((place / "r",))
+    library = Library((workspace / "r",))
     library.refresh()
     (run,) = library.runs.values()
     run.refresh()
@@ -269,10 +273,10 @@ NAMED = {
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("what", NAMED)
-def test_a_pipe_that_is_named_is_refused_and_not_waited_for(what: str, place: Path, server: FaultServer) -> None:
+def test_a_pipe_that_is_named_is_refused_and_not_waited_for(what: str, workspace: Path, server: FaultServer) -> None:
     for name in ("PIPE", "PIPE.yaml", "PIPE.jsonl"):
-        os.mkfifo(place / name)
-    done = harness(place, *(word.replace("URL", server.base_url) for word in NAMED[what]))
+        os.mkfifo(workspace / name)
+    done = harness(workspace, *(word.replace("URL", server.base_url) for word in NAMED[what]))
     assert done.code in (2, 3), done
     shown = "--api-key-file" if what == "a key" else "PIPE"  # a key may have been typed in the place of its file
     assert shown in done.err, done

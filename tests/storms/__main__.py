@@ -34,25 +34,31 @@ def main() -> int:
     parser.add_argument("--hours", type=float, help="for so long, whatever the number")
     parser.add_argument("--of", choices=("all", *PLAYS), default="all", help="what is disturbed")
     parser.add_argument("--jobs", type=int, default=4, help="storms at once")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     begun = time.monotonic()
-    seeds = itertools.count(asked.first) if asked.hours else iter(range(asked.first, asked.first + asked.seeds))
+    seeds = (
+        itertools.count(arguments.first)
+        if arguments.hours
+        else iter(range(arguments.first, arguments.first + arguments.seeds))
+    )
     counts, broken, n = Counter[str](), list[str](), 0
     stopped = threading.Event()
     signal.signal(signal.SIGINT, lambda *_: stopped.set())
-    with ThreadPoolExecutor(asked.jobs) as pool:
+    with ThreadPoolExecutor(arguments.jobs) as pool:
         running: set[Future[Counter[str]]] = set()
         while True:
-            over = stopped.is_set() or (asked.hours is not None and time.monotonic() - begun > asked.hours * 3600)
-            while not over and len(running) < asked.jobs and (seed := next(seeds, None)) is not None:
-                running.add(pool.submit(play, seed, asked.of))
+            over = stopped.is_set() or (
+                arguments.hours is not None and time.monotonic() - begun > arguments.hours * 3600
+            )
+            while not over and len(running) < arguments.jobs and (seed := next(seeds, None)) is not None:
+                running.add(pool.submit(play, seed, arguments.of))
             if not running:
                 break
             done, running = wait(running, return_when=FIRST_COMPLETED)
-            for one in done:
+            for result in done:
                 n += 1
-                if (error := one.exception()) is None:
-                    counts += one.result()
+                if (error := result.exception()) is None:
+                    counts += result.result()
                 else:
                     broken.append(f"{type(error).__name__}: {error}")
                     sys.stdout.write(broken[-1] + "\n")

@@ -389,10 +389,12 @@ def _failing_disk() -> Path | None:
     compiler = shutil.which("cc")
     if compiler is None or not sys.platform.startswith("linux"):
         return None
-    made = _until_the_end("disk") / "failing_disk.so"
+    library = _until_the_end("disk") / "failing_disk.so"
     source = ROOT / "tests" / "faults" / "failing_disk.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", made, source, "-ldl"], check=True, capture_output=True)
-    return made
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True, capture_output=True
+    )
+    return library
 
 
 # -- a storm ---------------------------------------------------------------------------------------------------------
@@ -459,7 +461,7 @@ def _quiet(name: str) -> Quiet:
     first, second = outcomes
     if first.samples != second.samples or (first.codes != second.codes and not play.campaign.beside):
         raise Broken(f"two quiet campaigns of {name} differ")
-    unsteady = {one for one in {**first.files, **second.files} if first.files.get(one) != second.files.get(one)}
+    unsteady = {name for name in {**first.files, **second.files} if first.files.get(name) != second.files.get(name)}
     unsteady |= {f"line {i}" for i, printed in enumerate(first.printed) if printed != second.printed[i]}
     return Quiet(first, frozenset(unsteady), (time.monotonic() - begun) / 2 / len(first.codes))
 

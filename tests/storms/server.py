@@ -52,16 +52,16 @@ def said(messages: object, seed: int) -> tuple[str, str, str]:
 
 def events_of(request: Request) -> Iterator[bytes]:
     """The events of the reply, `[DONE]` left out; with ids of tokens where those are asked for."""
-    asked = request.json
-    thought, text, finish = said(asked["messages"], asked.get("seed", 0))
+    body = request.json
+    thought, text, finish = said(body["messages"], body.get("seed", 0))
     step = max(1, len(text) // 4)
     pieces = [delta(role="assistant", reasoning_content=thought)]
-    pieces += [delta(text[at : at + step]) for at in range(0, len(text), step)]
-    for piece in pieces if asked.get("return_token_ids") else ():
+    pieces += [delta(text[offset : offset + step]) for offset in range(0, len(text), step)]
+    for piece in pieces if body.get("return_token_ids") else ():
         value = json.loads(piece.removeprefix(b"data: "))
         value["choices"][0]["token_ids"] = [7] * 20
         yield event({**value, "prompt_token_ids": [5] * 20})
-    if not asked.get("return_token_ids"):
+    if not body.get("return_token_ids"):
         yield from pieces
     n = len(thought.split()) + len(text.split())
     yield delta(finish=finish, usage={"prompt_tokens": 20, "completion_tokens": n})
@@ -69,20 +69,20 @@ def events_of(request: Request) -> Iterator[bytes]:
 
 def trouble(request: Request, chance: random.Random, *, leftovers: bool) -> Iterable[Step]:
     """One reply that goes wrong. None of them may become a sample, but for the two that are whole."""
-    events = [chunk(one) for one in events_of(request)]
-    kept = events[: chance.randint(1, len(events) - 1)]
+    events = [chunk(part) for part in events_of(request)]
+    beginning = events[: chance.randint(1, len(events) - 1)]
     faults: list[list[Step]] = [
         [http(500, {"error": {"message": "out of memory"}})],
         [http(429, {"error": {"message": "slow down"}}, retry_after="0")],
         [RESET],
         [CLOSE],
-        [HEAD, *kept, CLOSE],
-        [HEAD, *kept, RESET],
-        [HEAD, *kept, END],
-        [HEAD, *kept, chunk(DONE), END],
-        [HEAD, *kept, chunk(b'data: {"choices": [{"delta": {"content": "\n\n'), END],
-        [HEAD, *kept, chunk(event({"error": {"message": "engine died"}})), END],
-        [HEAD, *kept[:-1], kept[-1][: len(kept[-1]) // 2], CLOSE],
+        [HEAD, *beginning, CLOSE],
+        [HEAD, *beginning, RESET],
+        [HEAD, *beginning, END],
+        [HEAD, *beginning, chunk(DONE), END],
+        [HEAD, *beginning, chunk(b'data: {"choices": [{"delta": {"content": "\n\n'), END],
+        [HEAD, *beginning, chunk(event({"error": {"message": "engine died"}})), END],
+        [HEAD, *beginning[:-1], beginning[-1][: len(beginning[-1]) // 2], CLOSE],
         [http(200, b"<html>Bad gateway</html>", content_type="text/html")],
         [HEAD, *events, END],  # whole, without [DONE]
         [HEAD, *events, chunk(DONE), END, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"],  # whole, and a leftover
@@ -101,30 +101,32 @@ def main() -> None:
     parser.add_argument(
         "--no-leftovers", action="store_true", help="nothing follows a reply, of which scores would warn"
     )
-    asked = parser.parse_args()
-    chance, lock = random.Random(asked.seed), threading.Lock()
+    arguments = parser.parse_args()
+    chance, lock = random.Random(arguments.seed), threading.Lock()
 
     def answer(request: Request) -> Iterable[Step]:
         if request.method == "GET":
-            known = request.path in ("/v1/models", "/health")
+            has_page = request.path in ("/v1/models", "/health")
             yield (
                 models(
-                    asked.served_model, max_model_len=40_000, **({"owned_by": "vllm"} if asked.continuations else {})
+                    arguments.served_model,
+                    max_model_len=40_000,
+                    **({"owned_by": "vllm"} if arguments.continuations else {}),
                 )
-                if known
+                if has_page
                 else http(404, {"error": {"message": "no such page"}})
             )
             return
         if isinstance(request.json.get("prompt"), list):
-            yield from FAILING[asked.continuations]
+            yield from FAILING[arguments.continuations]
             return
         if not isinstance(request.json.get("messages"), list):
             yield http(404, {"error": {"message": "no such page"}})
             return
         with lock:
-            spoilt = chance.random() < asked.trouble
+            spoilt = chance.random() < arguments.trouble
             pause = chance.uniform(0, LONGEST_PAUSE)
-            steps = trouble(request, random.Random(chance.random()), leftovers=not asked.no_leftovers)
+            steps = trouble(request, random.Random(chance.random()), leftovers=not arguments.no_leftovers)
         if spoilt:
             yield from steps
             return
@@ -134,12 +136,12 @@ def main() -> None:
             yield http(200, {"id": "1", "model": MODEL, "choices": [{"message": message, "finish_reason": finish}]})
             return
         yield HEAD
-        for one in events_of(request):
+        for part in events_of(request):
             yield Pause(pause)
-            yield chunk(one)
+            yield chunk(part)
         yield chunk(DONE) + END
 
-    with FaultServer(answer, port=asked.port):
+    with FaultServer(answer, port=arguments.port):
         signal.pause()
 
 

@@ -185,13 +185,19 @@ def ended(storm: Storm, child: subprocess.Popen[str], allowed: tuple[int, ...]) 
 def records(storm: Storm) -> dict[tuple[str, int], tuple[Any, ...]]:
     """What the journal holds by key, read by code of its own. Raises `Broken` at a key that stands there twice."""
     lines = intact_lines(storm.journal.read_bytes()) if storm.journal.exists() else []
-    found: dict[tuple[str, int], tuple[Any, ...]] = {}
-    for one in lines:
-        key = one["question_id"], one["sample_index"]
-        if key in found:
+    records_by_key: dict[tuple[str, int], tuple[Any, ...]] = {}
+    for line in lines:
+        key = line["question_id"], line["sample_index"]
+        if key in records_by_key:
             raise Broken(f"{key} stands in the journal twice")
-        found[key] = one["text"], one["reasoning"], one["finish_reason"], one["usage"]["completion_tokens"], one["seed"]
-    return found
+        records_by_key[key] = (
+            line["text"],
+            line["reasoning"],
+            line["finish_reason"],
+            line["usage"]["completion_tokens"],
+            line["seed"],
+        )
+    return records_by_key
 
 
 def some_moment(storm: Storm, child: subprocess.Popen[str]) -> bool:
@@ -259,8 +265,8 @@ def killed_guard(storm: Storm) -> None:
     if some_moment(storm, child):
         below = processes.descendants(child.pid)
         for pid in (child.pid, *below):
-            if (one := processes.process(pid)) is not None:
-                storm.seen[pid] = one
+            if (child := processes.process(pid)) is not None:
+                storm.seen[pid] = child
         victim = storm.chance.choice([child.pid, *below])
         storm.counts["killed client of a server" if victim == child.pid else "killed guard or server"] += 1
         with contextlib.suppress(ProcessLookupError):
@@ -333,9 +339,9 @@ _quiet_lock = threading.Lock()
 
 @functools.cache
 def _quiet(shape: Shape) -> tuple[dict[tuple[str, int], tuple[Any, ...]], dict[str, Any]]:
-    with tempfile.TemporaryDirectory(prefix="harness-quiet-") as place:
-        prepare(Path(place), shape)
-        return outcome(Storm(0, Path(place), shape, random.Random(0)))
+    with tempfile.TemporaryDirectory(prefix="harness-quiet-") as parent:
+        prepare(Path(parent), shape)
+        return outcome(Storm(0, Path(parent), shape, random.Random(0)))
 
 
 def quiet(shape: Shape) -> tuple[dict[tuple[str, int], tuple[Any, ...]], dict[str, Any]]:
@@ -366,23 +372,23 @@ def disturb_and_compare(storm: Storm) -> None:
         happens = storm.chance.choice(TROUBLES)
         storm.counts[happens.__name__.replace("_", " ")] += 1
         happens(storm)
-        found = records(storm)
-        if lost := [key for key, value in before.items() if found.get(key) != value]:
+        stored = records(storm)
+        if lost := [key for key, value in before.items() if stored.get(key) != value]:
             raise Broken(f"{lost} stood in the journal and is gone or another after {happens.__name__}")
-        if false := [key for key, value in found.items() if expected.get(key) != value]:
+        if false := [key for key, value in stored.items() if expected.get(key) != value]:
             raise Broken(f"{false} was never said by the model, after {happens.__name__}")
-        before = found
-    found, scored = outcome(storm)
-    if found != expected:
-        raise Broken(f"keys or texts are not those of the quiet run: {sorted(set(found) ^ set(expected))}")
+        before = stored
+    stored, scored = outcome(storm)
+    if stored != expected:
+        raise Broken(f"keys or texts are not those of the quiet run: {sorted(set(stored) ^ set(expected))}")
     if scored != score:
         names = [name for name in score.keys() | scored.keys() if scored.get(name) != score.get(name)]
         raise Broken(f"the score is not that of the quiet run in {sorted(names)}")
     if leaking := [str(path) for path in storm.folder.rglob("*") if path.is_file() and _holds_the_key(path)]:
         raise Broken(f"the key is stored in {leaking}")
-    storm.counts["samples"] += len(found)
+    storm.counts["samples"] += len(stored)
     end = time.monotonic() + 30
-    while left := [one.pid for one in storm.seen.values() if one.alive()]:
+    while left := [child.pid for child in storm.seen.values() if child.alive()]:
         if time.monotonic() > end:
             raise Broken(f"processes are left: {[processes.describe(pid) for pid in left]}")
         time.sleep(0.05)

@@ -62,10 +62,10 @@ def test_an_end_that_differs_would_be_found(
 
 
 def test_what_two_quiet_campaigns_have_otherwise_is_not_compared() -> None:
-    other = Outcome([0], ["2 samples"], {"report.md": b"b"}, QUIET.samples)
-    assert len(differences(other, QUIET, frozenset(), told=False)) == 2
-    assert differences(other, QUIET, frozenset({"line 0", "report.md"}), told=False) == []
-    assert differences(other, QUIET, frozenset({"report.md"}), told=True) == []
+    disturbed = Outcome([0], ["2 samples"], {"report.md": b"b"}, QUIET.samples)
+    assert len(differences(disturbed, QUIET, frozenset(), told=False)) == 2
+    assert differences(disturbed, QUIET, frozenset({"line 0", "report.md"}), told=False) == []
+    assert differences(disturbed, QUIET, frozenset({"report.md"}), told=True) == []
 
 
 def _play(folder: Path) -> Play:

@@ -23,9 +23,9 @@ def test_a_storm_ends_with_the_keys_texts_and_scores_of_a_quiet_run(seed: int) -
     assert play(seed)["samples"] == SHAPES[seed % len(SHAPES)].questions * SHAPES[seed % len(SHAPES)].samples
 
 
-def store(one: Storm, *texts: str, index: int = 0) -> None:
-    one.journal.parent.mkdir(parents=True, exist_ok=True)
-    with one.journal.open("ab") as file:
+def store(played: Storm, *texts: str, index: int = 0) -> None:
+    played.journal.parent.mkdir(parents=True, exist_ok=True)
+    with played.journal.open("ab") as file:
         for text in texts:
             file.write(record.encode(sample("q0", index, text, reasoning="", seed=5)).line)
 
@@ -33,19 +33,19 @@ def store(one: Storm, *texts: str, index: int = 0) -> None:
 EXPECTED = {("q0", index): ("said", "", "stop", 3, 5) for index in range(2)}
 
 
-def lose(one: Storm) -> None:
-    if one.journal.exists():
-        one.journal.write_bytes(b"")
+def lose(played: Storm) -> None:
+    if played.journal.exists():
+        played.journal.write_bytes(b"")
     else:
-        store(one, "said")
+        store(played, "said")
 
 
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda one: store(one, "never said"), "was never said by the model"),
-        (lambda one: store(one, "said", index=7), "was never said by the model"),
-        (lambda one: store(one, "said", "said"), "stands in the journal twice"),
+        (lambda played: store(played, "never said"), "was never said by the model"),
+        (lambda played: store(played, "said", index=7), "was never said by the model"),
+        (lambda played: store(played, "said", "said"), "stands in the journal twice"),
         (lose, "is gone or another"),
     ],
 )
@@ -59,19 +59,19 @@ def test_a_run_that_broke_a_promise_would_be_found(
 
 
 @pytest.mark.parametrize(
-    ("found", "score", "words"),
+    ("records", "score", "words"),
     [
         ({("q0", 0): EXPECTED["q0", 0]}, {"accuracy": 1.0}, "not those of the quiet run"),
         (EXPECTED, {"accuracy": 0.5}, r"the score is not that of the quiet run in \['accuracy'\]"),
     ],
 )
 def test_an_end_that_differs_would_be_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: object, score: object, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: object, score: object, words: str
 ) -> None:
     monkeypatch.setattr(storm, "quiet", lambda shape: (EXPECTED, {"accuracy": 1.0}))
-    monkeypatch.setattr(storm, "outcome", lambda one: (found, score))
+    monkeypatch.setattr(storm, "outcome", lambda _played: (records, score))
 
-    def nothing(one: Storm) -> None: ...
+    def nothing(_played: Storm) -> None: ...
 
     monkeypatch.setattr(storm, "TROUBLES", (nothing,))
     with pytest.raises(Broken, match=words):
@@ -80,10 +80,10 @@ def test_an_end_that_differs_would_be_found(
 
 def test_a_key_that_is_stored_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storm, "quiet", lambda shape: ({}, {}))
-    monkeypatch.setattr(storm, "outcome", lambda one: ({}, {}))
+    monkeypatch.setattr(storm, "outcome", lambda _played: ({}, {}))
 
-    def store_it(one: Storm) -> None:
-        (one.folder / "log.jsonl").write_text(storm.KEY)
+    def store_it(played: Storm) -> None:
+        (played.folder / "log.jsonl").write_text(storm.KEY)
 
     monkeypatch.setattr(storm, "TROUBLES", (store_it,))
     with pytest.raises(Broken, match="the key is stored in"):
@@ -91,11 +91,11 @@ def test_a_key_that_is_stored_would_be_found(tmp_path: Path, monkeypatch: pytest
 
 
 def test_samples_without_a_manifest_would_be_found(tmp_path: Path) -> None:
-    one = Storm(1, tmp_path, SHAPES[1], random.Random(1))
-    storm.killed_scorer(one)  # nothing there yet: nothing to score
-    store(one, "said")
+    played = Storm(1, tmp_path, SHAPES[1], random.Random(1))
+    storm.killed_scorer(played)  # nothing there yet: nothing to score
+    store(played, "said")
     with pytest.raises(Broken, match="a run that has no manifest"):
-        storm.killed_scorer(one)
+        storm.killed_scorer(played)
 
 
 TRACEBACK = """Traceback (most recent call last):

@@ -98,12 +98,12 @@ def disturb(play: Play) -> None:
     for line in (["show", "one"], ["score", "one", "--workers", "1"], ["doctor", "one"]):
         ended(play, start(play, line), (0,))
     last = start(play, LINE)
-    kept = visit(play, last, 9, 3)
+    corrections = visit(play, last, 9, 3)
     last.send_signal(signal.SIGINT)
     ended(play, last, (0, 130, -2))
-    if len(kept) != 3:
+    if len(corrections) != 3:
         raise Broken("an undisturbed viewer did not store three corrections")
-    check(play, acknowledged | kept)
+    check(play, acknowledged | corrections)
     leftovers(play)
 
 

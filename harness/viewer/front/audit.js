@@ -32,7 +32,7 @@ export function audit({ query, run, benchmark, who, refresh }) {
       h("h1", {}, "Audit", h("span", { class: "of" }, " of ", foreign(run), " · ", foreign(benchmark))),
       h("p", { class: "quiet" }, `${count(judged)} of ${count(value.n_drawn)} samples are judged. They were drawn at random; judge each without looking up its verdict, and stop when you like.`),
       value.result ? h("p", {}, foreign(value.result)) : null,
-      value.question_id === null ? h("p", {}, "All are judged. ", h("a", { href: address(["run", run, benchmark]) }, "To the questions")) : toJudge(value),
+      value.question_id === null ? h("p", {}, "All drawn samples are judged. ", h("a", { href: address(["run", run, benchmark]) }, "Back to the questions")) : toJudge(value),
     ];
   }
 
@@ -41,7 +41,7 @@ export function audit({ query, run, benchmark, who, refresh }) {
       questionText(value.question, { ...options, where: { run, benchmark, question: value.question_id } }),
       h("h2", {}, "Response"),
       rendered(value.text.text, { ...value.text, maths: options.maths }),
-      h("dl", { class: "facts" }, h("div", {}, h("dt", {}, "answer taken"), h("dd", {}, h("b", {}, foreign(plain(value.answer ?? "–", 200)))))),
+      h("dl", { class: "facts" }, h("div", {}, h("dt", {}, "extracted answer"), h("dd", {}, h("b", {}, foreign(plain(value.answer ?? "–", 200)))))),
       h("p", {}, h("label", {}, "Your name ", h("input", { name: "who", maxlength: 100, value: name, "data-key": "who", input: (event) => { name = event.target.value; } }))),
       h("p", {}, "The answer is ", WORDS.map(([verdict, word, key]) => [h("button", { type: "button", "data-key": verdict, click: () => store(verdict) }, `${word} (${key})`), " "])),
       h("p", { role: "status" }),

@@ -15,15 +15,15 @@ export function compare({ query, first, second, benchmark, set, go }) {
       value.paired === null ? h("p", { class: "note" }, foreign(value.reason)) : difference(value.paired),
       value.n_overridden.some((n) => n > 0) ? h("p", { class: "note" }, byHand(value)) : null,
       h("div", { class: "halves" },
-        h("figure", {}, scatter(value.moved), h("figcaption", {}, "Each circle: questions by their fraction correct in A (across) and B (up). Choose one to list its questions.")),
+        h("figure", {}, scatter(value.moved), h("figcaption", {}, "Each circle stands for questions with the same fraction correct in A (across) and in B (up). Choose a circle to list its questions.")),
         h("div", {},
           h("h2", {}, "Settings that differ"),
           value.settings.length ? h("table", {}, h("thead", {}, h("tr", {}, ["setting", "A", "B"].map((name) => h("th", { scope: "col" }, name)))),
             h("tbody", {}, value.settings.map(([field, old, now]) => h("tr", {}, h("th", { scope: "row" }, plain(field).split(/(?<=[._])/).map((part) => [foreign(part), h("wbr")])), [old, now].map((one) => h("td", {}, foreign(plain(one === null ? "not set" : JSON.stringify(one), 80)))))))) : h("p", {}, "None."),
           h("h2", {}, "Samples of equal index"),
           h("ul", {}, value.flips.map((flip) => h("li", {}, `${count(flip.n)} from ${verdictOf(flip.first).word} to ${verdictOf(flip.second).word}`)), h("li", {}, `${count(value.n_same)} with one verdict in both`)))),
-      h("h2", {}, spot ? "Questions at this place" : "Questions that moved"),
-      spot ? h("p", {}, h("button", { type: "button", click: () => set({ at: null }) }, "All that moved")) : null,
+      h("h2", {}, spot ? "Questions of this circle" : "Questions that moved"),
+      spot ? h("p", {}, h("button", { type: "button", click: () => set({ at: null }) }, "All questions that moved")) : null,
       h("ol", { class: "questions" }, moved.map((one) => h("li", {}, h("a", { class: "row moved", "data-key": one.id, href: address(["compare", first, second, benchmark, one.id]) },
         h("span", { class: "id" }, foreign(one.id)), h("span", {}, `${percent(one.first)} % of ${one.n_first} → ${percent(one.second)} % of ${one.n_second}`),
         h("b", { class: one.second > one.first ? "correct" : "wrong" }, `${one.second >= one.first ? "+" : "−"}${percent(Math.abs(one.second - one.first))}`))))),
@@ -50,9 +50,9 @@ export function compare({ query, first, second, benchmark, set, go }) {
         s("text", { x: x(tick), y: size + 26, "text-anchor": "middle" }, percent(tick)), s("text", { x: edge - 6, y: y(tick) + 4, "text-anchor": "end" }, percent(tick))]),
       s("text", { x: x(0.5), y: size + 42, "text-anchor": "middle" }, "A, % correct"),
       [...spots].map(([key, all]) => {
-        const told = `${all.length} question${all.length === 1 ? "" : "s"}: A ${percent(all[0].first)} %, B ${percent(all[0].second)} %`;
-        return s("circle", { class: `spot ${all[0].second > all[0].first ? "correct" : all[0].second < all[0].first ? "wrong" : "none"}`, cx: x(all[0].first), cy: y(all[0].second), r: 4 + 8 * Math.sqrt((all.length - 1) / most), tabindex: 0, role: "button", "aria-label": told,
-          click: () => set({ at: key }), keydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); set({ at: key }); } } }, s("title", {}, told));
+        const label = `${all.length} question${all.length === 1 ? "" : "s"}: A ${percent(all[0].first)} %, B ${percent(all[0].second)} %`;
+        return s("circle", { class: `spot ${all[0].second > all[0].first ? "correct" : all[0].second < all[0].first ? "wrong" : "none"}`, cx: x(all[0].first), cy: y(all[0].second), r: 4 + 8 * Math.sqrt((all.length - 1) / most), tabindex: 0, role: "button", "aria-label": label,
+          click: () => set({ at: key }), keydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); set({ at: key }); } } }, s("title", {}, label));
       }));
   }
 }
@@ -62,15 +62,15 @@ function points(value) {
 }
 
 function byHand({ n_overridden: [first, second], as_graded: graded }) {
-  const said = `Verdicts by hand count on this page: ${first} in A, ${second} in B.`;
-  return graded === null ? said : `${said} As graded: A ${percent(graded.first_accuracy, 1)} %, B ${percent(graded.second_accuracy, 1)} %, ${points(-graded.difference)} points.`;
+  const counted = `Verdicts by hand count on this page: ${first} in A, ${second} in B.`;
+  return graded === null ? counted : `${counted} As graded: A ${percent(graded.first_accuracy, 1)} %, B ${percent(graded.second_accuracy, 1)} %, ${points(-graded.difference)} points.`;
 }
 
 function difference(paired) {
-  // the server compares A with B; the page tells B − A
+  // the server states A − B; the page shows B − A
   const interval = (one) => (one === null ? "unknown" : `${points(-one[1])} to ${points(-one[0])}`);
   return h("p", { class: "headline" }, `A ${percent(paired.first_accuracy, 1)} %, B ${percent(paired.second_accuracy, 1)} % over ${count(paired.n_questions)} questions: `,
-    h("strong", {}, `${points(-paired.difference)} points`), ` · 95 %: ${interval(paired.sampling_interval)} if both ran again, ${interval(paired.question_interval)} on other questions of the kind`);
+    h("strong", {}, `${points(-paired.difference)} points`), ` · 95 %: ${interval(paired.sampling_interval)} if both runs asked the same questions again, ${interval(paired.question_interval)} on new questions of this kind`);
 }
 
 export function sideBySide({ query, first, second, benchmark, id, sample, go, set, here }) {

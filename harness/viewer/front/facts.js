@@ -78,7 +78,7 @@ export function follow(panels, onState) {
       }
     } catch (error) {
       if (ended.signal.aborted) return;
-      onState("The viewer does not answer: it was ended, or this page is of an earlier start.");
+      onState("The viewer does not answer: it has ended, or this page belongs to an earlier start. Open the address that harness view prints.");
     }
     if (!ended.signal.aborted) timer = setTimeout(turn, POLL_MS);
   };

@@ -117,7 +117,7 @@ function move(by) {
 
 function failed(error) {
   if (error.name === "AbortError") return;
-  told("The viewer does not answer: it was ended, or this page is of an earlier start.");
+  told("The viewer does not answer: it has ended, or this page belongs to an earlier start. Open the address that harness view prints.");
 }
 
 document.addEventListener("click", (event) => {

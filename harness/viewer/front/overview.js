@@ -9,7 +9,7 @@ export function overview({ query, only, go, set }) {
   return { title: only === null ? "Runs" : plain(only), panels: [panel], moves: () => panel.element.querySelectorAll("a.row") };
 
   function draw(runs) {
-    if (runs.length === 0) return h("p", {}, "There is no run here yet. This page shows them as they come.");
+    if (runs.length === 0) return h("p", {}, "There is no run here yet. Runs appear on this page when they begin.");
     const wanted = (query.get("find") ?? "").toLowerCase();
     const shown = runs.filter((run) => `${run.run} ${run.model}`.toLowerCase().includes(wanted));
     const names = [...new Set(runs.flatMap((run) => run.benchmarks.map((one) => one.benchmark)))];
@@ -37,7 +37,7 @@ export function overview({ query, only, go, set }) {
             h("th", { scope: "row" }, foreign(run.run)),
             h("td", { class: "model" }, run.problem ? h("span", { class: "problem" }, foreign(run.problem)) : foreign(run.model)),
             names.map((name) => h("td", {}, cell(run, standing(run, name))))))))),
-      h("p", { class: "quiet" }, "Accuracy in percent with its 95 % interval if the same questions were asked again."),
+      h("p", { class: "quiet" }, "Accuracy in percent, with its 95 % interval: where it would lie if the same questions were asked again."),
     ];
   }
 
@@ -46,7 +46,7 @@ export function overview({ query, only, go, set }) {
     const [first, second] = runs.filter((run) => picked.has(run.run));
     if (!second) return h("span", { class: "quiet" }, "Tick two runs to compare them.");
     const shared = first.benchmarks.map((one) => one.benchmark).filter((name) => second.benchmarks.some((one) => one.benchmark === name));
-    if (shared.length === 0) return h("span", { class: "quiet" }, "These two share no benchmark.");
+    if (shared.length === 0) return h("span", { class: "quiet" }, "These two runs have no benchmark in common; tick two others.");
     return shared.map((name) => h("button", { type: "button", "data-key": `compare ${name}`, click: () => go(address(["compare", first.run, second.run, name])) }, "Compare on ", foreign(name)));
   }
 

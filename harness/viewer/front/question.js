@@ -92,7 +92,7 @@ export function samplesOf(value, selected, at) {
     const marks = `${row.truncated ? " cut" : ""}${row.graded ? " hand" : ""}${row.near_miss ? " near" : ""}${row.anomalies.length ? " odd" : ""}${row.disputed_by.length ? " disputed" : ""}`;
     return h("li", {}, row.stored
       ? h("a", { class: `${row.verdict ?? "none"}${marks}`, href: at(row.index), "data-key": `s${row.index}`, title: notes.join(" · "), "aria-label": notes.join(", "), "aria-current": row.index === selected ? "true" : null }, verdictOf(row.verdict).sign)
-      : h("span", { class: `${row.verdict ?? "none"}${marks}`, title: "its text is not in the journal" }, verdictOf(row.verdict).sign));
+      : h("span", { class: `${row.verdict ?? "none"}${marks}`, title: "the sample is not in samples.jsonl, so its text cannot be shown" }, verdictOf(row.verdict).sign));
   }));
 }
 
@@ -171,8 +171,8 @@ function corrections(value, where, who, refresh) {
     const response = await fetch("/api/override", { method: "POST", headers: { "Content-Type": "application/json", "X-Harness-View": "1" }, body: JSON.stringify(body) });
     if (response.ok) { event.target.reset(); await refresh(); } else said.replaceChildren(foreign((await response.json()).error));
   };
-  return h("details", { "data-key": "correct" }, h("summary", {}, "Correct this verdict", value.history.length ? ` (${value.history.length} said so far)` : ""),
-    h("p", { class: "quiet" }, "The grade stays as it is; your word is stored beside it, with your name, and scores are shown with and without."),
+  return h("details", { "data-key": "correct" }, h("summary", {}, "Correct this verdict", value.history.length ? ` (${value.history.length} so far)` : ""),
+    h("p", { class: "quiet" }, "The grade stays as it is. Your verdict is stored beside it, with your name, and scores are shown with and without it."),
     value.history.length ? h("ol", {}, value.history.map((one) => h("li", {}, one.verdict === null ? "taken back" : verdictOf(one.verdict).word, " by ", foreign(plain(one.who, 100)), " at ", foreign(plain(one.when, 40)), ": ", foreign(plain(one.why, 2000))))) : null,
     h("form", { class: "correct", submit: send },
       h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, ["correct", "wrong", "no_answer"].map((name) => h("option", { value: name }, verdictOf(name).word)), h("option", { value: "" }, "as the grader said"))),

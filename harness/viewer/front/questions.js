@@ -17,7 +17,7 @@ const SHOWS = {
   hand: ["corrected by hand", (row) => row.n_overridden > 0],
 };
 const SORTS = {
-  number: ["order asked", (row) => row.number],
+  number: ["order of the run", (row) => row.number],
   fraction: ["least correct", (row) => row.fraction ?? 2],
   fraction_down: ["most correct", (row) => -(row.fraction ?? -1)],
   cut: ["most cut", (row) => -row.n_truncated],
@@ -90,7 +90,7 @@ export function questions({ query, run, benchmark, set, other }) {
     return [
       h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in ", foreign(run))),
       h("p", { class: "headline" }, h("strong", {}, withInterval(standing.accuracy, standing.sampling_interval)),
-        standing.question_interval ? ` · on other questions of the kind ${percent(standing.question_interval[0], 1)}–${percent(standing.question_interval[1], 1)} %` : null,
+        standing.question_interval ? ` · on new questions of this kind ${percent(standing.question_interval[0], 1)}–${percent(standing.question_interval[1], 1)} %` : null,
         ` · ${count(standing.n_stored)} samples of ${count(value.questions.length)} questions`,
         standing.n_truncated ? ` · ${count(standing.n_truncated)} cut` : null,
         standing.mean_tokens ? ` · ${count(Math.round(standing.mean_tokens))} tokens a sample` : null),
@@ -167,7 +167,7 @@ export function questions({ query, run, benchmark, set, other }) {
         rest = whole.pop();
         whole.filter(Boolean).forEach((one) => take(JSON.parse(one)));
       }
-      if (!all) state.textContent = `The first ${count(n)} found; the search ended there.`;
+      if (!all) state.textContent = `The first ${count(n)} found; the search stopped there.`;
     } catch (error) {
       if (error.name !== "AbortError") throw error;
     }
