@@ -78,7 +78,7 @@ class Run:
         return [_flatten(sample) for sample in self.samples()]
 
     def to_frame(self) -> pd.DataFrame:
-        """`records` as a pandas table."""
+        """Return `records` as a pandas table."""
         return to_pandas(self.records())
 
     def __repr__(self) -> str:
@@ -137,7 +137,7 @@ class Scores(Sequence[Score]):
         return [{"run": self.label, "benchmark": score.benchmark, **numbers(score)} for score in self.scores]
 
     def to_frame(self) -> pd.DataFrame:
-        """`records` as a pandas table."""
+        """Return `records` as a pandas table."""
         return to_pandas(self.records())
 
     def __repr__(self) -> str:
@@ -182,11 +182,11 @@ class Experiment:
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """`records` as a pandas table."""
+        """Return `records` as a pandas table."""
         return to_pandas(self.records())
 
     def plots(self) -> list[Plot]:
-        """The picture of each benchmark."""
+        """Return the picture of each benchmark."""
         return [repeats_plot(result) if isinstance(result, Repeats) else sizes_plot(result) for result in self.found]
 
     def write(self, folder: Path | str) -> list[Path]:
@@ -243,7 +243,7 @@ class Swept:
         return [msgspec.to_builtins(row) for row in table.mean_records(self.ended.results)]
 
     def to_frame(self) -> pd.DataFrame:
-        """`records` as a pandas table."""
+        """Return `records` as a pandas table."""
         return to_pandas(self.records())
 
     def markdown(self) -> str:
@@ -281,5 +281,5 @@ class Pilot:
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """`records` as a pandas table."""
+        """Return `records` as a pandas table."""
         return to_pandas(self.records())

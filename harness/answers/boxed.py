@@ -132,7 +132,7 @@ def _command_start(text: str, letters: int, lo: int) -> int:
 
 
 def _box_at(text: str, letters: int, lo: int, hi: int, budget: list[int]) -> Box | None:
-    """The complete box whose letters "box" stand at `letters`, or None."""
+    """Return the complete box whose letters "box" stand at `letters`, or None."""
     outer = _command_start(text, letters, lo)
     if outer < 0:
         return None

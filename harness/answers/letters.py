@@ -88,5 +88,5 @@ def _plain(answer: str) -> str:
 
 
 def letter_up_to(letter: str | None, last: str) -> str | None:
-    """`letter` if it is one of the options A to `last`, else None."""
+    """Return `letter` if it is one of the options A to `last`, else None."""
     return letter if letter is not None and "A" <= letter <= last else None

@@ -47,7 +47,7 @@ _EXCLUSIVE = tuple(
 
 
 def words_of(source: str) -> str:
-    """`source` as plain words in lower case; a synonym (无解, DNE) becomes the first word of its group."""
+    """Return `source` as plain words in lower case; a synonym (无解, DNE) becomes the first word of its group."""
     text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", _COLOURED.sub(" ", source))).casefold()
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
     text = _LEAD.sub("", _ARTICLES.sub("", text))
@@ -60,7 +60,7 @@ def exclude_each_other(first: str, second: str) -> bool:
 
 
 def without_text_commands(source: str) -> str:
-    r"""`source` without the commands that mark words, such as `\text` and `\mathrm`; braces stay."""
+    r"""Return `source` without the commands that mark words, such as `\text` and `\mathrm`; braces stay."""
     return _WRAPPERS.sub(" ", source)
 
 
@@ -74,7 +74,7 @@ def is_words(source: str) -> bool:
 
 
 def without_layout(source: str) -> str:
-    """`source` without layout and spaces, its case kept; equal results are the same signs in the same order.
+    """Return `source` without layout and spaces, its case kept; equal results are the same signs in the same order.
 
     Spaces between digits stay (`1 2` is not `12`), and so does the end of a command before a letter.
     """

@@ -36,7 +36,7 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def self_test(questions: Iterable[Question]) -> SelfTest:
-    """Grade each reference of `questions` in a box against itself, and against a changed one where there is one."""
+    """Run the self-test: grade each reference as an answer to its own question, and then a changed reference."""
     n_references = n_changed = 0
     not_itself: list[tuple[str, str]] = []
     not_distinct: list[tuple[str, str, str]] = []
@@ -55,17 +55,20 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             n_changed += 1
             if grade(question, boxed(question, changed_reference)).verdict == "correct":
                 not_distinct.append((question.question_id, reference, changed_reference))
-    for question, right_one, right in _by_examples(programs):
-        n_references, n_changed = n_references + right_one, n_changed + (not right_one)
-        if right_one and not right:
+    for question, is_right, was_accepted in _by_examples(programs):
+        n_references, n_changed = n_references + is_right, n_changed + (not is_right)
+        if is_right and not was_accepted:
             not_itself.append((question.question_id, f"the solution of {question.question_id}"))
-        if right and not right_one:
+        if was_accepted and not is_right:
             not_distinct.append((question.question_id, "", f"a program that does nothing for {question.question_id}"))
     return SelfTest(n_references=n_references, n_changed=n_changed, not_itself=not_itself, not_distinct=not_distinct)
 
 
 def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool, bool]]:
-    """(question, whether the reply is the right one, whether it was graded as right) of answers no rule compares."""
+    """Grade the example replies of questions that an extension decides.
+
+    Yields (question, whether the reply is right, whether it was graded as right).
+    """
     replies = []
     for question in questions:
         examples = require_extension(question.rules.grader).examples(question.references[0])
@@ -73,8 +76,8 @@ def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool
     by_id = {question.question_id: question for question in questions}
     samples = (_sample(question, text) for question, _, text in replies)
     verdicts = pool.verdicts(by_id, samples, workers=os.cpu_count() or 1)
-    for (question, right_one, _), (_, verdict) in zip(replies, verdicts, strict=True):
-        yield question, right_one, verdict.correct
+    for (question, is_right, _), (_, verdict) in zip(replies, verdicts, strict=True):
+        yield question, is_right, verdict.correct
 
 
 def changed(reference: str) -> str | None:
@@ -88,7 +91,7 @@ def changed(reference: str) -> str | None:
 
 
 def boxed(question: Question, answer: str) -> Sample:
-    """A sample that gives `answer` in a box."""
+    """Return a sample that gives `answer` in a box."""
     return _sample(question, f"The answer is $\\boxed{{{answer}}}$.")
 
 

@@ -139,7 +139,7 @@ class Verdict:
         return self.correct
 
     def grade(self, sample: Sample) -> Grade:
-        """The record of this verdict on `sample`."""
+        """Return the record of this verdict on `sample`."""
         return Grade(
             benchmark=sample.benchmark,
             question_id=sample.question_id,
@@ -196,7 +196,7 @@ def search(
 
 
 def find(question: Question, text: str | None, *, truncated: bool = False) -> Extraction | None:
-    """The answer to `question` in a response, or None. truncated: the token budget cut the response off."""
+    """Return the answer to `question` in a response, or None. truncated: the token budget cut the response off."""
     part = final_part(text) if text else None
     if text is None or part is None:
         return None
@@ -226,7 +226,7 @@ def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
 
 
 def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
-    """The answer to `question` in text[start:end], of bounded length."""
+    """Return the answer to `question` in text[start:end], of bounded length."""
     extraction = extract_from(
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
         last=_last_letter(question),
@@ -253,12 +253,12 @@ def _most_parts(references: tuple[str, ...]) -> int:
 
 
 def _last_letter(question: Question) -> str:
-    """The last option letter of a choice."""
+    """Return the last option letter of a choice."""
     return chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
 
 
 def _other_boxes(text: str | None, extraction: Extraction | None) -> list[str]:
-    """The contents of the boxes that are not the answer's, the last first, each once."""
+    """Return the contents of the boxes that are not the answer's, the last first, each once."""
     letters = text.rfind("box") if text else -1
     if letters >= 0 and extraction is not None and extraction.method == "box":
         letters = text.rfind("box", 0, letters) if text else -1
@@ -308,7 +308,7 @@ def is_short(question: Question, answer: str) -> bool:
 
 
 def _rational(text: str) -> tuple[int, int] | None:
-    """(numerator, denominator) of a text of the form `_RATIONAL`, else None."""
+    """Return (numerator, denominator) of a text of the form `_RATIONAL`, else None."""
     match = _RATIONAL.fullmatch(text)
     if match is None:
         return None
@@ -318,7 +318,7 @@ def _rational(text: str) -> tuple[int, int] | None:
 
 
 def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVerdict:
-    """The verdict of the rules: correct if any reference is equal, undecided if any comparison was."""
+    """Return the verdict of the rules: correct if any reference is equal, undecided if any comparison was."""
     # Imported here: a process that only searches does not need the rules.
     from harness.grading.compare.canonical import canonical
     from harness.grading.compare.equivalence import equal
@@ -345,7 +345,7 @@ def _near_miss(question: Question, answer: str) -> NearMiss | None:
 
 
 def _by_verifier(question: Question, answer: str) -> AnswerVerdict:
-    """The verdict of the benchmark's own verifier."""
+    """Return the verdict of the benchmark's own verifier."""
     ruling = verifier.ask(question, answer)
     outcome: Outcome = "undecided" if ruling.correct is None else "correct" if ruling.correct else "wrong"
     return AnswerVerdict(outcome, ruling.rule, answer[:MAX_VOTE_CHARS] or None, ruling.steps)
@@ -415,7 +415,7 @@ def _steps_of_comparison(reference: str, answer: str, kind: AnswerKind, more: tu
 
 @lru_cache(maxsize=1_024)
 def _reading(text: str, kind: AnswerKind) -> str:
-    """The tree of `text` on one line, with its exact value if it has one; words if it cannot be read."""
+    """Return the tree of `text` on one line, with its exact value if it has one; words if it cannot be read."""
     from harness.answers.grammar.literals import Unreadable
     from harness.answers.grammar.parse import parse
     from harness.answers.grammar.shown import show

@@ -55,12 +55,12 @@ def require_trusted(questions: Iterable[Question]) -> None:
 
 
 def named(questions: Iterable[Question]) -> list[str]:
-    """The verifiers that the questions name, each once, in alphabetical order."""
+    """Return the verifiers that the questions name, each once, in alphabetical order."""
     return sorted({question.rules.grader for question in questions} - {RULES})
 
 
 def load(grader: str) -> Verifier:
-    """The function that `grader` names as `package.module:function`.
+    """Return the function that `grader` names as `package.module:function`.
 
     Raises `UsageError` if its module is not trusted, `TypeError` if the name is no function; and as its import does.
     """
@@ -76,7 +76,7 @@ def load(grader: str) -> Verifier:
 
 
 def identity(grader: str) -> str:
-    """The verifier's name with a digest of the file that defines it, as each grade records it."""
+    """Return the verifier's name with a digest of the file that defines it, as each grade records it."""
     source = Path(inspect.getsourcefile(inspect.unwrap(load(grader))) or "")
     return f"{grader}@{sha256(source.read_bytes()).hexdigest()[:_DIGEST_DIGITS]}"
 

@@ -232,7 +232,7 @@ def cells_of(text: str) -> int:
 
 
 def clip(text: str, room: int) -> str:
-    """The beginning of `text` in at most `room` columns, the last one an ellipsis."""
+    """Return the beginning of `text` in at most `room` columns, the last one an ellipsis."""
     beginning = list(text[: max(0, room - 1)])
     while beginning and cells_of("".join(beginning)) > room - 1:
         beginning.pop()
@@ -248,7 +248,7 @@ def count_noun(n: int, what: str) -> str:
 
 
 def continued_in_words(n: int, tokens: int) -> str:
-    """`continued 12 half-written answers, 41k tokens kept`."""
+    """Return `continued 12 half-written answers, 41k tokens kept`."""
     shortened = f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"
     return f"continued {n} half-written {'answer' if n == 1 else 'answers'}, {shortened} tokens kept"
 
@@ -283,7 +283,7 @@ def time_range(left: TimeLeft) -> str:
 
 
 def printed_range(left: TimeLeft) -> tuple[int, int]:
-    """The ends of the range that `time_range` prints, in seconds."""
+    """Return the ends of the range that `time_range` prints, in seconds."""
     return _rounded(left.least_s, math.floor), _rounded(left.most_s, math.ceil)
 
 
@@ -292,7 +292,7 @@ def _rounded(seconds: float, way: Callable[[float], int]) -> int:
 
 
 def duration(seconds: float) -> str:
-    """`42 s`, `12 min`, `3 h 05 min`."""
+    """Return `42 s`, `12 min`, `3 h 05 min`."""
     return f"{seconds:.0f} s" if seconds < 100 else _minutes(round(seconds / 60))
 
 

@@ -86,7 +86,7 @@ class Viewer:
         }
 
     def application(self) -> web.Application:
-        """The application to serve."""
+        """Return the application to serve."""
         app = web.Application(middlewares=[self._guard], client_max_size=MAX_BODY_BYTES)
         app.add_routes(
             [
@@ -157,7 +157,7 @@ class Viewer:
         return self._file(request.match_info["name"])
 
     def _file(self, name: str) -> web.Response:
-        """A file of the package, looked up by name among the files read at the start."""
+        """Return the response with a file of the package, which was read at the start."""
         if name not in self._front:
             raise web.HTTPNotFound
         suffix = name[name.rindex(".") :]
@@ -184,7 +184,7 @@ class Viewer:
         return await self._of_benchmark(request, pages.audit_page)
 
     async def _of_benchmark(self, request: web.Request, page: Callable[[OpenBenchmark], object]) -> web.Response:
-        """The page's JSON; if no file has changed since the visitor's last request, nothing is built."""
+        """Return the page's JSON; if no file has changed since the visitor's last request, nothing is built."""
 
         def build() -> tuple[str, bytes | None]:
             benchmark = self._opened(request)
@@ -235,7 +235,7 @@ class Viewer:
         return response
 
     async def _raw(self, request: web.Request) -> web.Response:
-        """The whole text, reasoning or record of a sample, or its question, as plain text."""
+        """Return the whole text, reasoning or record of a sample, or its question, as plain text."""
         part = request.query.get("part", "text")
 
         def read() -> bytes:
@@ -284,7 +284,7 @@ class Viewer:
 
 
 def _asked(request: web.Request, name: str) -> str:
-    """A parameter of the address. Raises `UsageError` without it."""
+    """Return the parameter `name` of the address. Raises `UsageError` if the address lacks it."""
     try:
         return dict(_query(request))[name]
     except KeyError:
@@ -292,7 +292,7 @@ def _asked(request: web.Request, name: str) -> str:
 
 
 def _query(request: web.Request) -> list[tuple[str, str]]:
-    """Names and values as the page sent them. An id may hold a lone surrogate, which UTF-8 cannot write."""
+    """Return names and values as the page sent them. An id may hold a lone surrogate, which UTF-8 cannot write."""
     raw = request.raw_path.partition("?")[2]
     try:
         return parse_qsl(raw, keep_blank_values=True, errors="surrogatepass")
@@ -312,7 +312,7 @@ def _json(value: Any, status: int = 200) -> web.Response:
 
 
 def _tagged(tag: str, body: bytes | None) -> web.Response:
-    """The response with `body`, or "not modified" if `body` is None."""
+    """Return the response with `body`, or "not modified" if `body` is None."""
     if body is None:
         return web.Response(status=304, headers={"ETag": tag})
     return web.Response(body=body, content_type="application/json", headers={"ETag": tag})
@@ -324,7 +324,7 @@ def _unless_known(request: web.Request, body: bytes) -> web.Response:
 
 
 def _user() -> str:
-    """The login name as the default person; the page lets them change it."""
+    """Return the login name as the default person; the page lets them change it."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

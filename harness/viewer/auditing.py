@@ -47,12 +47,12 @@ def drawn(benchmark: OpenBenchmark, n: int) -> list[Key]:
 
 
 def left(benchmark: OpenBenchmark, keys: Sequence[Key]) -> list[Key]:
-    """Those of `keys` that nobody has audited."""
+    """Return those of `keys` that nobody has audited."""
     return [key for key in keys if key not in benchmark.audits]
 
 
 def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
-    """The sample `key` to judge. Raises `UsageError` and `StoreError`."""
+    """Return the sample `key` to judge. Raises `UsageError` and `StoreError`."""
     question, grade = benchmark.question(key.question_id), benchmark.grade(key)
     return AuditItem(
         benchmark=benchmark.name,
@@ -66,7 +66,7 @@ def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
 
 
 def estimate(benchmark: OpenBenchmark) -> Audited | None:
-    """What the audit says so far; None where it says nothing yet. Raises `StoreError` as `drawn` does."""
+    """Return the estimate of the accuracy by the audits so far; None without audits. Raises `StoreError` as `drawn`."""
     score = score_of(benchmark)
     if score.accuracy is None or not benchmark.audits:
         return None
@@ -87,7 +87,7 @@ def _counted(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
 
 
 def score_of(benchmark: OpenBenchmark) -> Score:
-    """The benchmark's score. Raises `StoreError` where it is not scored."""
+    """Return the benchmark's score. Raises `StoreError` where it is not scored."""
     if benchmark.score is None or not benchmark.grades:
         raise StoreError(f"{visible(benchmark.name, 80)} is not scored: nothing can be audited yet; score it first.")
     return benchmark.score

@@ -38,7 +38,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """The state of the file at `path`."""
+        """Return the state of the file at `path`."""
         try:
             state = path.stat()
         except OSError:
@@ -74,7 +74,7 @@ class Remembered:
         return entry[1]  # type: ignore[return-value]
 
     def stamps(self) -> tuple[Stamp, ...]:
-        """The states of all files read so far, as they were when they were read."""
+        """Return the states of all files read so far, as they were when they were read."""
         return tuple(stamp for stamp, _ in self._kept.values())
 
 
@@ -141,7 +141,7 @@ class OpenBenchmark:
             return files.stamps()
 
     def question(self, question_id: str) -> Question:
-        """The question of this id. Raises `UsageError` with near ids."""
+        """Return the question of this id. Raises `UsageError` with near ids."""
         try:
             return self.questions[question_id]
         except KeyError:
@@ -149,11 +149,11 @@ class OpenBenchmark:
             raise UsageError(f"{self.name} has no question {question_id!a}.{near}") from None
 
     def grade(self, key: Key) -> Grade | None:
-        """The grader's grade; None where the sample is not graded."""
+        """Return the grader's grade; None where the sample is not graded."""
         return self.grades.get(key.question_id, {}).get(key.sample_index)
 
     def verdict(self, key: Key) -> Verdict | None:
-        """The verdict that counts: a person's, else the grader's; None where there is neither."""
+        """Return the verdict that counts: a person's, else the grader's; None where there is neither."""
         override = self.overrides.get(key)
         if override is not None:
             return override.verdict
@@ -173,7 +173,7 @@ class OpenBenchmark:
         )
 
     def said_by_hand(self) -> list[Override]:
-        """All overrides in the order they were made, including withdrawn ones."""
+        """Return all overrides in the order they were made, including withdrawn ones."""
         return list(self._said)
 
     def indices(self, question_id: str) -> list[int]:
@@ -186,7 +186,7 @@ class OpenBenchmark:
         return [*override_file.apply(grades, self.overrides)] if overridden else grades
 
     def tallies(self, *, overridden: bool, salvaged: bool = True) -> Sequence[QuestionTally]:
-        """The questions with the grades that a score covers; empty without questions.
+        """Return the questions with the grades that a score covers; empty without questions.
 
         salvaged: whether it counts samples that were continued after an interruption.
         """
@@ -249,7 +249,7 @@ class OpenRun:
             }
 
     def benchmark(self, name: str) -> OpenBenchmark:
-        """The benchmark, refreshed. Raises `UsageError` with the near names."""
+        """Return the benchmark, refreshed. Raises `UsageError` with the near names."""
         self.refresh()
         if self.problem:
             raise StoreError(self.problem)
@@ -280,7 +280,7 @@ class Library:
                 self.runs[label] = run
 
     def run(self, label: str) -> OpenRun:
-        """The run with that label. Raises `UsageError` with near labels."""
+        """Return the run with that label. Raises `UsageError` with near labels."""
         if label not in self.runs:
             self.refresh()
         try:
@@ -294,7 +294,7 @@ def _as_runs(paths: Sequence[Path]) -> list[RunFolder]:
 
 
 def _runs_at(path: Path) -> list[Path]:
-    """The run at `path`, else the runs up to two folders below it. Raises `StoreError`."""
+    """Return the run at `path`, else the runs up to two folders below it. Raises `StoreError`."""
     if (path / "manifest.json").is_file() or not path.is_dir():
         return [RunFolder.open(path).path]
     below = sorted({manifest.parent for depth in ("*", "*/*") for manifest in path.glob(f"{depth}/manifest.json")})

@@ -70,7 +70,7 @@ class SampleOffsets:
                 raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
     def of(self, question_id: str) -> Mapping[int, RecordLocation]:
-        """The places of one question's samples, by sample index."""
+        """Return the places of one question's samples, by sample index."""
         return self._by_question.get(question_id, {})
 
     def questions(self) -> list[str]:
@@ -78,7 +78,7 @@ class SampleOffsets:
         return list(self._by_question)
 
     def line(self, key: Key) -> bytes:
-        """The line of the record, unchanged, without its newline. Raises `StoreError`."""
+        """Return the line of the record, unchanged, without its newline. Raises `StoreError`."""
         location = self.of(key.question_id).get(key.sample_index)
         path = self._folder.samples
         if location is None:
@@ -91,7 +91,7 @@ class SampleOffsets:
         return data.removesuffix(b"\n")
 
     def read(self, key: Key) -> Sample:
-        """The sample of `key`, with its checksum verified. Raises `StoreError` when it is missing or damaged."""
+        """Return the sample of `key`, with its checksum verified. Raises `StoreError` when it is missing or damaged."""
         data = self.line(key)
         location = self.of(key.question_id)[key.sample_index]
         report = JournalReport()
@@ -104,7 +104,7 @@ class SampleOffsets:
         return sample
 
     def in_file_order(self) -> Iterator[tuple[Key, RecordLocation]]:
-        """Every key with its place, in the order of the file."""
+        """Return every key with its place, in the order of the file."""
         with self._lock:
             places = [
                 (Key(question_id, index), location)

@@ -193,7 +193,7 @@ def standing(benchmark: OpenBenchmark) -> Standing:
 
 
 def benchmark_page(benchmark: OpenBenchmark) -> BenchmarkPage:
-    """The benchmark's questions."""
+    """Return the benchmark's questions."""
     return BenchmarkPage(
         standing=standing(benchmark),
         questions=[replace(row, metadata=_fields(row.metadata)) for row in question_rows(benchmark)],
@@ -202,14 +202,14 @@ def benchmark_page(benchmark: OpenBenchmark) -> BenchmarkPage:
 
 
 def question_page(benchmark: OpenBenchmark, question_id: str) -> QuestionPage:
-    """The question and its samples. Raises `UsageError` for an unknown one."""
+    """Return the question and its samples. Raises `UsageError` for an unknown one."""
     question = benchmark.question(question_id)
     rows = sample_rows(benchmark, question_id)
     return QuestionPage(question=shown_question(question), samples=rows, votes=votes(rows))
 
 
 def shown_question(question: Question) -> ShownQuestion:
-    """The question for a page, with all its texts cut to bounds."""
+    """Return the question for a page, with all its texts cut to bounds."""
     earlier = question.messages[:-1]
     limit = MAX_SHOWN_CHARS // max(1, min(len(earlier), MAX_MESSAGES))
     return ShownQuestion(
@@ -234,7 +234,7 @@ def _field(text: str) -> str:
 
 
 def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:
-    """The sample with everything known about it. Raises `UsageError` and `StoreError`."""
+    """Return the sample with everything known about it. Raises `UsageError` and `StoreError`."""
     question = benchmark.question(key.question_id)
     sample: Sample = benchmark.offsets.read(key)
     grade = benchmark.grade(key)
@@ -257,7 +257,7 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:
 
 
 def audit_page(benchmark: OpenBenchmark) -> AuditPage:
-    """The next sample that a person shall judge. Raises `UsageError` and `StoreError`."""
+    """Return the next sample that a person shall judge. Raises `UsageError` and `StoreError`."""
     keys = auditing.drawn(benchmark, auditing.SAMPLES)
     left = auditing.left(benchmark, keys)
     estimate = None if left else auditing.estimate(benchmark)
@@ -286,7 +286,7 @@ def audit_page(benchmark: OpenBenchmark) -> AuditPage:
 
 
 def shown(text: str, span: tuple[int, int] | None, limit: int = MAX_SHOWN_CHARS) -> Shown:
-    """`text` for a page; span: of the answer, in characters."""
+    """Return `text` for a page; span: of the answer, in characters."""
     omitted = max(0, len(text) - limit)
     head = text if not omitted else text[: limit // 2]
     tail = "" if not omitted else text[len(head) + omitted :]

@@ -41,7 +41,7 @@ def lines(text: str) -> str:
 
 
 def question_text(question: Question, style: Style) -> Iterator[str]:
-    """The question with its options, reference answers and metadata."""
+    """Yield the question with its options, reference answers and metadata."""
     yield f"{style.title(f'{visible(question.benchmark)} · {visible(question.question_id)}')}\n"
     yield f"{lines(text_of(question))}\n"
     if question.metadata:
@@ -64,7 +64,7 @@ def sample_list(rows: Sequence[SampleRow], style: Style) -> Iterator[str]:
 
 
 def verdict_words(row: SampleRow, style: Style) -> str:
-    """The verdict, with notes on overrides, second graders, near misses and cuts."""
+    """Return the verdict, with notes on overrides, second graders, near misses and cuts."""
     notes = [WORDS[row.verdict]]
     if row.graded is not None:
         notes.append(f"by hand, the grader said {WORDS[row.graded]}")
@@ -82,7 +82,7 @@ def verdict_words(row: SampleRow, style: Style) -> str:
 def sample_text(
     benchmark: OpenBenchmark, question: Question, sample: Sample, style: Style, *, reasoning: bool
 ) -> Iterator[str]:
-    """The sample as it was sent, with its answer highlighted. reasoning: include the reasoning field."""
+    """Yield the sample as it was sent, with its answer highlighted. reasoning: include the reasoning field."""
     key = sample.key
     grade = benchmark.grade(key)
     facts = [
@@ -108,7 +108,7 @@ def sample_text(
 
 
 def question_line(row: QuestionRow, style: Style) -> str:
-    """The question in a list: its number, id, fraction with interval, strip, reference, majority answer."""
+    """Return the question in a list: its number, id, fraction with interval, strip, reference, majority answer."""
     signs = {"c": "correct", "w": "wrong", "n": "no_answer", "u": "undecided"}
     strip = "".join(style.verdicts(signs.get(sign), _STRIP[sign]) for sign in row.verdicts)  # type: ignore[arg-type]
     fraction = "     –    " if row.fraction is None else f"{100 * row.fraction:4.0f} % {row.n_correct}/{row.n_graded}"

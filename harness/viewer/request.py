@@ -16,7 +16,7 @@ KEY_PLACEHOLDER = "$API_KEY"
 
 
 def template(record: BenchmarkRecord) -> RequestTemplate:
-    """The common part of all requests of a benchmark, from its manifest.
+    """Return the common part of all requests of a benchmark, from its manifest.
 
     Not covered: a limit on new tokens that was lowered for one request to fit the server's context.
     """
@@ -41,7 +41,7 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
 
 
 def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
-    """A shell command in ASCII: no character of a question can act on the terminal where it is pasted."""
+    """Return a shell command in ASCII: no character of a question can act on the terminal where it is pasted."""
     spelt = template(record)
     body = json.dumps(codec.decode(spelt.body(question, sample.seed))).replace("\x7f", r"\u007f")
     url = quote(sample.endpoint.rstrip("/") + spelt.path, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")

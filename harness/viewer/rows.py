@@ -90,7 +90,7 @@ SIGNS: dict[Verdict | None, str] = {"correct": "c", "wrong": "w", "no_answer": "
 
 
 def text_of(question: Question) -> str:
-    """The text of the question; in a conversation, each message after its role."""
+    """Return the text of the question; in a conversation, each message after its role."""
     if not question.messages:
         return question.prompt
     if len(question.messages) == 1:
@@ -99,12 +99,12 @@ def text_of(question: Question) -> str:
 
 
 def sample_rows(benchmark: OpenBenchmark, question_id: str) -> list[SampleRow]:
-    """The question's samples by index, graded or not."""
+    """Return the question's samples by index, graded or not."""
     return [sample_row(benchmark, Key(question_id, index)) for index in benchmark.indices(question_id)]
 
 
 def sample_row(benchmark: OpenBenchmark, key: Key) -> SampleRow:
-    """The sample's row, graded or not."""
+    """Return the sample's row, graded or not."""
     grade, location = benchmark.grade(key), benchmark.offsets.of(key.question_id).get(key.sample_index)
     override = benchmark.overrides.get(key)
     return SampleRow(
@@ -124,12 +124,12 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> SampleRow:
 
 
 def near_miss_of(grade: Grade) -> NearMiss | None:
-    """The kind of near miss of a grade; grades of earlier versions know only the kind "another box"."""
+    """Return the kind of near miss of a grade; grades of earlier versions know only the kind "another box"."""
     return grade.near_miss or ("another box" if grade.unextracted else None)
 
 
 def votes(rows: Sequence[SampleRow]) -> list[Vote]:
-    """The answers, ordered by how many samples gave them."""
+    """Return the answers, ordered by how many samples gave them."""
     counts = Counter(row.vote for row in rows if row.vote is not None and row.verdict != "no_answer")
     right = {row.vote for row in rows if row.verdict == "correct"}
     written = {row.vote: row.extracted for row in reversed(rows) if row.extracted is not None}
@@ -139,7 +139,7 @@ def votes(rows: Sequence[SampleRow]) -> list[Vote]:
 
 
 def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> QuestionRow:
-    """The question's row in a list."""
+    """Return the question's row in a list."""
     rows = sample_rows(benchmark, question.question_id)
     graded = [row for row in rows if row.verdict is not None]
     correct = sum(row.verdict == "correct" for row in graded)
@@ -172,7 +172,7 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
 
 
 def question_rows(benchmark: OpenBenchmark) -> list[QuestionRow]:
-    """All questions in the order asked."""
+    """Return all questions in the order of the run."""
     return [
         question_row(benchmark, number, question) for number, question in enumerate(benchmark.questions.values(), 1)
     ]

@@ -63,7 +63,7 @@ class SampleFilter:
 def matching_samples(
     benchmark: OpenBenchmark, sample_filter: SampleFilter, question_id: str | None = None
 ) -> Iterator[tuple[Question, Key]]:
-    """The stored samples that pass the filter, question by question; of one question if `question_id` is given.
+    """Yield the stored samples that pass the filter, question by question; of one question if `question_id` is given.
 
     Raises `UsageError` for an unknown question, `StoreError` when the journal cannot be read.
     """

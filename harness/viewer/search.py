@@ -62,7 +62,7 @@ class SearchStep:
 
 
 def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Generator[SearchStep]:
-    """The questions with the text `sought`, then the samples with it in their text or reasoning, in file order.
+    """Yield the questions with the text `sought`, then the samples with it in their text or reasoning, in file order.
 
     Yields the progress after each block. most: samples after which the search ends. Raises `UsageError` for an empty or
     too long text, `StoreError` when the journal cannot be read.
@@ -104,7 +104,7 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
 
 
 def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[Hit, ...]:
-    """The questions with the text in their prompt, id or reference answers."""
+    """Return the questions with the text in their prompt, id or reference answers."""
     hits = []
     for question in benchmark.questions.values():
         for text in (text_of(question), question.question_id, *question.references):
@@ -115,7 +115,7 @@ def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[
 
 
 def _in_sample(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) -> Hit | None:
-    """The hit in the sample; None when only another field, or a damaged record, contains the text."""
+    """Return the hit in the sample; None when only another field, or a damaged record, contains the text."""
     try:
         sample = benchmark.offsets.read(key)
     except StoreError:
@@ -139,14 +139,14 @@ def _around(text: str, begin: int, length: int, question_id: str, sample_index: 
 
 
 def _as_stored(text: str) -> list[bytes]:
-    """The bytes of `text` as a record's string stores them: in UTF-8, or all escaped if the string holds a lone
+    """Return the bytes of `text` as a record's string stores them: in UTF-8, or all escaped if the string holds a lone
     surrogate.
     """
     return list(dict.fromkeys((codec.encode(text)[1:-1], json.dumps(text).encode("ascii")[1:-1])))
 
 
 def _first(haystack: bytes, needles: list[bytes], start: int) -> int:
-    """The first place of any needle, -1 without one."""
+    """Return the first place of any needle, -1 without one."""
     return min((begin for needle in needles if (begin := haystack.find(needle, start)) >= 0), default=-1)
 
 

@@ -8,7 +8,7 @@ from harness.grading.processes import pool
 
 
 def why(question: Question, sample: Sample) -> list[str]:
-    """The steps from the sample's text to its verdict, a sentence each, safe to print; may take seconds."""
+    """Return the steps from the sample's text to its verdict, a sentence each, safe to print; may take seconds."""
     try:
         ((_, verdict),) = pool.verdicts({sample.question_id: question}, [sample], with_steps=True)
     # The benchmark's own verifier is code that the viewer does not trust, so it does not run.

@@ -305,5 +305,5 @@ def is_name(words: str) -> bool:
 
 
 def name_in(words: str) -> str:
-    """Words that name a value, without their verb or colon."""
+    """Return words that name a value, without their verb or colon."""
     return _COPULA.sub("", words)

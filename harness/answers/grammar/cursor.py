@@ -99,40 +99,40 @@ class Cursor:
         return any(token.kind == "op" and token.text == "|" for token in near)
 
     def answer(self) -> Node:
-        """Everything up to the closing bracket or the end: items between commas. In `parse`."""
+        """Parse everything up to the closing bracket or the end: items between commas; defined in `parse`."""
         raise NotImplementedError
 
     def setwise(self) -> Node:
-        """A side of a relation: sums joined by ∪, ∩ and ∖. In `parse`."""
+        """Parse a side of a relation: sums joined by ∪, ∩ and ∖; defined in `parse`."""
         raise NotImplementedError
 
     def product(self) -> Node:
-        """A term of a sum. In `parse`."""
+        """Parse a term of a sum; defined in `parse`."""
         raise NotImplementedError
 
     def signed_power(self) -> Node:
-        """A factor with its sign. In `parse`."""
+        """Parse a factor with its sign; defined in `parse`."""
         raise NotImplementedError
 
     def power(self) -> Node:
-        """A factor with its exponents, indices, units and marks. In `powers`."""
+        """Parse a factor with its exponents, indices, units and marks; defined in `powers`."""
         raise NotImplementedError
 
     def postfix(self, node: Node) -> Node:
-        """`node` with the exponents, indices, units and marks that follow. In `powers`."""
+        """Return `node` with the exponents, indices, units and marks that follow; defined in `powers`."""
         raise NotImplementedError
 
     def atom(self) -> Node:
-        """A number, a letter, words, a command, or something in brackets. In `atoms`."""
+        """Parse a number, a letter, words, a command, or something in brackets; defined in `atoms`."""
         raise NotImplementedError
 
     def group(self) -> Node:
-        """The inside of LaTeX's braces, with the closing one. In `atoms`."""
+        """Parse the inside of LaTeX's braces, with the closing one; defined in `atoms`."""
         raise NotImplementedError
 
 
 def times(left: Node, right: Node) -> Node:
-    """The product of two nodes; a product on the left takes `right` as one more factor."""
+    """Return the product of two nodes; a product on the left takes `right` as one more factor."""
     if left.op == "mul":
         return Node("mul", (*left.args, right))
     return Node("mul", (left, right))

@@ -90,7 +90,7 @@ class Commands(Cursor):
         return self.function(name)
 
     def fraction(self) -> Node:
-        r"""`\frac{a}{b}`, or `frac(a, b)` of plain notation."""
+        r"""Return `\frac{a}{b}`, or `frac(a, b)` of plain notation."""
         if self.is_op("("):
             call = self.call("frac")
             if len(call.args) == 3:
@@ -102,7 +102,7 @@ class Commands(Cursor):
         return Node("div", (top, bottom))
 
     def root(self, name: str) -> Node:
-        r"""`\sqrt{a}`, `\sqrt[n]{a}`, `cbrt(a)`; a root whose degree is no number is a power."""
+        r"""Return `\sqrt{a}`, `\sqrt[n]{a}`, `cbrt(a)`; a root whose degree is no number is a power."""
         degree = num(3 if name == "cbrt" else 2)
         if name == "sqrt" and self.is_op("["):
             self.position += 1
@@ -264,5 +264,5 @@ class Commands(Cursor):
 
 
 def _label(node: Node) -> str:
-    """An index as part of a name: the S of max_S."""
+    """Return the text of an index as it stands in a name: the S of max_S."""
     return str(node.args[0]) if node.args and isinstance(node.args[0], str) else node.op

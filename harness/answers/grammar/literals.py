@@ -14,7 +14,7 @@ class Unreadable(ValueError):
 
 
 def number_value(digits: str) -> Fraction:
-    """The exact value of a literal such as `10080`, `.5`, `1.2e5`. Raises `Unreadable` beyond the bounds."""
+    """Return the exact value of a literal such as `10080`, `.5`, `1.2e5`. Raises `Unreadable` beyond the bounds."""
     mantissa, _, exponent = digits.lower().partition("e")
     if len(mantissa) > MAX_LITERAL_DIGITS:
         raise Unreadable("too many digits")

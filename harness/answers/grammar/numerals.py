@@ -51,7 +51,7 @@ def number_in_words(words: str) -> str | None:
 
 
 def _cardinal(parts: list[str]) -> int | None:
-    """The value of "two hundred and five", split into words; None if they are no number."""
+    """Return the value of "two hundred and five", split into words; None if they are no number."""
     total, below, last_group = 0, 0, 10**12
     before = ""
     for word in parts:
@@ -75,7 +75,7 @@ def _cardinal(parts: list[str]) -> int | None:
 
 
 def _in_chinese(text: str) -> str | None:
-    """The value of a Chinese numeral or fraction; None if it is malformed."""
+    """Return the value of a Chinese numeral or fraction; None if it is malformed."""
     sign, text = ("-", text[1:]) if text[0] == "负" else ("", text)
     below, mark, above = text.partition("分之")
     if not mark:
@@ -86,7 +86,7 @@ def _in_chinese(text: str) -> str | None:
 
 
 def _chinese_integer(text: str) -> int | None:
-    """The value of 三万二千零五; None if its signs are in no order of a number."""
+    """Return the value of 三万二千零五; None if its signs are in no order of a number."""
     for group, size in _CHINESE_GROUPS:
         if group in text:
             high, _, low = text.partition(group)

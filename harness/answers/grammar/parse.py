@@ -44,7 +44,7 @@ _CONNECTIVES = {"∧": "and", "∨": "or"}
 
 
 def parse(source: str, *, list_commas: bool = False) -> Node:
-    """The tree of an answer. list_commas: a plain comma separates items, `1,234` is two numbers.
+    """Return the tree of an answer. list_commas: a plain comma separates items, `1,234` is two numbers.
 
     Raises `Unreadable` if the grammar cannot read the answer or the answer exceeds a bound.
     """
@@ -532,7 +532,7 @@ def _negate(node: Node) -> Node:
 
 
 def _names(statement: Node) -> set[str]:
-    """The letters of an equation or inequality; of a membership those on its left side."""
+    """Return the letters of an equation or inequality; of a membership those on its left side."""
     sides = statement.args[:1] if statement.op == "member" else statement.args[0]
     return {name for side in sides for name in symbols(side)}
 

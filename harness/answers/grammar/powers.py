@@ -61,7 +61,7 @@ class Powers(Atoms):
                 return node
 
     def degrees(self, node: Node) -> Node:
-        """`node` in degrees of an angle, or of a temperature if C or F follows."""
+        """Return `node` in degrees of an angle, or of a temperature if C or F follows."""
         token = self.peek()
         if token.kind in ("sym", "text") and token.text in ("C", "F") and not self.starts_function():
             self.position += 1

@@ -20,7 +20,7 @@ _BRACKETS = {"list": ("", ""), "tuple": ("(", ")"), "set": ("{", "}"), "bracket"
 
 
 def show(node: Node) -> str:
-    """`node` on one line; nodes inside it that need brackets have them."""
+    """Return `node` on one line; nodes inside it that need brackets have them."""
     op, args = node
     if op == "num":
         return str(args[0]) if max(args[0].numerator.bit_length(), args[0].denominator.bit_length()) < 4_000 else "…"
@@ -54,13 +54,13 @@ def show(node: Node) -> str:
 
 
 def _part(part: object) -> str:
-    """A part of a node that may be a node, a tuple of nodes, or a name or number."""
+    """Write a part of a node, which may be a node, a tuple of nodes, or a name or number."""
     if isinstance(part, Node):
         return show(part)
     return f"({', '.join(map(_part, part))})" if isinstance(part, tuple) else str(part)
 
 
 def _inner(node: Node) -> str:
-    """`node` as part of another one: in brackets where it would read otherwise without them."""
+    """Return `node` as part of another one: in brackets where it would read otherwise without them."""
     shown = show(node)
     return f"({shown})" if node.op in ("add", "neg", "div", "mul", "pm", "mp", "union") else shown

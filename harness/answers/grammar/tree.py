@@ -36,22 +36,22 @@ class Node(NamedTuple):
 
 
 def names(words: str) -> frozenset[str]:
-    """The words of a line as a set."""
+    """Return the words of a line as a set."""
     return frozenset(words.split())
 
 
 def num(value: int | Fraction, places: int = -1) -> Node:
-    """The node of a number; `places` as in the module's docstring."""
+    """Return the node of a number; `places` as in the module's docstring."""
     return Node("num", (Fraction(value), places))
 
 
 def sym(name: str) -> Node:
-    """The node of a letter: a variable, or the name of a quantity."""
+    """Return the node of a letter: a variable, or the name of a quantity."""
     return Node("sym", (name,))
 
 
 def neg(node: Node) -> Node:
-    """The node of -node; of a literal, the literal with the other sign."""
+    """Return the node of -node; of a literal, the literal with the other sign."""
     if node.op == "num":
         return Node("num", (-node.args[0], node.args[1]))
     return Node("neg", (node,))
@@ -67,7 +67,7 @@ STRUCTURES = SETS | names("list tuple bracket matrix cases rel either member rat
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Every node of the tree, `node` first; a node that occurs twice comes twice. Without recursion."""
+    """Yield every node of the tree, `node` first; a node that occurs twice comes twice. Without recursion."""
     stack = [node]
     while stack:
         here = stack.pop()
@@ -80,12 +80,12 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def symbols(node: Node) -> frozenset[str]:
-    """The names of the letters in the tree."""
+    """Return the names of the letters in the tree."""
     return frozenset(here.args[0] for here in walk(node) if here.op == "sym")
 
 
 def substitute(node: Node, variable: Node, value: Node) -> Node:
-    """The tree with `value` wherever `variable` stood."""
+    """Return the tree with `value` wherever `variable` stood."""
     if node == variable:
         return value
     if not any(isinstance(part, Node | tuple) for part in node.args):
@@ -112,7 +112,7 @@ def is_scalar(node: Node) -> bool:
 
 
 def integrand(arguments: tuple[Any, ...]) -> tuple[Node, Node, str, Node] | None:
-    r"""(low, high, name of the variable, integrand) of the arguments of fn("int"); None for another integral.
+    r"""Return (low, high, name of the variable, integrand) of the arguments of fn("int"); None for another integral.
 
     The body was read as a product: its last factors are d and a letter, or a fraction that has them on top,
     `\frac{dx}{x}`.

@@ -305,7 +305,7 @@ def is_counted(words: str, singular: bool = False) -> bool:
 
 
 def numeral(words: str) -> int | None:
-    """The whole number that `words` name, as in `5 (five)`; None if they name none."""
+    """Return the whole number that `words` name, as in `5 (five)`; None if they name none."""
     digits = number_in_words(words)
     return int(digits) if digits is not None and digits.isdigit() else None
 

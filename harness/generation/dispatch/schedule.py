@@ -207,7 +207,7 @@ class Scheduler:
             total[0] += tokens
             total[1] += 1
         self._finishes += 1
-        # With nothing left to order, looking at every running sample would cost n² looks for n samples.
+        # Without waiting samples there is nothing to order, and a refresh at each finish would take n² steps in all.
         if self._finishes >= max(REFRESH_FINISHES, len(self._long) // 8) and self._n_waiting:
             self._refresh()
 
@@ -303,6 +303,10 @@ class Scheduler:
     # ---- waves
 
     def _longest(self) -> Iterator[bool]:
+        """Begin wave 1 (a sample of each question of unknown length), then wave 2 (all the rest).
+
+        Yield True for each.
+        """
         unknown = [q for q in self._questions if q.prior is None and q.waiting]
         for question in unknown:
             question.wave = 1

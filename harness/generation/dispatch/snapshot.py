@@ -249,7 +249,7 @@ class Causes:
         return sum(task.benchmark == benchmark for task in self._given_up)
 
     def given_up(self) -> dict[Task, str]:
-        """The samples that are not asked again, with the kind of their last failure."""
+        """Return the samples that are not asked again, with the kind of their last failure."""
         return {task: self._failures[task][0] for task in self._given_up}
 
     def met(self, task: Task, failure: RequestFailed) -> None:
@@ -279,7 +279,7 @@ class Causes:
         return messages
 
     def listed(self, n_owed: int, not_asked_because: str) -> list[Cause]:
-        """All causes, the most frequent first; missing samples without a failure count as not asked."""
+        """Return all causes, the most frequent first; missing samples without a failure count as not asked."""
         groups: dict[tuple[str, int | None], list[str]] = {}
         for kind, status, message in self._failures.values():
             groups.setdefault((kind, status), []).append(message)

@@ -62,7 +62,7 @@ def digits_to_separate(left: Node, right: Node) -> int | None:
 
 
 def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
-    """The bounds of a node; its roots are added to `degrees`. Raises `NotAlgebraic`."""
+    """Return the bounds of a node; its roots are added to `degrees`. Raises `NotAlgebraic`."""
     if depth > 4 * MAX_DEPTH:
         raise NotAlgebraic("nested too deeply")
     op, args = node
@@ -103,7 +103,7 @@ def _quotient(top: _Size, bottom: _Size) -> _Size:
 
 
 def _rational(node: Node) -> Fraction:
-    """The rational number that `node` is. Raises `NotAlgebraic`."""
+    """Return the rational number that `node` is. Raises `NotAlgebraic`."""
     try:
         value = rational(exact(node))
     except NotExact as error:
@@ -127,7 +127,7 @@ def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int)
 
 
 def _trigonometric(name: str, angle: Node, degrees: dict[Node, int]) -> _Size:
-    """The bounds of sin, cos or tan of a rational multiple of π."""
+    """Return the bounds of sin, cos or tan of a rational multiple of π."""
     if angle.op == "deg":
         turns: Fraction | None = _rational(angle.args[0]) / 180
     else:

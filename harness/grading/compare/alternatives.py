@@ -15,7 +15,7 @@ def has_signs(node: Node) -> bool:
 
 
 def items_of(node: Node) -> tuple[Node, ...]:
-    """The items of a list; of any other node the node itself."""
+    """Return the items of a list; of any other node the node itself."""
     return node.args if node.op == "list" else (node,)
 
 

@@ -27,7 +27,7 @@ class Assignment(NamedTuple):
     values: tuple[Node, ...]
 
     def in_order(self) -> tuple[Node, ...]:
-        """The values in the order of the coordinates x, y, z, w, or as written if a name is no coordinate."""
+        """Return the values in the order of the coordinates x, y, z, w, or as written if a name is no coordinate."""
         if not all(name.op == "sym" and name.args[0] in _COORDINATES for name in self.names):
             return self.values
         ranked = sorted(range(len(self.names)), key=lambda index: _COORDINATES.index(self.names[index].args[0]))
@@ -108,5 +108,5 @@ def _names_coordinate(assignment: Assignment) -> bool:
 
 
 def _lower_case(name: Node) -> Node:
-    """`name` in lower case."""
+    """Return `name` in lower case."""
     return Node(name.op, tuple(part.casefold() if isinstance(part, str) else part for part in name.args))

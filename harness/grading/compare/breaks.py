@@ -64,7 +64,7 @@ def is_of_usual_size(*trees: Node) -> bool:
 
 
 def _conditions(node: Node) -> Iterator[tuple[Node, tuple[int, ...]]]:
-    """(u, values): the node breaks where u takes one of the values."""
+    """Yield (u, values): the node breaks where u takes one of the values."""
     if node.op != "fn":
         return
     name, *arguments = node.args

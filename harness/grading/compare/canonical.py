@@ -50,7 +50,7 @@ def canonical(answer: str, question: Question) -> str | None:
 
 
 def _form(node: Node, *, ordered: bool = False) -> str:
-    """The vote of a tree. ordered: the items of a list keep their order."""
+    """Return the vote of a tree. ordered: the items of a list keep their order."""
     op, args = node
     if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
         return _form(parts.values[-1], ordered=ordered)
@@ -88,7 +88,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
 
 
 def _digits(node: Node) -> str | None:
-    """A number by its digits, as a fraction if it is one after all (`(π + 1)/(π + 1)`); None if it has none."""
+    """Return the vote of a number by its digits; a fraction if they show one, as in `(π + 1)/(π + 1)`; else None."""
     from harness.grading.compare.numeric import number_of
     from harness.grading.compare.point import NotNumeric
 
@@ -107,6 +107,6 @@ def _digits(node: Node) -> str | None:
 
 
 def _interval_vote(piece: RealInterval) -> str:
-    """The vote of an interval."""
+    """Return the vote of an interval."""
     opening, closing = "[" if piece.closed_low else "(", "]" if piece.closed_high else ")"
     return f"{opening}{_form(piece.low)}, {_form(piece.high)}{closing}"

@@ -49,7 +49,7 @@ def _split(node: Node, op: str, pattern: re.Pattern[str]) -> tuple[str, Node] | 
 
 
 def _letter(node: Node) -> str | None:
-    """The letter that a term is, also with a minus; None for any other term."""
+    """Return the letter that a term is, also with a minus; None for any other term."""
     inner = node.args[0] if node.op == "neg" else node
     return str(inner.args[0]) if inner.op == "sym" else None
 

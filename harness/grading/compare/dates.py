@@ -30,7 +30,7 @@ class Day(NamedTuple):
 
 
 def day_of(text: str) -> Day | None:
-    """The day that `text` is as a whole, else None."""
+    """Return the day that `text` is as a whole, else None."""
     if len(text) > MAX_CHARS:
         return None
     plain = re.sub(r"[{}$\s]+", " ", without_text_commands(text)).strip(" .").casefold()

@@ -66,7 +66,7 @@ def _is_function_call(node: Node) -> bool:
 
 
 def statement(node: Node) -> Statement | None:
-    """The names and values of the chain `node`; None if it is an equation proper, whose left side is no name."""
+    """Return the names and values of the chain `node`; None if it is an equation proper, whose left side is no name."""
     operands = node.args[0]
     if len(operands) == 2 and operands[1].op == "sym" and not is_label(operands[0]):
         operands = (operands[1], operands[0])  # 5 = x is x = 5
@@ -140,12 +140,12 @@ def _zero_form(equation: Node) -> Node | None:
 
 
 def _unknowns(node: Node) -> frozenset[Node]:
-    """The letters of `node`, and its values of unknown functions, such as f(3)."""
+    """Return the letters of `node`, and its values of unknown functions, such as f(3)."""
     return frozenset(here for here in walk(node) if here.op in ("sym", "apply"))
 
 
 def _fraction(node: Node) -> tuple[Node, Node]:
-    """(numerator, denominator) of an expression over one fraction bar; a function counts as a letter."""
+    """Return (numerator, denominator) of an expression over one fraction bar; a function counts as a letter."""
     op, args = node
     if op == "neg":
         top, bottom = _fraction(args[0])

@@ -57,7 +57,7 @@ _MAX_CHINESE_SIGNS = 12
 
 
 def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...] = ()) -> Comparison:
-    """Whether `answer`, as extracted, is the answer `reference`, and in the form that the rules ask for, if any."""
+    """Compare an extracted answer with a reference: the same value, and the form that the rules ask for, if any."""
     result = _equal(reference, answer, kind, rules, choices)
     if result.equal and rules.form is not None and kind not in ("choice", "text"):
         reference_node, answer_node = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
@@ -132,7 +132,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
 
 @lru_cache(maxsize=8_192)
 def _read(source: str, list_commas: bool) -> Node | str:
-    """The tree of an answer, or the reason why it cannot be read."""
+    """Return the tree of an answer, or the reason why it cannot be read."""
     if "real" in source and words_of(source) == _ALL_REALS:
         return sym("R")
     try:
@@ -144,7 +144,7 @@ def _read(source: str, list_commas: bool) -> Node | str:
 
 
 def _by_tree(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:
-    """The comparison of two texts by their trees."""
+    """Compare two texts by their trees."""
     listed = kind == "multiple"
     reference_node, answer_node = _read(reference, listed), _read(answer, listed)
     if isinstance(reference_node, str):
@@ -162,14 +162,14 @@ def _by_tree(reference: str, answer: str, kind: str, rules: GradeRules) -> Compa
 
 
 def _in_digits(source: str) -> str:
-    """A number in words as digits; any other text as it is."""
+    """Return a number in words as digits; any other text as it is."""
     if len(source) > _MAX_NUMERAL_CHARS or not is_words(source):
         return source
     return number_in_words(words_of(source)) or source
 
 
 def _integer(match: re.Match[str]) -> int:
-    """The value of a match of `_INTEGER`."""
+    """Return the value of a match of `_INTEGER`."""
     return int(match[1] + match[2])
 
 
@@ -182,7 +182,7 @@ def _unlike_words(reference: str) -> Comparison:
 
 # --- multiple choice ---
 def _value_under_letter(answer: str) -> str | None:
-    """The value behind an option letter, the 12 of `(B) 12`; None if there is no letter or no value."""
+    """Return the value behind an option letter, the 12 of `(B) 12`; None if there is no letter or no value."""
     plain = without_text_commands(answer).strip()
     if plain.startswith("{") and plain.endswith("}"):
         plain = plain[1:-1]

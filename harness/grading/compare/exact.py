@@ -31,7 +31,7 @@ from harness.grading.compare.radicals import (
 
 
 def exact(node: Node, _depth: int = 0) -> Value:
-    """The value of a closed form, canonical: equal values have equal dicts. Raises `NotExact`, `Undefined`."""
+    """Return the value of a closed form, canonical: equal values have equal dicts. Raises `NotExact`, `Undefined`."""
     if _depth > 4 * MAX_DEPTH:
         raise NotExact("nested too deeply")
     rule = _RULES.get(node.op)
@@ -97,7 +97,7 @@ def _base(node: Node, _depth: int) -> Value:
 
 
 def digits_in_base(digits: str, base: int) -> Fraction | None:
-    """The value of `digits` in `base`; None if the base is not 2 to 36 or has no such digits."""
+    """Return the value of `digits` in `base`; None if the base is not 2 to 36 or has no such digits."""
     if not 2 <= base <= 36 or len(digits) > 400:
         return None
     whole, _, fraction = digits.lower().partition(".")
@@ -162,7 +162,7 @@ def _mod(left: Fraction, right: Fraction) -> Value:
 
 
 def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Value:
-    """The logarithm of a rational power of the base. Raises `NotExact` for any other value."""
+    """Return the logarithm of a rational power of the base. Raises `NotExact` for any other value."""
     if value <= 0 or base <= 0 or base == 1:
         raise NotExact("a logarithm")
     if value == 1:
@@ -208,7 +208,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
 
 
 def _sum(node: Node, depth: int) -> Value:
-    """A sum or product with integer limits, term by term."""
+    """Compute a sum or product with integer limits, term by term."""
     name, variable, start, end, body = node.args
     limits = [rational(exact(limit, depth)) for limit in (start, end)]
     if any(limit is None or limit.denominator != 1 for limit in limits) or variable.op not in ("sym", "const"):
@@ -231,7 +231,7 @@ def _determinant(node: Node, depth: int) -> Value:
 
 
 def _expand(rows: list[list[Value]]) -> Value:
-    """The determinant of a square matrix, by its first row."""
+    """Return the determinant of a square matrix, by its first row."""
     if len(rows) == 1:
         return rows[0][0]
     total: Value = {}

@@ -70,7 +70,7 @@ def parameter_of(node: Node, domains: Mapping[str, str]) -> Node | None:
 
 
 def _letters_of_values(node: Node) -> frozenset[str]:
-    """The letters of an answer without its own name: those of 2kπ in x = 2kπ."""
+    """Return the letters of an answer without its own name: those of 2kπ in x = 2kπ."""
     if node.op == "list":
         return frozenset(letter for item in node.args for letter in _letters_of_values(item))
     return symbols(node.args[0][-1] if node.op == "rel" else node)
@@ -95,6 +95,6 @@ def same_family(left: Node, right: Node, equal: Callable[[Node, Node], bool]) ->
 
 
 def _line(expression: Node) -> tuple[Node, Node]:
-    """(value at 0, value at 1 − value at 0) of an expression in `PARAMETER`."""
+    """Return (value at 0, value at 1 − value at 0) of an expression in `PARAMETER`."""
     start = substitute(expression, PARAMETER, num(0))
     return start, Node("add", (substitute(expression, PARAMETER, num(1)), neg(start)))

@@ -36,14 +36,14 @@ def has_form(answer: Node, reference: Node, form: Form) -> bool:
 
 
 def _value_of(node: Node) -> Node:
-    """The value of an answer, without its name, unit, percent and degree sign."""
+    """Return the value of an answer, without its name, unit, percent and degree sign."""
     while node.op in ("quantity", "deg", "pct", "rel"):
         node = node.args[0][-1] if node.op == "rel" else node.args[0]
     return node
 
 
 def _without_minus(node: Node) -> Node:
-    """`node` without minus signs before it."""
+    """Return `node` without minus signs before it."""
     while node.op == "neg":
         node = node.args[0]
     return node
@@ -133,7 +133,7 @@ def _factors(node: Node) -> Counter[int]:
 
 
 def _flatten(node: Node, times: int) -> list[tuple[Node, int]]:
-    """(factor, exponent) pairs of `node` to the power `times`."""
+    """Return (factor, exponent) pairs of `node` to the power `times`."""
     op, args = node
     if op == "neg":
         return _flatten(args[0], times)

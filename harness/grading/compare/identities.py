@@ -76,7 +76,7 @@ def _agree_at_breaks(left: Node, right: Node, integers: bool) -> bool | None:
 
 
 def proportional(left: Node, right: Node) -> Any | None:
-    """The constant ratio left / right, a number, if it is the same for all values of the letters; else None.
+    """Return the constant ratio left / right, a number, if it is the same for all values of the letters; else None.
 
     By numbers the ratio must be the same at three points.
     """
@@ -102,7 +102,7 @@ def proportional(left: Node, right: Node) -> Any | None:
 
 
 def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
-    """The ratio at a point, with digits that suffice; None if both expressions are 0 there.
+    """Return the ratio at a point, with digits that suffice; None if both expressions are 0 there.
 
     Raises `NotNumeric`: an expression has no value there, or only one of them is 0.
     """
@@ -164,7 +164,7 @@ def _integer_points() -> Iterator[PointAt]:
 
 
 def _point(index: int, budget: list[int], **values: Any) -> PointAt:
-    """The point of this index by its digits; values: which values its variables have, as for `Point`."""
+    """Return the point of this index by its digits; values: which values its variables have, as for `Point`."""
     return partial(_at, index, budget, values)
 
 

@@ -94,7 +94,7 @@ def _function_and_argument(label: Node) -> tuple[str, Node] | None:
 
 
 def inverse_of(name: Node) -> Node | None:
-    """The f of f⁻¹; None for any other node, as a power is a number: x² is no function."""
+    """Return the f of f⁻¹; None for any other node, as a power is a number: x² is no function."""
     inverse = name.op == "pow" and name.args[0].op == "sym" and name.args[1] == num(-1)
     return name.args[0] if inverse and (name.args[0].args[0] in "fgh" or name.args[0].args[0].isupper()) else None
 

@@ -28,7 +28,7 @@ def compute_matrices(node: Node) -> Node:
 
 
 def _value(node: Node) -> Node:
-    """`node` as one matrix, tuple or scalar. Raises `NotAMatrix`."""
+    """Return `node` as one matrix, tuple or scalar. Raises `NotAMatrix`."""
     op, args = node
     if op in ("matrix", "tuple") or is_scalar(node):
         return node
@@ -50,7 +50,7 @@ def _value(node: Node) -> Node:
 
 
 def _map(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The matrix or tuple with `change` applied to each entry."""
+    """Return the matrix or tuple with `change` applied to each entry."""
     if node.op == "matrix":
         return Node("matrix", tuple(tuple(change(cell) for cell in row) for row in node.args))
     if node.op == "tuple":
@@ -59,7 +59,7 @@ def _map(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def _sum(left: Node, right: Node) -> Node:
-    """The sum of two matrices or tuples of one size."""
+    """Return the sum of two matrices or tuples of one size."""
     if left.op != right.op or left.op not in ("matrix", "tuple") or len(left.args) != len(right.args):
         raise NotAMatrix("a sum")
     if left.op == "tuple":
@@ -74,7 +74,7 @@ def _sum(left: Node, right: Node) -> Node:
 
 
 def _product(left: Node, right: Node) -> Node:
-    """The product of two scalars, of a scalar and a matrix or tuple, or of two matrices."""
+    """Return the product of two scalars, of a scalar and a matrix or tuple, or of two matrices."""
     if is_scalar(left) and is_scalar(right):
         return Node("mul", (left, right))
     if is_scalar(left):

@@ -52,7 +52,7 @@ class _Residue(NamedTuple):
 
 @lru_cache(maxsize=_MAX_COEFFICIENT_BITS // _PRIME_BITS + 2)
 def _prime(index: int) -> int:
-    """A prime of 255 bits, fixed by `index`, that leaves the remainder 1 by 4, so that -1 has a square root."""
+    """Return a prime of 255 bits, fixed by `index`, that leaves the remainder 1 by 4, so that -1 has a square root."""
     candidate = int.from_bytes(blake2b(f"prime {index}".encode(), digest_size=32).digest(), "big") >> 1
     candidate |= (1 << (_PRIME_BITS - 1)) | 1
     candidate += -(candidate - 1) % 4
@@ -65,7 +65,7 @@ _SMALL_PRIMES = prod(n for n in range(3, 1_000, 2) if all(n % divisor for diviso
 
 
 def _is_prime(number: int) -> bool:
-    """The test of Miller and Rabin for thirty bases; `number` is odd."""
+    """Whether the odd `number` is prime, by the test of Miller and Rabin for thirty bases."""
     twos = ((number - 1) & (1 - number)).bit_length() - 1
     for base in range(2, 32):
         power = pow(base, (number - 1) >> twos, number)
@@ -110,7 +110,7 @@ def proportional_in_field(left: Node, right: Node) -> bool | None:
             first, second = Residues(index), Residues(index, salt=1)
             left_values, right_values = ([point.value(tree) for point in (first, second)] for tree in (left, right))
             if 0 in (*left_values, *right_values):
-                return False  # one is 0 everywhere, and proportional to nothing that says anything
+                return False  # a side is 0 everywhere: that 0 is a multiple of the other side proves nothing
             crossed = left_values[0] * right_values[1] - left_values[1] * right_values[0]
             if crossed % first.prime:
                 return None if first.opaque else False
@@ -122,7 +122,7 @@ def proportional_in_field(left: Node, right: Node) -> bool | None:
 
 
 def _bits(number: int) -> int:
-    """An upper bound of the binary logarithm of |number|, 0 for 0 and 1."""
+    """Return an upper bound of the binary logarithm of |number|, 0 for 0 and 1."""
     return (abs(number) - 1).bit_length() if number else 0
 
 
@@ -140,7 +140,7 @@ class Residues:
         self.bits = 0
 
     def value(self, node: Node) -> int:
-        """The residue of an expression. Raises `NotModular`."""
+        """Return the residue of an expression. Raises `NotModular`."""
         residue, degree, bits = self._value(node, 0)
         self.bits += bits
         if degree > _MAX_DEGREE or self.bits > _MAX_COEFFICIENT_BITS:
@@ -148,7 +148,7 @@ class Residues:
         return residue
 
     def _value(self, node: Node, depth: int) -> _Residue:
-        """The residue of an expression, with its bounds."""
+        """Return the residue of an expression, with its bounds."""
         if depth > 4 * MAX_DEPTH:
             raise NotModular("nested too deeply")
         op, args = node
@@ -177,7 +177,7 @@ class Residues:
         raise NotModular(op)
 
     def _operation(self, op: str, parts: list[_Residue]) -> _Residue:
-        """A sum, product or quotient of residues; bounds of fractions add up, since they get one denominator."""
+        """Compute a sum, product or quotient of residues; bounds of fractions add up, since they get one denominator."""
         residue = parts[0].residue
         if op == "add":
             residue = sum(part.residue for part in parts)
@@ -198,7 +198,7 @@ class Residues:
         )
 
     def _power(self, base: Node, exponent: Node, depth: int) -> _Residue:
-        """A power: an integer one of the residue, any other one a new letter."""
+        """Return the residue of a power: computed if the exponent is an integer, else that of a new letter."""
         number = exponent.args[0] if exponent.op == "num" else None
         if exponent.op == "neg" and exponent.args[0].op == "num":
             number = -exponent.args[0].args[0]
@@ -214,7 +214,7 @@ class Residues:
         return _Residue(pow(residue, int(number), self.prime), degree * times, bits)
 
     def _function(self, name: str, arguments: tuple[Node, ...], depth: int) -> _Residue:
-        """A function as a letter that depends on its name and the residues of its arguments."""
+        """Return the residue of a function: a letter that depends on its name and the residues of its arguments."""
         if name in ("ln", "log", "lg") and (logarithm := self._logarithm(name, arguments)) is not None:
             return logarithm
         self.opaque = True
@@ -257,7 +257,7 @@ class Residues:
         )
 
     def _letter(self, *parts: object) -> int:
-        """A residue that looks random, fixed by `parts` and the point."""
+        """Return a residue that looks random, fixed by `parts` and the point."""
         text = repr((self.salt, *parts)).encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(text, digest_size=32).digest(), "big") % self.prime
 

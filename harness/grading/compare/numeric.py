@@ -108,7 +108,7 @@ def same_number(left: Node, right: Node) -> bool | None:
 
 
 def number_of(node: Node, digits: int = 30) -> Any:
-    """A closed form to `digits` digits (mpf or mpc). Raises `NotNumeric`."""
+    """Return the value of a closed form to `digits` digits (mpf or mpc). Raises `NotNumeric`."""
     if symbols(node):
         raise NotNumeric("variables")
     budget = [MAX_EVALUATIONS]

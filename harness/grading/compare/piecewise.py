@@ -59,7 +59,7 @@ def same_piecewise(left: Node, right: Node, same: Callable[[Node, Node], bool | 
 
 
 def _cases_of(node: Node) -> list[_Case]:
-    """The cases of a node of that kind."""
+    """Return the cases of a node of that kind."""
     cases = []
     for case in node.args:
         if case.op != "list" or len(case.args) != 2:
@@ -73,7 +73,7 @@ def _cases_of(node: Node) -> list[_Case]:
 
 
 def _points(variable: Node, conditions: list[Node]) -> list[Fraction]:
-    """Every bound of the conditions, the middles between neighbours, and points beyond."""
+    """Return every bound of the conditions, the middles between neighbours, and points beyond."""
     bounds = {Fraction(0)}
     for condition in conditions:
         for relation in walk(condition):
@@ -100,7 +100,7 @@ def _zero(side: Node, variable: Node) -> Fraction:
 
 
 def _value(rows: list[_Case], variable: Node, point: Fraction) -> Node | None:
-    """The value of the first case that holds at `point`; None if no case does."""
+    """Return the value of the first case that holds at `point`; None if no case does."""
     for row in rows:
         if row.condition is None or _holds(row.condition, variable, point):
             return substitute(row.value, variable, num(point))

@@ -50,7 +50,7 @@ class Vanishing(NotNumeric):
 
 @cache
 def _context(digits: int) -> Any:
-    """An arithmetic of its own for each precision, so that the global one never changes."""
+    """Return the mpmath context of a precision, so that the global one never changes."""
     context = mpmath.mp.clone()
     context.dps = digits
     return context
@@ -91,7 +91,7 @@ class Point:
         self._cost = 1 + (digits // 200) ** 2
 
     def variable(self, name: str) -> Any:
-        """The value of a variable at this point: between 0.3 and 2.3, of either sign, or a small integer."""
+        """Return the value of a variable at this point: between 0.3 and 2.3, of either sign, or a small integer."""
         if name in self.bound:
             return self.bound[name]
         state = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
@@ -116,7 +116,7 @@ class Point:
                 self.span = max(self.span, abs(part[2] + part[3]) * _LOG10_OF_2)
 
     def without_noise(self, value: Any, scale: Any) -> Any:
-        """`value` with parts that are nothing but rounding errors of numbers as large as `scale` set to 0."""
+        """Return `value` with parts that are nothing but rounding errors of numbers as large as `scale` set to 0."""
         if not self.chops:
             return value
         noise = self.mp.mpf(10) ** min(-NOISE_DIGITS, ceil(2 * self.span) + NOISE_DIGITS - self.digits) * scale
@@ -134,7 +134,7 @@ class Point:
 
     # --- nodes ---
     def value(self, node: Node, depth: int = 0) -> Any:
-        """The number that `node` is. Raises `NotNumeric`."""
+        """Return the number that `node` is. Raises `NotNumeric`."""
         self.budget[0] -= self._cost
         if self.budget[0] < 0 or depth > 4 * MAX_DEPTH:
             raise NotNumeric("too much to compute")
@@ -194,7 +194,7 @@ class Point:
         raise NotNumeric(op)
 
     def power(self, base_node: Node, exponent_node: Node, depth: int) -> Any:
-        """`base ** exponent`, the real root where the exponent is a fraction with odd denominator."""
+        """Return `base ** exponent`, the real root where the exponent is a fraction with odd denominator."""
         mp = self.mp
         base, exponent = self.value(base_node, depth), self.value(exponent_node, depth)
         if base == 0:
@@ -212,7 +212,7 @@ class Point:
         return self.without_noise(value, abs(value))
 
     def root(self, radicand: Any, degree: Any) -> Any:
-        """The root of a positive integer degree; of a negative number the real one if the degree is odd."""
+        """Return the root of a positive integer degree; of a negative number the real one if the degree is odd."""
         mp = self.mp
         if mp.im(degree) or degree != int(degree) or not 0 < degree < 1000:
             raise NotNumeric("the degree of a root")
@@ -224,7 +224,7 @@ class Point:
 
     # --- functions ---
     def function(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
-        """The value of a function of real or complex numbers."""
+        """Return the value of a function of real or complex numbers."""
         mp = self.mp
         if name in ("sum", "prod"):
             return self.sum_or_product(name, arguments, depth)
@@ -258,7 +258,7 @@ class Point:
         return self.real_function(name, values)
 
     def elementary(self, name: str, x: Any) -> Any:
-        """A function of `_ELEMENTARY`; 0 if its value is only the rounding error of its argument."""
+        """Compute a function of `_ELEMENTARY`; 0 if its value is only the rounding error of its argument."""
         mp = self.mp
         if name in _BRANCHED and not mp.im(x):
             x = self.whole(x)  # at ±1 a rounding error would change the value by its square root
@@ -276,7 +276,7 @@ class Point:
         return self.without_noise(value, max(mp.mpf(1), abs(x)) if may_vanish else abs(value))
 
     def real_function(self, name: str, values: list[Any]) -> Any:
-        """The value of a function of real numbers."""
+        """Return the value of a function of real numbers."""
         mp = self.mp
         x = values[0]
         if name == "floor":
@@ -341,7 +341,7 @@ class Point:
         raise NotNumeric("an integral that does not converge")
 
     def sum_or_product(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
-        """A sum or product with integer limits, term by term."""
+        """Compute a sum or product with integer limits, term by term."""
         mp = self.mp
         variable, start, end, body = arguments
         low, high = self.value(start, depth), self.value(end, depth)
@@ -378,7 +378,7 @@ _BRANCHED = frozenset(("arcsin", "arccos", "arcsec", "arccsc", "arccosh", "arcta
 
 
 def evaluate_at(point: Point, node: Node) -> Any:
-    """The finite number that `node` is at `point`. Raises `NotNumeric`."""
+    """Return the finite number that `node` is at `point`. Raises `NotNumeric`."""
     try:
         value = point.value(node)
     except ZeroDivisionError as error:

@@ -44,14 +44,14 @@ class Undefined(NotExact):
 
 
 def rational(value: Value) -> Fraction | None:
-    """The rational number that `value` is, or None."""
+    """Return the rational number that `value` is, or None."""
     if not value:
         return Fraction(0)
     return value.get(ONE) if len(value) == 1 else None
 
 
 def freeze(value: Value) -> str:
-    """A text for `value` that no different value has."""
+    """Return a text for `value` that no different value has."""
     plain = rational(value)
     if plain is not None:
         return _plain(plain)
@@ -64,7 +64,7 @@ def freeze(value: Value) -> str:
 
 
 def _plain(number: Fraction) -> str:
-    """`number` in decimal digits, or in hexadecimal if Python refuses to write so many decimal digits."""
+    """Return `number` in decimal digits, or in hexadecimal if Python refuses to write so many decimal digits."""
     top, bottom = number.numerator, number.denominator
     if max(top.bit_length(), bottom.bit_length()) > 10_000:
         return f"{top:#x}/{bottom:#x}"
@@ -72,7 +72,7 @@ def _plain(number: Fraction) -> str:
 
 
 def of(number: Fraction | int) -> Value:
-    """The value of a rational number."""
+    """Return the value of a rational number."""
     return {ONE: Fraction(number)} if number else {}
 
 
@@ -135,7 +135,7 @@ def divide(left: Value, right: Value) -> Value:
 
 
 def power(base: Value, exponent: Fraction) -> Value:
-    """`base` to a rational exponent, the principal value, but the real root of odd degree of a negative number.
+    """Return `base` to a rational exponent, the principal value, but the real root of odd degree of a negative number.
 
     Raises `Undefined`: a power of zero that is not positive. Raises `NotExact`.
     """
@@ -159,7 +159,7 @@ def power(base: Value, exponent: Fraction) -> Value:
 
 # --- pieces ---
 def _combine(left: Monomial, right: Monomial) -> tuple[Monomial, Fraction]:
-    """The product of two monomials as a monomial and a rational factor: √6 · √2 is √3 times 2."""
+    """Return the product of two monomials as a monomial and a rational factor: √6 · √2 is √3 times 2."""
     factor = Fraction(1)
     imaginary = left.i + right.i
     if imaginary == 2:
@@ -193,7 +193,7 @@ def _inverse(monomial: Monomial) -> tuple[Monomial, Fraction]:
 
 
 def _conjugate(value: Value) -> Value:
-    """`value` with one square root, or i, of opposite sign, so that it vanishes from the product."""
+    """Return `value` with one square root, or i, of opposite sign, so that it vanishes from the product."""
     if any(monomial.pi or monomial.e for monomial in value):
         raise NotExact("a sum with pi or e as a divisor")
     if any(monomial.i for monomial in value):
@@ -214,7 +214,7 @@ def _check_size(number: Fraction) -> None:
 
 
 def _whole_power(base: Value, exponent: int) -> Value:
-    """`base` to an integer exponent, its size estimated first. Raises `Undefined`, `NotExact`."""
+    """Return `base` to an integer exponent, its size estimated first. Raises `Undefined`, `NotExact`."""
     if not base:
         if exponent <= 0:
             raise Undefined("a power of zero")
@@ -248,7 +248,7 @@ def _whole_power(base: Value, exponent: int) -> Value:
 
 
 def _prime_power(prime: int, exponent: Fraction) -> Value:
-    """`prime ** exponent`: its whole part as a coefficient, the rest as a radical."""
+    """Return `prime ** exponent`: its whole part as a coefficient, the rest as a radical."""
     whole = exponent.numerator // exponent.denominator
     if abs(whole) * prime.bit_length() > MAX_BITS:
         raise NotExact("too large a power")
@@ -306,7 +306,7 @@ def factors(number: int) -> list[tuple[int, int]]:
 
 
 def _denest(value: Value) -> Value:
-    r"""The square root of a + b√c if it is √x ± √y with rational x and y: \sqrt{3+2\sqrt2} = 1+\sqrt2.
+    r"""Return the square root of a + b√c if it is √x ± √y with rational x and y: \sqrt{3+2\sqrt2} = 1+\sqrt2.
 
     Then x, y = (a ± √(a² − b²c)) / 2. Raises `NotExact` if these are not rational or the value has another form.
     """
@@ -325,7 +325,7 @@ def _denest(value: Value) -> Value:
 
 
 def _square_root(number: Fraction) -> Fraction | None:
-    """The square root of a rational number if it is rational, else None."""
+    """Return the square root of a rational number if it is rational, else None."""
     if number < 0:
         return None
     top, bottom = isqrt(number.numerator), isqrt(number.denominator)

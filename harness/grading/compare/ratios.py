@@ -59,7 +59,7 @@ def _is_clock(node: Node) -> bool:
 
 
 def _clock(node: Node) -> tuple[int, int, str] | None:
-    """(hours, minutes, "am", "pm" or "") of a time of day or of a ratio of two integers; else None."""
+    """Return (hours, minutes, "am", "pm" or "") of a time of day or of a ratio of two integers; else None."""
     parts = node.args[0] if node.op == "time" else node.args
     half = node.args[1] if node.op == "time" else ""
     if node.op == "quantity" and node.args[1] in ("am", "pm") and node.args[0].op == "num":
@@ -85,7 +85,7 @@ def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool:
 
 
 def _hour(clock: tuple[int, int, str]) -> int:
-    """The hour from 0 to 24."""
+    """Return the hour from 0 to 24."""
     hours, _, half = clock
     return hours % 12 + (12 if half == "pm" else 0) if half else hours
 

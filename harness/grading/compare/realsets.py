@@ -38,7 +38,7 @@ class NotASet(ValueError):
 
 
 def real_set(node: Node) -> list[RealInterval]:
-    """The intervals of a set, sorted and merged. Raises `NotASet`."""
+    """Return the intervals of a set, sorted and merged. Raises `NotASet`."""
     return _merge(_pieces(node, 0))
 
 
@@ -88,7 +88,7 @@ _MIN_MEMBER: dict[str, Any] = {"Z": float("-inf"), "N": 0, "N*": 1, "N_+": 1, "Z
 
 
 def _pieces(node: Node, depth: int) -> list[RealInterval]:
-    """The intervals of a set, in any order and perhaps overlapping. Raises `NotASet`."""
+    """Return the intervals of a set, in any order and perhaps overlapping. Raises `NotASet`."""
     if depth > 30:
         raise NotASet("nested too deeply")
     depth += 1
@@ -128,7 +128,7 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
 
 
 def _subject(condition: Node) -> str:
-    """The letter that an inequality bounds; "" for a set, and if it is not clear which letter."""
+    """Return the letter that an inequality bounds; "" for a set, and if it is not clear which letter."""
     if condition.op == "member":
         return str(condition.args[0].args[0]) if condition.args[0].op == "sym" else ""
     if condition.op != "rel":
@@ -144,7 +144,7 @@ def _subject(condition: Node) -> str:
 
 
 def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
-    """A list of conditions on one letter: the union of their solutions, without the holes (x ≠ 2)."""
+    """Return the solutions of a list of conditions on one letter: their union, without the holes (x ≠ 2)."""
     holes = [item for item in items if item.op == "rel" and item.args[1] == ("!=",)]
     others = [item for item in items if item not in holes]
     pieces = _merge([piece for item in others or holes[:1] for piece in _pieces(item, depth)])
@@ -156,7 +156,7 @@ def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
 
 
 def letters(condition: Node) -> frozenset[str]:
-    """The letters of an inequality, or of several that hold together; none for a set."""
+    """Return the letters of an inequality, or of several that hold together; none for a set."""
     if condition.op == "inter":
         return frozenset().union(*map(letters, condition.args))
     sides = condition.args[0] if condition.op == "rel" else condition.args[:1] if condition.op == "member" else ()
@@ -171,7 +171,7 @@ def _is_value(item: Node) -> bool:
 
 
 def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> RealInterval:
-    """The interval between two scalars. Raises `NotASet` for other ends."""
+    """Return the interval between two scalars. Raises `NotASet` for other ends."""
     if not (is_scalar(low) and is_scalar(high)):
         raise NotASet("an interval of structures")
     return RealInterval(low, high, closed_low, closed_high)
@@ -179,7 +179,7 @@ def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> Rea
 
 # --- inequalities ---
 def _solution(node: Node) -> list[RealInterval]:
-    """The solutions of a relation in one letter. Raises `NotASet`."""
+    """Return the solutions of a relation in one letter. Raises `NotASet`."""
     operands, signs = node.args
     if not all(is_scalar(operand) for operand in operands):
         raise NotASet("a relation between structures")
@@ -210,7 +210,7 @@ def _solution(node: Node) -> list[RealInterval]:
 
 
 def _ray(sign: str, bound: Node) -> list[RealInterval]:
-    """The solutions of x `sign` `bound`."""
+    """Return the solutions of x `sign` `bound`."""
     if sign in ("<", "<="):
         return [RealInterval(_MINUS_INFINITY, bound, False, sign == "<=")]
     if sign in (">", ">="):
@@ -223,7 +223,7 @@ def _ray(sign: str, bound: Node) -> list[RealInterval]:
 
 
 def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
-    """The solutions of |u| `sign` b: |u| < b is -b < u < b, and |u| > b is u < -b or u > b."""
+    """Return the solutions of |u| `sign` b: |u| < b is -b < u < b, and |u| > b is u < -b or u > b."""
     if sign not in _ORDERED:
         raise NotASet(sign)
     below, above = _linear(inside, sign, bound), _linear(inside, _FLIPPED[sign], neg(bound))
@@ -231,7 +231,7 @@ def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
 
 
 def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
-    """The solutions of a relation of degree 1 or 2 in its only letter. Raises `NotASet`."""
+    """Return the solutions of a relation of degree 1 or 2 in its only letter. Raises `NotASet`."""
     at0, at1, at2, at5 = _values(left, right)
     square = (at2 - 2 * at1 + at0) / 2
     linear = at1 - at0 - square
@@ -281,7 +281,7 @@ def _values(left: Node, right: Node) -> list[Fraction]:
 
 # --- order of the ends ---
 def _key(node: Node) -> Any:
-    """The number by which an end is sorted. Raises `NotASet` for ends that have no order here."""
+    """Return the number by which an end is sorted. Raises `NotASet` for ends that have no order here."""
     if node == INFINITY:
         return float("inf")
     if node == _MINUS_INFINITY:
@@ -335,7 +335,7 @@ def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
 
 
 def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
-    """The reals outside of `pieces`, which are merged."""
+    """Return the reals outside of `pieces`, which are merged."""
     rest: list[RealInterval] = []
     low, closed = _MINUS_INFINITY, False
     for piece in pieces:
@@ -350,7 +350,7 @@ def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
 
 
 def _intersect(left: list[RealInterval], right: list[RealInterval]) -> list[RealInterval]:
-    """The reals of both lists. Raises `NotASet` for ends that have no order here."""
+    """Return the reals of both lists. Raises `NotASet` for ends that have no order here."""
     common = []
     for left_piece in left:
         for right_piece in right:

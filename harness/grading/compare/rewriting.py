@@ -24,6 +24,7 @@ def _is_binder(node: Node) -> bool:
 
 
 def _with_bound_names(node: Node, depth: int) -> Node:
+    """Rename the bound variables in `node`; depth: how many sums and products stand around it."""
     if not any(isinstance(part, Node) for part in node.args):
         return node
     if _is_binder(node):
@@ -37,7 +38,7 @@ def _with_bound_names(node: Node, depth: int) -> Node:
 
 
 def _rename(node: Node, variable: Node, name: Node) -> Node:
-    """`node` with `variable` renamed, also as an index: the k of a_k."""
+    """Return `node` with `variable` renamed, also as an index: the k of a_k."""
     node = substitute(node, variable, name)
     index = f"_{variable.args[0]}"
     for letter in symbols(node):
@@ -130,7 +131,7 @@ def components(node: Node, size: int) -> tuple[Node, ...] | None:
 
 
 def _factor(term: Node, unit: Node) -> Node | None:
-    """The factor of a unit vector in one term; None if the vector is no plain factor of it."""
+    """Return the factor of a unit vector in one term; None if the vector is no plain factor of it."""
     if term == unit:
         return num(1)
     if term.op == "neg":
@@ -146,7 +147,7 @@ def _factor(term: Node, unit: Node) -> Node | None:
 
 
 def without_degree_signs(node: Node) -> Node:
-    """`180° - 2x` as `180 - 2x`: without the degree signs of its terms; those inside functions stay."""
+    """Return `180° - 2x` as `180 - 2x`: without the degree signs of its terms; those inside functions stay."""
     if not any(here.op == "deg" for here in walk(node)):
         return node
     if node.op == "deg":

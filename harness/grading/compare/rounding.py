@@ -16,7 +16,10 @@ from harness.grading.compare.radicals import NotExact, rational
 
 
 def is_same_or_rounded(left: Node, right: Node) -> bool:
-    """Whether two values are equal, or one is a decimal of the other. True if one has no number, as with letters."""
+    """Whether two values are equal, or one is a rounded decimal of the other.
+
+    True also if a value cannot be computed as a number, for example because it has letters.
+    """
     from harness.grading.compare.numeric import number_of, same_number
     from harness.grading.compare.point import NotNumeric
 
@@ -27,7 +30,7 @@ def is_same_or_rounded(left: Node, right: Node) -> bool:
     if same_number(left, right):
         return True
     if _is_whole(left) and _is_whole(right):
-        return False  # neither is a decimal of the other, also if one ends in zeros
+        return False  # two integers are no roundings of one another, even if one ends in zeros
     return any(
         unit is not None and _stands_for(rounded, value, abs(float(unit)))
         for unit, rounded, value in (
@@ -83,7 +86,7 @@ def _is_power_of_ten(number: Fraction) -> bool:
 
 
 def _power_of_ten_in(number: int) -> int:
-    """The largest power of ten that divides `number`, which is not 0."""
+    """Return the largest power of ten that divides `number`, which is not 0."""
     power = 1
     while number % (10 * power) == 0:
         power *= 10

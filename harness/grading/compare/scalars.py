@@ -83,7 +83,7 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
 
 
 def _in_kelvin(value: Node, unit: Unit) -> Node | None:
-    """A temperature in kelvin; None if `unit` measures something else."""
+    """Return a temperature in kelvin; None if `unit` measures something else."""
     zero = _ZEROS.get(unit.dimension)
     if zero is None:
         return None
@@ -108,7 +108,7 @@ def _have_other_letters(reference: Node, answer: Node) -> bool:
 
 
 def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """The pairs of values of which one is equal if the quantities are; at least one side has a unit."""
+    """Return the pairs of values of which one is equal if the quantities are; at least one side has a unit."""
     if reference.op == answer.op == "quantity":
         (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
         measure, answer_measure = unit_of(name), unit_of(answer_name)
@@ -188,7 +188,7 @@ def _gives_angle(node: Node) -> bool:
 
 
 def _multiply(node: Node, factor: Fraction) -> Node:
-    """`factor` · node; of a decimal the product, with its decimal places."""
+    """Return `factor` · node; of a decimal the product, with its decimal places."""
     if node.op == "num":
         return num(node.args[0] * factor, max(node.args[1], 0))
     return Node("mul", (num(factor), node))

@@ -159,7 +159,7 @@ def _are_of_other_numbers(reference: Node, answer: Node) -> bool:
 
 
 def _count(node: Node) -> int | None:
-    """How many numbers an answer holds side by side; None if it is no number and no structure of numbers."""
+    """Return how many numbers an answer holds side by side; None if it is no number and no structure of numbers."""
     if node.op in ("list", "tuple", "set", "bracket", "interval"):
         items = [part for part in node.args if isinstance(part, Node)]
         return len(items) if all(_count(item) == 1 for item in items) else None
@@ -216,20 +216,20 @@ def _with_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comp
 
 # --- lists ---
 def _drop_point_name(node: Node) -> Node:
-    """The point (3, 4) of `P(3, 4)`; any other node unchanged."""
+    """Return the point (3, 4) of `P(3, 4)`; any other node unchanged."""
     if node.op == "mul" and len(node.args) == 2 and node.args[1].op == "tuple" and node.args[0].op == "sym":
         return node.args[1] if node.args[0].args[0][:1].isupper() else node
     return node
 
 
 def _class_of(node: Node) -> Node:
-    """The residue class that `x ≡ 3 (mod 5)` names; any other node unchanged."""
+    """Return the residue class that `x ≡ 3 (mod 5)` names; any other node unchanged."""
     named = node.op == "rel" and node.args[1] == ("≡",) and node.args[0][0].op == "sym"
     return node.args[0][1] if named and node.args[0][1].op == "congruence" else node
 
 
 def _flatten(node: Node) -> Node:
-    """A list in lists as one list: `p = 5, q = 2; p = 7, q = 2`."""
+    """Return lists within a list as one list: `p = 5, q = 2; p = 7, q = 2` has four items."""
     if node.op != "list" or not any(item.op == "list" for item in node.args):
         return node
     flat: list[Node] = []
@@ -239,7 +239,7 @@ def _flatten(node: Node) -> Node:
 
 
 def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """The comparison of two answers, at least one of them a list."""
+    """Compare two answers, at least one of them a list."""
     reference_items, answer_items = items_of(reference), items_of(answer)
     if all(
         is_inequality(item) or item.op in ("member", "rel") for item in (*reference_items, *answer_items)
@@ -265,7 +265,7 @@ def _has_inequality_list(reference: Node, answer: Node) -> bool:
 
 
 def _list_and_structure(listed: Node, counterpart: Node, rules: GradeRules, swapped: bool) -> Comparison | None:
-    """The comparison of a list with a structure that is no list; None if no rule applies."""
+    """Compare a list with a structure that is no list; None if no rule applies."""
     if counterpart.op == "union" and (
         swapped or any(item.op == "interval" or INFINITY in walk(item) for item in listed.args)
     ):
@@ -295,7 +295,7 @@ def _values_of_one_name(listed: Node) -> bool:
 
 
 def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
-    """The comparison if at least one side is values with a name each; None if neither is."""
+    """Compare two answers of which at least one gives values to names (`x = 1, y = 2`); None if neither does."""
     reference_names, answer_names = assignments(reference), assignments(answer)
     if reference_names is None and answer_names is None:
         return None
@@ -397,7 +397,7 @@ def _same_part(left: Node, right: Node, rules: GradeRules) -> Comparison:
 
 
 def _without_repeats(items: Sequence[Node]) -> list[Node]:
-    """`items` without those whose exact value, or tree, occurs before."""
+    """Return `items` without those whose exact value, or tree, occurs before."""
     distinct: list[Node] = []
     values: list[object] = []
     for item in items:
@@ -427,7 +427,7 @@ def _same_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comp
 
 
 def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """The comparison of two answers, at least one of them an equation: with its name dropped, as a curve, or solved."""
+    """Compare two answers, at least one of them an equation: with its name dropped, as a curve, or solved."""
     if reference.op == "list" or answer.op == "list":
         return _same_lists(reference, answer, rules)
     reference_parts = statement(reference) if is_equation(reference) else None
@@ -487,7 +487,7 @@ def _has_no_letter(node: Node) -> bool:
 
 
 def _compare_solved(equation: Node, expression: Node, rules: GradeRules) -> Comparison:
-    """The comparison of an expression with the one that `equation` gives for its remaining letter."""
+    """Compare an expression with the one that `equation` gives for its remaining letter."""
     if allows(rules, "equations_solved") and is_scalar(expression):
         solution = solve_for(equation, expression)
         if solution is not None:
@@ -523,7 +523,7 @@ def _is_consistent(chain: Statement) -> bool:
 
 # --- sets ---
 def _member_set(node: Node) -> Node:
-    """The set of `x ∈ set`; any other node unchanged."""
+    """Return the set of `x ∈ set`; any other node unchanged."""
     return node.args[1] if node.op == "member" else node
 
 
@@ -535,7 +535,7 @@ def _is_set_like(node: Node) -> bool:
 
 
 def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """The comparison of two answers, at least one of them like a set: by members, by solutions, or as written."""
+    """Compare two answers, at least one of them like a set: by members, by solutions, or as written."""
     ops = reference.op, answer.op
     if ops == ("set", "set"):
         return _in_any_order(_without_repeats(reference.args), _without_repeats(answer.args), rules, "set")
@@ -579,7 +579,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _set_and_number(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """The comparison of a number with a set that may hold it alone: [2, 2] and 2."""
+    """Compare a number with a set that may hold it alone: [2, 2] and 2."""
     node, scalar = (answer, reference) if is_scalar(reference) else (reference, answer)
     try:
         pieces = real_set(node)
@@ -592,7 +592,7 @@ def _set_and_number(reference: Node, answer: Node, rules: GradeRules) -> Compari
 
 
 def _as_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
-    """The comparison as sets of reals; None if a side is no such set."""
+    """Return the comparison as sets of reals; None if a side is no such set."""
     try:
         left, right = real_set(reference), real_set(answer)
     except NotASet:
@@ -604,7 +604,7 @@ def _as_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Compariso
 
 # --- matrices, vectors and cases ---
 def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """The comparison of two answers, at least one of them a matrix; a single row or column may be a tuple."""
+    """Compare two answers, at least one of them a matrix; a single row or column may be a tuple."""
     if reference.op == answer.op == "matrix":
         if len(reference.args) != len(answer.args) or len(reference.args[0]) != len(answer.args[0]):
             return Comparison(False, "matrix")
@@ -631,7 +631,7 @@ def _by_unit_vectors(reference: Node, answer: Node) -> tuple[Sequence[Node], Seq
 
 
 def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """The comparison of cases: as functions if the conditions are relations, else case by case, in any order."""
+    """Compare cases: as functions if the conditions are relations, else case by case, in any order."""
     try:
         verdict = same_piecewise(reference, answer, lambda left, right: same(left, right, rules).equal)
     except NotPiecewise:
@@ -642,7 +642,7 @@ def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _vector(matrix: Node) -> list[Node] | None:
-    """The entries of a matrix with a single row or column, else None."""
+    """Return the entries of a matrix with a single row or column, else None."""
     if len(matrix.args) == 1:
         return list(matrix.args[0])
     if len(matrix.args[0]) == 1:

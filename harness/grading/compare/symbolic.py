@@ -71,7 +71,7 @@ def _load() -> Any:
 
 
 def _build(node: Node) -> Any:
-    """The sympy object of a tree. Raises `NotSymbolic`."""
+    """Return the sympy object of a tree. Raises `NotSymbolic`."""
     sympy = _load()
     op, args = node
     if op == "num":
@@ -104,7 +104,7 @@ def _build(node: Node) -> Any:
 
 
 def _function(name: str, arguments: tuple[Any, ...]) -> Any:
-    """The sympy object of a function. Raises `NotSymbolic`."""
+    """Return the sympy object of a function. Raises `NotSymbolic`."""
     sympy = _load()
     if name in ("sum", "prod"):
         variable, start, end, body = arguments

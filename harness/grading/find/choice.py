@@ -93,12 +93,12 @@ class StatedChoice(NamedTuple):
 
 
 def choice_in_prose(text: str, last: str = "Z") -> StatedChoice | None:
-    """The choice that a response makes among A to `last`; None if it makes none."""
+    """Return the choice that a response makes among A to `last`; None if it makes none."""
     return stated_choice(text, last) or _marked_choice(text, last)
 
 
 def stated_choice(text: str, last: str = "Z") -> StatedChoice | None:
-    """The last choice that a response states in words; None if it states none or only discusses options."""
+    """Return the last choice that a response states in words; None if it states none or only discusses options."""
     statements = choices_stated(text, last)
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
     statements = statements or list(_statements(_AT_THE_END, plain, last))
@@ -147,7 +147,7 @@ def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:
 
 
 def _marked_choice(text: str, last: str) -> StatedChoice | None:
-    """The letter that is the last line, or the only letter that is set in bold or brackets; else None."""
+    """Return the letter that is the last line, or the only letter that is set in bold or brackets; else None."""
     stripped = text.rstrip()
     line_at = stripped.rfind("\n") + 1
     if len({match[1] for match in _LISTED_OPTION.finditer(text)}) > 1:

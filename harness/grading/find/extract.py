@@ -162,7 +162,7 @@ _SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 def extract(
     text: str | None, *, kind: str = "expression", parts: int | None = None, truncated: bool = False, last: str = "Z"
 ) -> Extraction | None:
-    """The one answer of a response, or None.
+    """Return the one answer of a response, or None.
 
     parts: how many values the reference has, if boxes side by side are one answer, else None. truncated: the token
     budget cut the response off. last: the last option letter of a choice.
@@ -187,7 +187,7 @@ def shorten_answer(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
 def extract_from(
     text: str, lo: int, hi: int, *, kind: str, parts: int | None, truncated: bool, last: str
 ) -> Extraction | None:
-    """The one answer of text[lo:hi], which holds no reasoning; parameters as for `extract`."""
+    """Return the one answer of text[lo:hi], which holds no reasoning; parameters as for `extract`."""
     boxes = boxes_from_end(text, lo, hi)
     box, end = _last_filled_box(boxes, hi)
     if box is not None:
@@ -252,7 +252,7 @@ def _without_html(tail: str) -> str:
 
 
 def _choice_in_prose(tail: str, last: str) -> Extraction | None:
-    """The option letter that `tail` states or marks."""
+    """Return the option letter that `tail` states or marks."""
     from harness.grading.find.choice import choice_in_prose  # its patterns take long to compile
 
     choice = choice_in_prose(tail, last)
@@ -260,7 +260,7 @@ def _choice_in_prose(tail: str, last: str) -> Extraction | None:
 
 
 def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extraction | None:
-    """The option letter that is stated behind a box without one, or else before it."""
+    """Return the option letter that is stated behind a box without one, or else before it."""
     from harness.grading.find.choice import stated_choice
 
     for begin, end in ((box.outer_end, hi), (lo, box.outer_start)):
@@ -278,7 +278,7 @@ def _stated_behind(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
 
 
 def candidates(text: str, limit: int) -> list[str]:
-    """The contents of the last `limit` boxes anywhere in the text, reasoning included, the last first."""
+    """Return the contents of the last `limit` boxes anywhere in the text, reasoning included, the last first."""
     contents = []
     for box in boxes_from_end(text):
         contents.append(shorten_answer(box.content))
@@ -298,7 +298,7 @@ def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
 
 
 def _in_json(tail: str) -> Extraction | None:
-    """The value of the last JSON field "answer", a text without its escapes."""
+    """Return the value of the last JSON field "answer", a text without its escapes."""
     field = _last(_JSON, tail)
     if field is None:
         return None
@@ -312,7 +312,7 @@ def _in_json(tail: str) -> Extraction | None:
 
 
 def _unescape(literal: re.Match[str]) -> str:
-    """The text of a JSON string. LaTeX with single backslashes, which JSON does not allow, stays as it is."""
+    """Return the text of a JSON string. LaTeX with single backslashes, which JSON does not allow, stays as it is."""
     content = literal[literal.lastindex or 1]
     if any(is_command(name) for name in _BACKSLASHED_NAME.findall(content)):
         return content
@@ -323,7 +323,7 @@ def _unescape(literal: re.Match[str]) -> str:
 
 
 def _after_phrase(tail: str, kind: str) -> Extraction | None:
-    """The answer that the last explicit phrase, or else the last JSON field "answer", states."""
+    """Return the answer that the last explicit phrase, or else the last JSON field "answer", states."""
     if (in_json := _in_json(tail)) is not None:
         return in_json
     phrase = None
@@ -390,7 +390,7 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
 
 
 def _whole_line(tail: str, kind: str) -> Extraction | None:
-    """The answer of a response that is nothing but a short answer, perhaps with words that lead to it."""
+    """Return the answer of a response that is nothing but a short answer, perhaps with words that lead to it."""
     answer = _SPECIAL.sub("", tail).strip().strip("*_`").strip()
     if (quote := _QUOTE_MARK.match(answer)) is not None:
         answer = answer[quote.end() :]
@@ -423,7 +423,7 @@ def _ending_number(line: str) -> str | None:
 
 
 def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
-    """The last formula that may be an answer, or a number stated behind it.
+    """Return the last formula that may be an answer, or a number stated behind it.
 
     joins_parts: formulas before it that commas, "and" or "or" join to it belong to the answer.
     """
@@ -443,7 +443,7 @@ def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
 
 
 def _last(pattern: re.Pattern[str], tail: str) -> re.Match[str] | None:
-    """The last match of `pattern`."""
+    """Return the last match of `pattern`."""
     match = None
     for match in pattern.finditer(tail):  # noqa: B007  only the last one is wanted
         pass
@@ -465,7 +465,7 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
 
 
 def _first_of_chain(matches: list[re.Match[str]], tail: str) -> re.Match[str]:
-    """The first of the matches that are joined to the last one by nothing but commas, "and" and "or"."""
+    """Return the first of the matches that are joined to the last one by nothing but commas, "and" and "or"."""
     first = len(matches) - 1
     while first > 0 and _LIST_LINK.fullmatch(tail, matches[first - 1].end(), matches[first].start()):
         first -= 1
@@ -473,7 +473,7 @@ def _first_of_chain(matches: list[re.Match[str]], tail: str) -> re.Match[str]:
 
 
 def _last_words(tail: str) -> Extraction | None:
-    """The answer of a reply in words: "Yes, it is.", "The day is Tuesday."."""
+    """Return the answer of a reply in words: "Yes, it is.", "The day is Tuesday."."""
     spoken = _SPOKEN_ANSWER.search(tail.rstrip())
     if spoken is None:
         return None

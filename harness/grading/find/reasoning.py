@@ -26,7 +26,7 @@ _HARMONY_END = re.compile(r"<\|(?:end|return|start|call)\|>")
 
 
 def final_part(text: str) -> tuple[int, int] | None:
-    """(start, end) of the text behind the reasoning, in characters; None if the reasoning never ended.
+    """Return (start, end) of the text behind the reasoning, in characters; None if the reasoning never ended.
 
     Each search begins behind the closing mark that was found last, so a long text is scanned once from its end.
     """

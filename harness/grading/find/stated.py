@@ -36,7 +36,7 @@ class StatedValue(NamedTuple):
 
 
 def statements(text: str, kind: str, last: str = "Z") -> list[StatedValue]:
-    """The stated values in the order of the text, each where it is stated first; at most `MAX_STATEMENTS`.
+    """Return the stated values in the order of the text, each where it is stated first; at most `MAX_STATEMENTS`.
 
     last: the last option letter of a choice.
     """
@@ -51,7 +51,7 @@ def statements(text: str, kind: str, last: str = "Z") -> list[StatedValue]:
 
 
 def _values(text: str) -> Iterator[StatedValue]:
-    """Values behind "=", "is" and the like; of a longer clause the number with which it begins."""
+    """Yield values behind "=", "is" and the like; of a longer clause the number with which it begins."""
     for match in _VALUE.finditer(text):
         answer, end = match["value"], match.end("value")
         if len(_WORD.findall(answer)) > 2:  # a sentence; "is 204 because …" says 204 all the same

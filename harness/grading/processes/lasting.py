@@ -1,10 +1,10 @@
-"""Workers that live as long as this process: one for `harness.grade` in a loop, several for the batches of a trainer.
+"""Grading workers that live as long as this process: one for `harness.grade` in a loop, several for a trainer.
 
 Starting a worker takes a fifth of a second, an answer some microseconds. So the first call starts workers and the
 others use them, under the same bounds: an answer beyond its deadline or memory ends its worker, and the next call
 starts another.
 
-- Threads take turns; the answer of one never reaches another.
+- Threads take turns; no thread gets the verdict of another thread's answer.
 - A forked process starts workers of its own, and leaves its parent's alone.
 - An interrupt (Ctrl-C) in the middle of an answer ends the workers, so that no late reply is taken for the next one.
 - Linux ends a worker with the thread that started it. So a thread that lives as long as the process starts them.
@@ -29,10 +29,10 @@ from harness.grading.processes.pool import Pool, check_deadline, check_tolerance
 from harness.grading.verdict import Verdict
 
 _MAX_DECISIONS = 4_096
-"""Decisions that are remembered for equal answers; beyond this number all are dropped."""
+"""Up to this many decisions are remembered, for equal answers; when there are more, all are dropped."""
 
 _MAX_QUESTIONS = 256
-"""Questions that are remembered, with which a loop over answers to one reference saves time."""
+"""The last questions are remembered, up to this number, which saves time in a loop over answers to one reference."""
 
 _names = count()
 
@@ -54,7 +54,7 @@ class LastingPool:
 
     @contextmanager
     def held(self, deadline_s: float) -> Iterator[Pool]:
-        """The pool for the length of the block, for this thread alone, with `deadline_s` seconds for each answer."""
+        """Lend the pool to this thread alone for the length of the block, with `deadline_s` seconds for each answer."""
         with self._lock:
             try:
                 yield self._ready(deadline_s)
@@ -102,7 +102,7 @@ def lasting_verdict(
     choices: tuple[str, ...],
     deadline_s: float,
 ) -> Verdict:
-    """As `pool.verdict_on`, by the worker that lives on; not with a verifier of the benchmark's own."""
+    """Return what `pool.verdict_on` returns, by a worker that stays alive. Takes no verifier of a benchmark's own."""
     check_deadline(deadline_s)
     check_tolerances(rules)
     question, sample = _question(reference, kind, rules, choices), sample_of(response)
@@ -116,7 +116,7 @@ _questions: dict[tuple[Any, ...], Question] = {}
 def _question(
     reference: Any, kind: AnswerKind | Literal["auto"], rules: GradeRules, choices: tuple[str, ...]
 ) -> Question:
-    """The question of a reference, under a name that no other one has: decisions are remembered by it."""
+    """Return the question of a reference, with an id of its own, by which decisions are remembered."""
     try:
         key = (type(reference), repr(reference), kind, msgspec.json.encode(rules), choices)
     except ValueError:  # an integer of so many digits that Python does not write it

@@ -1,18 +1,18 @@
-"""Verdicts in bulk: the search in this process, the decisions in worker processes that can be killed.
+"""Verdicts on many samples: this process finds the answers, and worker processes that can be killed decide them.
 
     samples ─ search here ─► jobs (question, answer) ─ batches ─► workers ─ replies ─► decisions ─► verdicts, in order
 
 - This process only scans text in linear time and never parses an answer.
 - A job is decided once, however many samples gave the answer, so the verdicts do not depend on the number of workers
   or the order of the samples.
-- A worker gets a batch when it owes nothing. It must answer the jobs in their order, each within the deadline; time in
-  which the machine gave it no processor does not count.
+- A worker gets a batch when it owes no reply. It must answer the jobs in their order, each within the deadline; time
+  that it spends waiting for a processor does not count.
 - A worker that is late, dies, or sends anything but the reply that is due is killed with its process group. The job
   that was due is "undecided" by rule "time", "memory" or "crash"; the rest of its batch goes to a new worker.
-- A worker may also be killed by the kernel or a person, and a stored "undecided" would stay. So the job under which a
-  worker died goes to a new worker once; if that one dies too, the rule is "crash".
+- A worker may also be killed by the kernel or a person, which says nothing about its job, and a stored "undecided"
+  would stay. So the job on which a worker died goes to a new worker once; if that worker dies too, the rule is "crash".
 
-Long: the messages to the workers and the distrust of their replies are one protocol.
+Long: sending jobs and checking the replies are two sides of one protocol.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _NO_RULES = GradeRules()
 _PROGRAM = "harness.grading.processes.worker"
 
 _WINDOW = 4_096
-"""Most samples that wait for a verdict; at this number the parent waits and reads no more."""
+"""The parent reads no further sample while this many samples wait for a verdict."""
 
 
 class _Job(NamedTuple):
@@ -78,7 +78,7 @@ class _Job(NamedTuple):
 
     @classmethod
     def of(cls, question: Question, answer: str, *, with_steps: bool = False) -> _Job:
-        """The job with its key."""
+        """Return the job with its key."""
         hashed = blake2b(question.question_id.encode("utf-8", "surrogatepass"), digest_size=16)
         hashed.update(b"\xff" + answer.encode("utf-8", "surrogatepass"))  # a byte that no text holds
         return cls(question, answer, with_steps, hashed.digest())
@@ -93,7 +93,7 @@ def grade_all(
     answer_from_reasoning: bool = False,
     sandbox: str | None = None,
 ) -> Iterator[Grade]:
-    """The grades of `samples`, in their order; answer_from_reasoning as for `grade`, sandbox as for `grader_names`.
+    """Yield the grades of `samples`, in their order; answer_from_reasoning as for `grade`, sandbox as `grader_names`.
 
     Raises `UsageError`: a sample's question is unknown, a verifier is not trusted.
     """
@@ -114,7 +114,7 @@ def verdicts(
     with_steps: bool = False,
     sandbox: str | None = None,
 ) -> Iterator[tuple[Sample, Verdict]]:
-    """Each sample without its text, and its verdict, in the order of `samples`; with_steps: the verdicts have steps.
+    """Yield each sample, without its text, with its verdict, in the order of `samples`. with_steps: describe the steps.
 
     Raises as `grade_all` does.
     """
@@ -150,7 +150,10 @@ def verdicts(
 
 
 def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outcome]:
-    """The outcome of each (question, response), by the workers of `pool`, which live on. Question ids must differ."""
+    """Return the outcome of each (question, response), decided by `pool`, which stays open.
+
+    Question ids must differ.
+    """
     outcomes_or_jobs: list[Outcome | _Job] = []
     for question, text in responses:
         extraction = find(question, text)
@@ -198,7 +201,7 @@ def verdict_on(
     choices: tuple[str, ...] = (),
     deadline_s: float = DEADLINE_SECONDS,
 ) -> Verdict:
-    """The verdict on one response, with its steps, by a worker process started for it.
+    """Return the verdict on one response, with its steps, by a worker process that is started for it.
 
     reference: text, a number, or a list of the parts of one answer. kind: how it is compared, "auto" by its form.
     Raises `UsageError`: the reference is no answer, a tolerance or the deadline is out of range, a verifier is not
@@ -212,7 +215,7 @@ def verdict_on(
 
 
 def sample_of(response: str) -> Sample:
-    """A response that is graded by itself, as a sample of no run."""
+    """Return a response as a sample that belongs to no run."""
     return Sample(
         benchmark="", question_id="", sample_index=0, text=response, reasoning=None, finish_reason="stop",
         timing=Timing(started=0.0, total=0.0), endpoint="",
@@ -220,7 +223,7 @@ def sample_of(response: str) -> Sample:
 
 
 def verdict_with(pool: Pool, question: Question, sample: Sample) -> Verdict:
-    """The verdict on one sample, with its steps, by the rules and the workers of `pool`, which live on.
+    """Return the verdict on one sample, with its steps, by the rules and the workers of `pool`, which stays open.
 
     Numbers of few digits are decided here: they cannot take long, and a message to a worker takes longer.
     """
@@ -234,7 +237,7 @@ def verdict_with(pool: Pool, question: Question, sample: Sample) -> Verdict:
 
 
 def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Job]:
-    """The answer, then the other boxes of the text, to tell whether a right one was passed over."""
+    """Return jobs for the answer and for the other boxes, one of which may hold the right answer."""
     jobs = [] if searched.extraction is None else [_Job.of(question, searched.extraction.answer, with_steps=with_steps)]
     return jobs + [_Job.of(question, box) for box in searched.other_boxes]
 
@@ -262,7 +265,7 @@ def question_on(
     choices: tuple[str, ...] = (),
     name: str = "",
 ) -> Question:
-    """A question with a reference and nothing else. Raises `UsageError` if the reference is no answer."""
+    """Return a question that has only a reference. Raises `UsageError` if the reference cannot be read as an answer."""
     try:
         accepted, answer_kind = read_reference(reference, kind)
     except ValueError as error:
@@ -274,7 +277,9 @@ def question_on(
 
 
 def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> dict[str, str]:
-    """The name that grades record, by the `grader` of the rules: the version of the rules, or a verifier's identity.
+    """Return the name that grades record, by the `grader` of a question's rules.
+
+    That is the version of the rules, a verifier's identity, or the name that an extension gives.
 
     sandbox: where programs are run (`harness.presets.grading`); grades of two sandboxes are not mixed. Each verifier is
     imported in a process of its own. Raises `UsageError`: a verifier is not trusted, or broken.
@@ -294,7 +299,7 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
 
 
 def _identity(grader: str) -> str:
-    """The identity of a verifier, imported in a process of its own. Raises `UsageError` if it is broken."""
+    """Return the identity of a verifier, imported in a process of its own. Raises `UsageError` if it is broken."""
     try:
         done = subprocess.run(
             isolated.command(_PROGRAM, "check", grader), env=isolated.environment(verifier.TRUST_VARIABLE),
@@ -307,7 +312,9 @@ def _identity(grader: str) -> str:
     except codec.DecodeError:
         checked = Checked(error="its import ends the process")
     if checked.error:
-        raise UsageError(f"the verifier {quoted(grader)} cannot be used: {checked.error}")
+        raise UsageError(
+            f"the verifier {quoted(grader)} cannot be used: {checked.error}. Correct its module, or name another grader"
+        )
     return checked.identity
 
 
@@ -320,11 +327,11 @@ class _Pending(NamedTuple):
     jobs: list[_Job]
 
     def settled(self, pool: Pool) -> bool:
-        """Whether `judged` need not wait."""
+        """Whether the verdict is there, so that `judged` need not wait."""
         return pool.settled(self.jobs)
 
     def judged(self, pool: Pool) -> tuple[Sample, Verdict]:
-        """The sample with its verdict, once all its jobs are decided."""
+        """Wait until all jobs are decided; return the sample with its verdict."""
         searched, jobs = self.searched, self.jobs
         decision = pool.decision(jobs[0]) if searched.extraction is not None else NO_ANSWER
         rest = jobs[1:] if searched.extraction is not None else jobs
@@ -339,11 +346,11 @@ class _PendingElsewhere(NamedTuple):
     verdict: Future[Verdict]
 
     def settled(self, _pool: Pool) -> bool:
-        """Whether `judged` need not wait."""
+        """Whether the verdict is there, so that `judged` need not wait."""
         return self.verdict.done()
 
     def judged(self, _pool: Pool) -> tuple[Sample, Verdict]:
-        """The sample with its verdict. Raises what the extension raised."""
+        """Return the sample with its verdict. Raises what the extension raised."""
         return self.sample, self.verdict.result()
 
 
@@ -362,17 +369,18 @@ class _Elsewhere:
             decider.close()
 
     def decider(self, grader: str) -> Decider:
-        """The decider of a kind of answer. Raises `UsageError` where nothing can be decided here."""
+        """Return the decider of a kind of answer. Raises `UsageError` if this machine cannot decide such answers."""
         if grader not in self._open:
             self._open[grader] = require_extension(grader).start(self._workers, self._sandbox)
         return self._open[grader]
 
 
 class _Worker:
-    """A process, and the jobs that it owes an answer to, the due one first.
+    """A worker process, and the jobs whose replies it owes, the next one first.
 
-    deadline_at: when the due answer is late, by the monotonic clock. ready: its imports are done. `_waited`: seconds
-    for which it had waited for a processor when the deadline was set. question: the one that it was sent last.
+    deadline_at: monotonic second at which the next reply is late. ready: the process has finished its imports.
+    `_waited`: seconds for which it had waited for a processor when the deadline was set. question: the question that it
+    was sent last.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -436,7 +444,7 @@ class _Worker:
 
 
 def _schedstat_of(pid: int) -> int | None:
-    """The open file in which Linux reports how long a process waited for a processor; None on other systems."""
+    """Return the open file in which Linux reports how long a process waited for a processor; None on other systems."""
     try:
         return os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -448,7 +456,7 @@ def _here(start: Callable[[], _Worker]) -> _Worker:
 
 
 class Pool:
-    """Worker processes, started when they are needed; a context manager that ends them. For one thread only.
+    """Decides jobs in worker processes, which start when they are needed. A context manager; for one thread only.
 
     deadline: of each answer, in seconds; it may change, up to `longest_deadline`. start: calls the function that starts
     a worker, in a thread of its choice. workers: the live ones, at most `size`. queue: jobs that no worker has.
@@ -459,7 +467,7 @@ class Pool:
         self, workers: int, deadline: float, *, start: Callable[[Callable[[], _Worker]], _Worker] = _here
     ) -> None:
         if workers < 1:
-            raise UsageError("at least one worker is needed", field="workers", value=workers)
+            raise UsageError("expected 1 worker or more", field="workers", value=workers)
         if deadline <= 0:
             raise UsageError(f"a deadline of {deadline} s leaves no time to grade; give a positive number")
         self.size = workers
@@ -491,16 +499,16 @@ class Pool:
             self.pump(0.0)
 
     def forget(self) -> None:
-        """Drop all decisions, so that the memory of a pool that lives on does not grow."""
+        """Drop all decisions, so that the memory of a pool that stays open does not grow."""
         self.decisions, self._distinct = {}, {}
         self._died_under.clear()
 
     def settled(self, jobs: list[_Job]) -> bool:
-        """Whether all of `jobs`, which were asked, are decided."""
+        """Whether all of `jobs`, which were passed to `ask`, are decided."""
         return all(self.decisions[job.key] is not None for job in jobs)
 
     def decision(self, job: _Job) -> AnswerVerdict:
-        """The decision on `job`, which was asked; waits for it."""
+        """Wait for the decision on `job`, which was passed to `ask`, and return it."""
         while (decision := self.decisions[job.key]) is None:
             self.dispatch()
             self.pump(0.25)
@@ -510,7 +518,7 @@ class Pool:
     def dispatch(self) -> None:
         """Give queued jobs to workers that owe nothing, and start workers up to `size`."""
         for worker in [worker for worker in self.workers if not worker.owed and worker.process.poll() is not None]:
-            self.replace(worker, None)  # it ended while it owed nothing: no answer is to blame
+            self.replace(worker, None)  # it ended while it owed no reply, so no answer is the cause
         while self.queue:
             idle = next((worker for worker in self.workers if not worker.owed), None)
             if idle is None:
@@ -521,7 +529,7 @@ class Pool:
             self.send(idle, batch)
 
     def start(self) -> _Worker:
-        """A new worker, watched for replies."""
+        """Start a worker, and watch it for replies."""
         worker = self._start(lambda: _Worker(self.longest_deadline))
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
@@ -617,7 +625,7 @@ class Pool:
         return True
 
     def after_death(self, worker: _Worker) -> str | None:
-        """The rule for the job under which this worker died: None the first time, so that the job is queued again."""
+        """Return the rule for the job on which this worker died; None the first time, so that it is queued again."""
         due = worker.owed[0][1].key if worker.owed else None
         if due is None or due in self._died_under:
             return "crash"

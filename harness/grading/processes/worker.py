@@ -37,8 +37,7 @@ READY = "ready"
 
 
 class GradingTask(msgspec.Struct, array_like=True):
-    """One answer to grade. item: the id that the reply will carry. question: None: the same question as in the task
-    before."""
+    """One answer to grade. item: the id that the reply must repeat. question: None means that of the task before."""
 
     item: str
     question: Question | None
@@ -47,7 +46,7 @@ class GradingTask(msgspec.Struct, array_like=True):
 
 
 class GradingReply(msgspec.Struct, array_like=True):
-    """The verdict on one task. item "": `outcome` is a note to the parent, `WARMING` or `READY`."""
+    """The verdict on one task; or, if item is "", a note to the parent: `outcome` is `WARMING` or `READY`."""
 
     item: str
     outcome: str
@@ -58,7 +57,7 @@ class GradingReply(msgspec.Struct, array_like=True):
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
-    """The next message without its length; None at the end of the stream, and for one beyond `MAX_FRAME_BYTES`."""
+    """Read the next message; None at the end of the stream, and if the message is longer than `MAX_FRAME_BYTES`."""
     header = stream.read(_HEADER.size)
     if len(header) < _HEADER.size:
         return None
@@ -70,20 +69,20 @@ def read_frame(stream: BinaryIO) -> bytes | None:
 
 
 def frame(message: Any) -> bytes:
-    """A message with its length before it."""
+    """Return a message as bytes, with its length in front."""
     body = codec.encode(message)
     return _HEADER.pack(len(body)) + body
 
 
 class Checked(msgspec.Struct):
-    """The result of importing a verifier: its identity, or the error."""
+    """The result of importing a verifier: its identity, or the error in words."""
 
     identity: str = ""
     error: str = ""
 
 
 def check(grader: str) -> None:
-    """Import the verifier `grader` and write a `Checked` to standard output."""
+    """Import the verifier `grader`, and write the result, a `Checked`, to standard output."""
     reply = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     _limit()
@@ -96,7 +95,7 @@ def check(grader: str) -> None:
 
 
 def main(deadline: float) -> None:
-    """Serve until the parent closes the pipe."""
+    """Answer the parent's tasks until it closes the pipe. deadline: seconds for one answer."""
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     # Text that a verifier prints must not reach the parent as a reply.
@@ -118,7 +117,7 @@ def main(deadline: float) -> None:
 
 
 def _serve(question: Question, task: GradingTask) -> GradingReply:
-    """The reply to one task; an answer that needs too much memory is undecided."""
+    """Return the reply to one task; an answer that needs too much memory is undecided."""
     try:
         return GradingReply(task.item, *decide(question, task.answer, with_steps=task.with_steps))
     except MemoryError:

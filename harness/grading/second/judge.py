@@ -60,7 +60,7 @@ def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Ques
 
 
 def _question_text(question: Question) -> str:
-    """The text of the question: the last turn of the user, or the raw prompt."""
+    """Return the text of the question: the last turn of the user, or the raw prompt."""
     turns = [message.content for message in question.messages if message.role == "user"]
     return turns[-1] if turns else question.prompt
 

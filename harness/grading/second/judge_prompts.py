@@ -129,13 +129,13 @@ def shown_answer(text: str) -> str:
 
 
 def shown_ending(text: str) -> str:
-    """The end of a text, in the form of `shown_answer`."""
+    """Return the end of a text, in the form of `shown_answer`."""
     text = text.strip()
     return visible(text) if len(text) <= MAX_ANSWER_CHARS else f"…{visible(text[-MAX_ANSWER_CHARS:])}"
 
 
 def render(prompt: JudgePrompt, question: str, references: Sequence[str], answer: str) -> tuple[Message, ...]:
-    """The messages that ask about `answer`, which `shown_answer` or `shown_ending` returned."""
+    """Return the messages that ask about `answer`, which `shown_answer` or `shown_ending` returned."""
     clipped = question if len(question) <= MAX_QUESTION_CHARS else f"{question[:MAX_QUESTION_CHARS]}…"
     fields = {
         "question": _tagged("question", "\n" + "\n".join(visible(line) for line in clipped.split("\n")) + "\n"),
@@ -169,6 +169,6 @@ def verdict(prompt: JudgePrompt, reply: str | None) -> bool | None:
 
 
 def _tagged(name: str, text: str) -> str:
-    """`text` between tags that carry its checksum, so that no text can contain its own closing tag."""
+    """Return `text` between tags that carry its checksum, so that no text can contain its own closing tag."""
     tag = f"{name}-{digest(text)[:_TAG_DIGITS]}"
     return f"<{tag}>{text}</{tag}>"

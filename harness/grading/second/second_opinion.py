@@ -139,7 +139,7 @@ _NAMES = {True: "correct", False: "wrong", None: "no opinion"}
 
 
 def _share(pairs: list[tuple[bool, bool]], which: int) -> float:
-    """The fraction of pairs whose entry `which` is true."""
+    """Return the fraction of pairs whose entry `which` is true."""
     return sum(pair[which] for pair in pairs) / len(pairs)
 
 
@@ -198,7 +198,7 @@ class _Child:
         return True if True in verdicts else None if None in verdicts else False
 
     def ask(self, reference: str, response: str, deadline: float) -> bool | None:
-        """The verdict on one response, within `deadline` seconds; None if there is none."""
+        """Return the verdict on one response, within `deadline` seconds; None if there is none."""
         if self.process is None:
             self.start()
         assert self.process is not None
@@ -218,7 +218,7 @@ class _Child:
         return correct if isinstance(correct, bool) else None
 
     def line(self, deadline: float) -> dict[str, Any] | None:
-        """The next message within `deadline` seconds; None if there is none or it is no JSON object."""
+        """Return the next message within `deadline` seconds; None if there is none or it is no JSON object."""
         assert self.process is not None
         stream: IO[bytes] | None = self.process.stdout
         assert stream is not None

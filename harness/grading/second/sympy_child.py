@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _answer(response: str) -> str:
-    """The content of the last box, else the last number, else nothing."""
+    """Return the content of the last box, else the last number, else nothing."""
     command = response.rfind("\\boxed{")
     if command < 0:
         numbers = _NUMBER.findall(response[-_MAX_CHARS:].replace(",", ""))
@@ -99,7 +99,7 @@ def _same_value(left: Any, right: Any) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """`text` as a number without thousands separators, or None."""
+    """Return `text` as a number without thousands separators, or None."""
     try:
         return float(text.replace(",", ""))
     except ValueError:
@@ -107,7 +107,7 @@ def _number(text: str) -> float | None:
 
 
 def _parts(text: str) -> list[str]:
-    """The parts of a list or tuple between its outer brackets."""
+    """Return the parts of a list or tuple between its outer brackets."""
     if text[:1] in ("(", "[") and text[-1:] in (")", "]"):
         text = text[1:-1]
     parts, depth, start = [], 0, 0
