@@ -177,7 +177,7 @@ class Residues:
         raise NotModular(op)
 
     def _operation(self, op: str, parts: list[_Residue]) -> _Residue:
-        """Compute a sum, product or quotient of residues; bounds of fractions add up, since they get one denominator."""
+        """Compute a sum, product or quotient of residues; bounds of fractions add up, for they get one denominator."""
         residue = parts[0].residue
         if op == "add":
             residue = sum(part.residue for part in parts)
