@@ -15,10 +15,13 @@ test-ray: SEEDS = 20
 test-programs: ATTACKS = 1200
 # Budget of `make soak`.
 HOURS ?= 4
+# Tests of `make test-browser`.
+BROWSER ?= tests/browser
 # Transports of `make test-hostile`.
 TRANSPORTS ?= fast aiohttp sdk
-# Processes of the test suite: one a core, at most four, since each may start an embedded server of its own.
-JOBS ?= auto
+# Processes of the test suite: one more than cores, since tests also wait; at most four, since each may start an embedded
+# server of its own.
+JOBS ?= $(shell expr 1 + `getconf _NPROCESSORS_ONLN`)
 PARALLEL = -n $(JOBS) --maxprocesses 4 --dist loadfile
 # Tests of `make test-quick`.
 QUICK = $(addprefix tests/, test_house.py core presets asking benchmarks foreign runs client grading scoring showing)
@@ -208,7 +211,7 @@ test-interop: $(VENV)/.installed-test
 
 ## test-browser: the viewer's pages and the report in a real headless Chromium, which must be installed (with chromedriver)
 test-browser: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest tests/viewer/test_viewer_browser.py tests/reports/test_reports_browser.py
+	@$(BIN)/python -m pytest $(BROWSER)
 
 ## test-fault-tools: whole runs through real fault proxies; installs them on the first call (needs npm)
 test-fault-tools: $(VENV)/.installed-test

@@ -39,6 +39,7 @@ TESTS = Path(__file__).resolve().parent
 CHECKOUT = TESTS.parent
 
 LEFT_OUT = {
+    TESTS / "browser": 600,
     TESTS / "servers": 1800,
     TESTS / "routers": 600,
     TESTS / "packaging": 900,

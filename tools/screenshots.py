@@ -34,8 +34,8 @@ from harness.showing.lines import panel
 from harness.showing.running_score import RunningScore, RunningScores
 from server_launchers.embedded import weights
 from server_launchers.keeping import supervisor
+from tests.browser.chromium import Browser, browsing
 from tests.embedded import MODEL, THINKING_TEMPLATE, embedded_spec
-from tests.viewer.browser import Browser, browsing
 from tests.viewer.running import viewing
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from harness.reports.report import report
+from tests.browser.chromium import Browser, browsing
 from tests.fault_tools.installed import NotInstalled, axe
 from tests.reports.run_folders import write_run
-from tests.viewer.browser import Browser, browsing
 
 LEAST_PX = 9
 """Smallest text that is still read, in CSS pixels."""
