@@ -80,12 +80,14 @@ def command(
 
 
 def _opened(run: Path) -> OpenRun:
-    """The run in a folder, read as far as it is written."""
+    """The run in a folder, read as far as it is written. Raises `StoreError` if its manifest cannot be read."""
     from harness.runs import RunFolder
     from harness.viewer.library import OpenRun
 
     opened = OpenRun(run.name, RunFolder.open(run))
     opened.refresh()
+    if opened.problem:
+        raise StoreError(opened.problem)
     return opened
 
 

@@ -18,6 +18,7 @@ from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
+from harness.grading.processes.deadline import Deadline
 from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on
 from harness.scoring import score_benchmark
 from tests.grading.given import question, sample
@@ -91,7 +92,7 @@ def test_time_in_which_a_worker_had_no_processor_is_not_the_answers(
     monkeypatch: pytest.MonkeyPatch, starved: bool, verdict: str
 ) -> None:
     if starved:
-        monkeypatch.setattr(_Worker, "waited", lambda worker: time.monotonic())
+        monkeypatch.setattr(Deadline, "_seconds_without_processor", lambda deadline: time.monotonic())
     assert [g.verdict for g in graded(["late"], MISBEHAVES, deadline_s=0.3)] == [verdict]
 
 

@@ -6,6 +6,7 @@ For: harness.grading.verifier.
 from __future__ import annotations
 
 import sys
+import time
 import venv
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import GRADER, grade
+from harness.grading.processes.deadline import Deadline
 from harness.grading.processes.pool import verdict_on
 from harness.grading.second.second_opinion import agreement, second_verdicts
 from harness.grading.selftest import self_test
@@ -98,6 +100,9 @@ def parse(text):
     if "hang" in text:
         while True:
             pass
+    if "late" in text:
+        import time
+        time.sleep(1)
     if "raise" in text:
         raise ValueError("no")
     return text.strip("$").rpartition(" ")[2]
@@ -120,6 +125,17 @@ def test_second_opinion_survives_errors_and_hangs_and_reads_only_the_final_part(
     samples = [sample(text, index=index) for index, text in enumerate(texts)]
     verdicts = second_verdicts("math-verify", questions, samples, deadline_s=1.0)
     assert list(verdicts.values()) == [True, False, None, None, True, False, False]
+
+
+@pytest.mark.usefixtures("second")
+@pytest.mark.parametrize(("starved", "verdict"), [(False, None), (True, True)])
+def test_time_in_which_a_second_grader_had_no_processor_is_not_the_answers(
+    monkeypatch: pytest.MonkeyPatch, starved: bool, verdict: bool | None
+) -> None:
+    if starved:
+        monkeypatch.setattr(Deadline, "_seconds_without_processor", lambda deadline: time.monotonic())
+    verdicts = second_verdicts("math-verify", {"q": question("5")}, [sample("late 5")], deadline_s=0.1)
+    assert list(verdicts.values()) == [verdict]
 
 
 @pytest.mark.usefixtures("second")

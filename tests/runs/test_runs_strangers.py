@@ -31,7 +31,10 @@ COMMANDS: dict[str, Sequence[str]] = {
     "score": ("score", "r", "--workers", "1"),
     "report": ("report", "r"),
     "compare": ("compare", "r", "quiet"),
-    "show": ("show", "r", "q0"),
+    "show": ("show", "r"),
+    "show question": ("show", "r", "q0"),
+    "audit": ("audit", "r", "--samples", "2", "--out", "to_judge"),
+    "near misses": ("grade", "--near-misses", "r"),
     "status": ("status", "r"),
     "diff": ("diff", "r", "quiet"),
     "export trl": ("export", "r", "--to", "trl", "--i-know", "--out", "made"),
@@ -93,6 +96,7 @@ def meet(workspace: Path, forgery: Forgery, command: str, server: FaultServer) -
     done = looked_at(workspace) if command == "view" else harness(workspace, *words_of(command, server.base_url))
     hint = f"{command} met {forgery.name}: {done}"
     assert done.code in range(5), hint
+    assert done.code or command == "view" or done.out + done.err, f"it ended silently: {hint}"
     assert "Traceback" not in done.err, hint
     assert time.monotonic() - began < MAX_SECONDS, hint
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MAX_GROWTH_KB, hint
@@ -169,7 +173,7 @@ READS_NO_SAMPLES = ("report", "compare")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["score", "report", "merge", "compare", "export trl", "doctor"])
+@pytest.mark.parametrize("command", ["score", "report", "merge", "compare", "export trl", "doctor", "show"])
 @pytest.mark.parametrize("file", ["manifest.json", f"{NAME}/questions.jsonl", f"{NAME}/samples.jsonl", NAME])
 def test_a_link_is_refused_and_named_though_what_it_leads_to_is_right(
     command: str, file: str, workspace: Path, server: FaultServer

@@ -228,7 +228,8 @@ def undisturbed(play: Play) -> Outcome:
     with _beside(play):
         ends = [ended(play, start(play, line), ENDS) for line in play.lines()]
     printed = [
-        "" if play.campaign.varies else out.replace(str(play.folder), "").replace(play.url, "URL") for _, out in ends
+        "" if play.campaign.varies else out.replace(str(play.folder), "").replace(play.url or "no server", "URL")
+        for _, out in ends
     ]
     return Outcome([code for code, _ in ends], printed, files_of(play), records(play.folder))
 

@@ -43,7 +43,8 @@ MEASURED = ("speed", "workload", "endpoints")
 NOT_OURS = re.compile(
     r"Exception ignored in: <function _get_module_lock.*\nTraceback.*\n.*importlib.*\nKeyboardInterrupt: ?\n"
     r"|Exception ignored in: <_io.FileIO .*\nTraceback.*\n.*importlib.*\nResourceWarning: .*\n"
-    r"|(?:Fatal Python error: init_import_site: .*\n.*\n|Could not (?:import|access) runpy.*\n)"
+    r"|(?:Fatal Python error: init_import_site: .*\n.*\n|Could not (?:import|access) runpy.*\n|'import warnings' .*\n)"
+    r"(?:Traceback.*\n(?:  .*\n)*\w+: .*\n\nDuring handling of the above exception, another exception occurred:\n\n)*"
     r"Traceback.*\n(?:  .*\n)*KeyboardInterrupt\n"
     r"|Traceback.*\n  .* in _run_module_as_main\n  .* in _get_module_details\n(?:  .*\n)*KeyboardInterrupt\n"
     r"|Traceback.*\n(?:  .* in _run_(?:module_as_main|code)\n)+  .*__main__.py\", line \d+, in <module>\n"

@@ -126,6 +126,7 @@ RUNS = FOUND.replace("148, in _get_module_details", "88, in _run_code")
     [
         ("Could not import runpy module\n" + TRACEBACK, TRACEBACK),  # seed 337
         ("Fatal Python error: init_import_site: Failed to import\nstate: core\n" + TRACEBACK, TRACEBACK),
+        ("'import warnings' failed; traceback:\n" + TRACEBACK, TRACEBACK),  # seed 50100
         (FOUND, RUNS),  # seed 377
         (BEGINS, BEGUN),  # seed 41045
     ],

@@ -43,6 +43,7 @@ from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
+from harness.grading.processes.deadline import Deadline
 from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask, frame
 from harness.grading.verdict import (
     GRADER,
@@ -378,9 +379,7 @@ class _Elsewhere:
 class _Worker:
     """A worker process, and the jobs whose replies it owes, the next one first.
 
-    deadline_at: monotonic second at which the next reply is late. ready: the process has finished its imports.
-    `_waited`: seconds for which it had waited for a processor when the deadline was set. question: the question that it
-    was sent last.
+    deadline: of the next reply. ready: the process has finished its imports. question: the question that it was sent last.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -398,37 +397,9 @@ class _Worker:
         os.set_blocking(self.stdout.fileno(), False)
         self.owed: deque[tuple[str, _Job]] = deque()
         self.buffer = bytearray()
-        self.deadline_at = 0.0
-        self._schedstat = _schedstat_of(self.process.pid)
-        self._waited = 0.0
+        self.deadline = Deadline(self.process.pid)
         self.ready = False
         self.question: Question | None = None
-
-    def must_answer(self, seconds: float) -> None:
-        """Start the deadline of the next answer: `seconds` from now."""
-        self.deadline_at = time.monotonic() + seconds
-        self._waited = self.waited()
-
-    def waited(self) -> float:
-        """Seconds for which the process was ready to run and had no processor; 0 if the system does not report them."""
-        if self._schedstat is None:
-            return 0.0
-        try:
-            return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e9
-        except (OSError, ValueError, IndexError):
-            return 0.0
-
-    def is_late(self) -> bool:
-        """Whether the due answer is late.
-
-        Time without a processor puts the deadline off, so that a busy machine changes no verdict.
-        """
-        if time.monotonic() < self.deadline_at:
-            return False
-        waited = self.waited()
-        self.deadline_at += waited - self._waited
-        self._waited = waited
-        return time.monotonic() >= self.deadline_at
 
     def kill(self) -> None:
         """End the process and whatever it started; wait for it."""
@@ -438,17 +409,7 @@ class _Worker:
         with contextlib.suppress(BrokenPipeError):  # what was not written yet
             self.stdin.close()
         self.stdout.close()
-        if self._schedstat is not None:
-            os.close(self._schedstat)
-            self._schedstat = None
-
-
-def _schedstat_of(pid: int) -> int | None:
-    """Return the open file in which Linux reports how long a process waited for a processor; None on other systems."""
-    try:
-        return os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
+        self.deadline.close()
 
 
 def _here(start: Callable[[], _Worker]) -> _Worker:
@@ -546,7 +507,7 @@ class Pool:
             )
             before = worker.question = job.question
         # While the process is importing, the clock of its first answer does not run.
-        worker.must_answer(self.deadline if worker.ready else WARMING_SECONDS)
+        worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
         try:
             message = frame(tasks)
             if len(message) > MAX_FRAME_BYTES and len(jobs) > 1:
@@ -565,14 +526,14 @@ class Pool:
     def pump(self, timeout: float) -> None:
         """Wait up to `timeout` seconds for replies or the next deadline; take replies, replace late workers."""
         now = time.monotonic()
-        busy = [worker.deadline_at for worker in self.workers if worker.owed]
+        busy = [worker.deadline.at for worker in self.workers if worker.owed]
         wait = min([timeout, *(max(deadline - now, 0.0) for deadline in busy)])
         for key, _ in self.selector.select(wait):
             self.receive(key.data)
         for worker in list(self.workers):
-            if worker.owed and worker.is_late():
+            if worker.owed and worker.deadline.is_over():
                 self.receive(worker)  # a reply that has just arrived still counts
-                if worker in self.workers and worker.owed and worker.is_late():
+                if worker in self.workers and worker.owed and worker.deadline.is_over():
                     self.replace(worker, "time")
 
     def receive(self, worker: _Worker) -> None:
@@ -601,7 +562,7 @@ class Pool:
                 return
             answered = True
         if answered:
-            worker.must_answer(self.deadline if worker.ready else WARMING_SECONDS)
+            worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
 
     def accept(self, worker: _Worker, body: bytes) -> bool:
         """Take one reply or note; False if the worker was replaced: its reply was not due, or its memory ran out."""

@@ -21,10 +21,11 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.find.reasoning import final_part
+from harness.grading.processes.deadline import Deadline
 from server_launchers import isolated
 
 DEADLINE_SECONDS = 15.0
-"""Deadline of one answer, in seconds; Math-Verify's own limit is 5 s a step."""
+"""Deadline of one answer, in seconds, while the grader has a processor; Math-Verify's own limit is 5 s a step."""
 
 _START_SECONDS = 60.0
 
@@ -153,6 +154,7 @@ class _Child:
         self.python = python
         self.library = library
         self.process: subprocess.Popen[bytes] | None = None
+        self.deadline: Deadline | None = None
         self.buffer = b""
 
     def __enter__(self) -> _Child:
@@ -172,6 +174,7 @@ class _Child:
             )  # fmt: skip
         except OSError as error:
             raise UsageError(f"the interpreter {quoted(self.python)} cannot be started: {error.strerror}") from error
+        self.deadline = Deadline(self.process.pid)
         self.buffer = b""
         hello = self.line(_START_SECONDS)
         if hello is None or hello.get("ready") is not True:
@@ -191,6 +194,9 @@ class _Child:
                 if stream is not None:
                     stream.close()
             self.process = None
+        if self.deadline is not None:
+            self.deadline.close()
+            self.deadline = None
 
     def any_correct(self, references: Iterable[str], response: str, deadline: float) -> bool | None:
         """Whether the response is right by any reference; None if no reference accepts it and one is undecided."""
@@ -217,18 +223,20 @@ class _Child:
         correct = reply.get("correct")
         return correct if isinstance(correct, bool) else None
 
-    def line(self, deadline: float) -> dict[str, Any] | None:
-        """Return the next message within `deadline` seconds; None if there is none or it is no JSON object."""
+    def line(self, seconds: float) -> dict[str, Any] | None:
+        """Return the next message within `seconds`; None if there is none or it is no JSON object."""
         assert self.process is not None
+        assert self.deadline is not None
         stream: IO[bytes] | None = self.process.stdout
         assert stream is not None
-        until = time.monotonic() + deadline
+        self.deadline.start(seconds)
         with selectors.DefaultSelector() as selector:
             selector.register(stream, selectors.EVENT_READ)
             while b"\n" not in self.buffer:
-                left = until - time.monotonic()
-                if left <= 0 or not selector.select(left):
-                    return None
+                if not selector.select(max(self.deadline.at - time.monotonic(), 0.0)):
+                    if self.deadline.is_over():
+                        return None
+                    continue
                 data = stream.read1(1 << 16)  # type: ignore[attr-defined]
                 if not data or len(self.buffer) > 1 << 20:
                     return None
