@@ -215,7 +215,7 @@ test-browser: $(VENV)/.installed-test
 
 ## test-fault-tools: whole runs through real fault proxies; installs them on the first call (needs npm)
 test-fault-tools: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest tests/fault_tools --timeout=1200
+	@$(BIN)/python -m pytest tests/fault_tools --timeout=2400
 
 ## docs: docs/ as a site in build/site; a link that leads nowhere is an error
 docs: $(VENV)-docs/.installed

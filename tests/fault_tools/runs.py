@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Any
 import httpx
 
 from tests.embedded import MODEL
-from tests.patience import until
 from tests.system.command import Result, start
 
 # Short prompts, since a processor that is busy reads few tokens a second; open ones, so that each answer is cut at 8.
@@ -27,8 +27,10 @@ SHORT = ("--samples", str(SAMPLES), "--max-tokens", "8", "--no-canary", "--no-fi
 # Said, since a tool hides which engine is behind it, and that one fills in sampling of its own.
 NEUTRAL = ("--top-k", "0", "--min-p", "0")
 RUN = (*SMALL, *SHORT, *NEUTRAL, *UNCACHED, "--concurrency", "1", "--attempts", "12")
-RUN_SECONDS = 1000
-"""Only a failure takes so long: beside a load of 40 a run takes minutes."""
+TOOL_SECONDS = RUN_SECONDS = 1000
+"""Only a failure takes so long: beside a load of 40 a tool starts, and a run ends, after minutes."""
+HEALTH_SECONDS = 60
+"""Of one answer that a tool fetches from the server behind it."""
 
 Texts = dict[tuple[str, int], str]
 """Question id and sample index → the stored text."""
@@ -75,8 +77,11 @@ def running(argv: Sequence[str], log: Path, health: str) -> Iterator[None]:
     with log.open("wb") as file:
         process = subprocess.Popen(argv, stdout=file, stderr=subprocess.STDOUT)
     try:
-        until(lambda: process.poll() is not None or _answers(health), f"{argv[0]} to answer at {health}", pause=0.1)
-        assert process.poll() is None, log.read_text("utf-8", "replace")
+        end = time.monotonic() + TOOL_SECONDS
+        while not _answers(health):
+            assert process.poll() is None, log.read_text("utf-8", "replace")
+            assert time.monotonic() < end, log.read_text("utf-8", "replace")
+            time.sleep(0.1)
         yield
     finally:
         process.kill()
@@ -85,6 +90,6 @@ def running(argv: Sequence[str], log: Path, health: str) -> Iterator[None]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url, trust_env=False).status_code == 200
+        return httpx.get(url, trust_env=False, timeout=HEALTH_SECONDS).status_code == 200
     except httpx.TransportError:
         return False

@@ -13,7 +13,7 @@ import pytest
 
 from server_launchers.keeping.supervisor import RunningServer
 from tests.embedded import MODEL
-from tests.fault_tools.runs import Texts, ask, failures, free_port, running, texts
+from tests.fault_tools.runs import HEALTH_SECONDS, Texts, ask, failures, free_port, running, texts
 
 pytestmark = pytest.mark.server
 
@@ -39,7 +39,7 @@ def chaos(llmock: list[str], folder: Path, server: RunningServer, *kinds: str) -
 
 def injected(url: str) -> Counter[str]:
     """The faults that aimock's own journal has."""
-    journal = httpx.get(f"{url}/__aimock/journal", trust_env=False).json()
+    journal = httpx.get(f"{url}/__aimock/journal", trust_env=False, timeout=HEALTH_SECONDS).json()
     entries = journal if isinstance(journal, list) else journal["entries"]
     return Counter(entry["response"].get("chaosAction") for entry in entries if entry["response"].get("chaosAction"))
 

@@ -9,28 +9,31 @@ import time
 class Deadline:
     """When the answer of a process is late; `close` it with the process.
 
-    at: when it is late, by the monotonic clock, as far as is known. `_waited`: seconds for which the process had waited
-    for a processor when `at` was set.
+    ends_at: when it is late, by the monotonic clock, as far as is known. `_waited`: seconds for which the process had
+    waited for a processor when `ends_at` was set.
     """
 
     def __init__(self, pid: int) -> None:
-        self.at = 0.0
+        self.ends_at = 0.0
         self._schedstat = _schedstat_of(pid)
         self._waited = 0.0
 
     def start(self, seconds: float) -> None:
         """The next answer is late `seconds` from now."""
-        self.at = time.monotonic() + seconds
+        self.ends_at = time.monotonic() + seconds
         self._waited = self._seconds_without_processor()
 
     def is_over(self) -> bool:
-        """Whether the answer is late. Time without a processor puts `at` off, so a busy machine changes no verdict."""
-        if time.monotonic() < self.at:
+        """Whether the answer is late.
+
+        Time without a processor puts `ends_at` off, so that a busy machine changes no verdict.
+        """
+        if time.monotonic() < self.ends_at:
             return False
         waited = self._seconds_without_processor()
-        self.at += waited - self._waited
+        self.ends_at += waited - self._waited
         self._waited = waited
-        return time.monotonic() >= self.at
+        return time.monotonic() >= self.ends_at
 
     def close(self) -> None:
         """Close the file of the system's report."""

@@ -526,7 +526,7 @@ class Pool:
     def pump(self, timeout: float) -> None:
         """Wait up to `timeout` seconds for replies or the next deadline; take replies, replace late workers."""
         now = time.monotonic()
-        busy = [worker.deadline.at for worker in self.workers if worker.owed]
+        busy = [worker.deadline.ends_at for worker in self.workers if worker.owed]
         wait = min([timeout, *(max(deadline - now, 0.0) for deadline in busy)])
         for key, _ in self.selector.select(wait):
             self.receive(key.data)

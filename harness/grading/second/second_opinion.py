@@ -233,7 +233,7 @@ class _Child:
         with selectors.DefaultSelector() as selector:
             selector.register(stream, selectors.EVENT_READ)
             while b"\n" not in self.buffer:
-                if not selector.select(max(self.deadline.at - time.monotonic(), 0.0)):
+                if not selector.select(max(self.deadline.ends_at - time.monotonic(), 0.0)):
                     if self.deadline.is_over():
                         return None
                     continue
