@@ -379,7 +379,8 @@ class _Elsewhere:
 class _Worker:
     """A worker process, and the jobs whose replies it owes, the next one first.
 
-    deadline: of the next reply. ready: the process has finished its imports. question: the question that it was sent last.
+    deadline: of the next reply. ready: the process has finished its imports. question: the question that it was
+    sent last.
     """
 
     def __init__(self, deadline: float) -> None:
