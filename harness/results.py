@@ -149,6 +149,7 @@ class Scores(Sequence[Score]):
 
 
 def _score_line(score: Score) -> str:
+    """Return a score in one line: accuracy, both intervals, number of questions and samples."""
     if score.accuracy is None:
         return f"{score.benchmark}: no sample"
     error = _interval_in_words(score.sampling_interval, "same questions")

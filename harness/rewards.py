@@ -203,6 +203,7 @@ def _texts(completions: Sequence[Completion]) -> list[str]:
 
 
 def _contents(completions: Sequence[Completion]) -> Iterator[str]:
+    """Yield the text of each completion: the text itself, or that of its last message."""
     for completion in completions:
         if isinstance(completion, str):
             yield completion
@@ -215,6 +216,7 @@ def _contents(completions: Sequence[Completion]) -> Iterator[str]:
 
 
 def _check_length(solution: Sequence[Any], completions: Sequence[Completion]) -> Sequence[Any]:
+    """Return `solution`. Raises `UsageError` unless it is a list with one entry for each completion."""
     if isinstance(solution, str) or len(solution) != len(completions):
         given = "a text" if isinstance(solution, str) else str(len(solution))
         raise UsageError(
@@ -232,6 +234,7 @@ def _key(reference: Any) -> str:
 
 
 def _question(reference: Any, key: str) -> Question | None:
+    """Return the question with this reference; None if the reference cannot be read."""
     try:
         return question_on(reference, name=key)
     except UsageError:

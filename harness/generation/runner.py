@@ -289,6 +289,7 @@ class Runner:
                     pass
 
     def _look_around(self, network: Network) -> None:
+        """Pass on sentences about what is waited for; end the session if the only server has ended for good."""
         while not self._standing.empty():
             self._listener.on_standing(self._standing.get())
         if self._lost is None and (why := self._servers.lost()):
@@ -296,6 +297,7 @@ class Runner:
             network.stop(why)
 
     def _on_signal(self, network: Network, waits: bool, signum: int, nth: int) -> None:
+        """Drain at the first signal, if the way of asking allows it; end all requests at once at the second."""
         why = f"stopped by {signal.Signals(signum).name}"
         patience = self._settings.patience
         if nth == 1 and waits:

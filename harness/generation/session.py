@@ -211,6 +211,7 @@ class Session:
         )
 
     def _record(self, name: str, question_set: QuestionSet) -> BenchmarkRecord:
+        """Return the manifest's record of a benchmark: identity, plan and settings of this session."""
         whole = len(question_set.questions) == question_set.n_all
         former = self._manifest.benchmarks.get(name)
         return BenchmarkRecord(
@@ -261,6 +262,7 @@ class Session:
         return value if isinstance(value, int) else None
 
     def _accepted_missing(self, name: str) -> dict[str, str]:
+        """Return the questions that can never succeed, if the user accepts that they are missing."""
         stored = self._manifest.benchmarks[name].settings.get(_MISSING, {})
         if not self._settings.accept_missing or not isinstance(stored, dict):
             return {}
@@ -362,6 +364,7 @@ class Session:
                 self._manifest = self._manifest.extend(name, self._record(name, question_set))
 
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
+        """Return the smallest context that the endpoints state, in tokens; None if none does. Raises `ServerError`."""
         if not self._settings.endpoints:
             raise ServerError(
                 f"samples are missing and no server is known: name one with {option('base_url')}, or start one."
@@ -439,6 +442,7 @@ class Session:
         return self._outcome(plan.total, plan.done)
 
     def _outcome(self, total: Mapping[str, int], done: Mapping[str, int]) -> Outcome:
+        """Return the outcome by what is stored and what is missing now."""
         n_expected, n_done = sum(total.values()), sum(done.values())
         n_missing = sum(
             len(row.indices)

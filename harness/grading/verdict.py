@@ -386,7 +386,7 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
 
 # --- steps in words ---
 def _steps_of_search(question: Question, text: str, extraction: Extraction | None) -> list[str]:
-    """How the response was searched, a sentence a step."""
+    """Return the steps of the search in words, a sentence for each."""
     named = " or ".join(quoted(reference) for reference in question.references)
     steps = [f"the reference {named} is compared as: {question.kind}"]
     part = final_part(text)
@@ -405,7 +405,7 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
 
 
 def _steps_of_comparison(reference: str, answer: str, kind: AnswerKind, more: tuple[str, ...]) -> list[str]:
-    """How reference and answer were read, and then `more`, the steps of the comparison itself."""
+    """Return the steps of a comparison in words: how both sides were read, then `more`, its own steps."""
     read = [
         f"the {name} is read as {_reading(text, kind)}"
         for name, text in ((f"reference {quoted(reference)}", without_boxes(reference)), ("answer", answer))

@@ -108,6 +108,7 @@ def panel(
 
 
 def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]:
+    """Return the lines below the bars: tokens, time, salvage, oldest sample, accuracy, failures, endpoints."""
     now, mean = progress.tokens_per_s_now, progress.tokens_per_s
     tokens = f"{progress.arrived:,}"
     if now is not None and mean is not None:
@@ -187,6 +188,7 @@ def _bars(progress: Progress, width: int, height: int, ascii_only: bool) -> list
 
 
 def _notes(benchmark: BenchmarkProgress) -> list[Span]:
+    """Return what stands behind a bar: requests in flight, samples to ask again, samples given up."""
     notes = []
     if benchmark.in_flight:
         notes += [Span("  "), Span(f"{benchmark.in_flight} in flight", "in flight")]
@@ -212,6 +214,7 @@ def _bar(benchmark: BenchmarkProgress, cells: int, ascii_only: bool) -> list[Spa
 
 
 def _cut(row: Line, width: int) -> Line:
+    """Shorten a line to `width` columns."""
     spans: list[Span] = []
     for span in row:
         room = width - sum(cells_of(before.text) for before in spans)

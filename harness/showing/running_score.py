@@ -52,6 +52,7 @@ class RunningScores:
         return scores
 
     def _read(self, name: str) -> RunningScore | None:
+        """Read the score of a benchmark; None if it is missing, unreadable, or of other questions."""
         files = self._folder.benchmark(name)
         try:
             questions.read_planned(files, Manifest.load(self._folder).benchmarks[name])

@@ -28,7 +28,10 @@ def number_value(digits: str) -> Fraction:
 
 
 def places_of(digits: str) -> int:
-    """Decimal places of a literal as written, less its exponent (`1.5e3` has -2); -1 for an integer or a fraction."""
+    """Return the decimal places of a literal as written, less its exponent: `1.5` has 1, `1.5e3` has -2.
+
+    -1 for an integer, and for a repeating decimal.
+    """
     mantissa, _, exponent = digits.lower().partition("e")
     if digits == "repeating":
         return -1

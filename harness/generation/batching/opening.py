@@ -69,6 +69,7 @@ def _open_board(
 def _open_provider(
     settings: RunSettings, folder: RunFolder, on_event: Callable[..., None], host: Host
 ) -> BatchProvider:
+    """Open what answers the requests: the file of another program, or the provider's batch service."""
     batching = settings.batching
     assert batching is not None
     path = settings.spelling.path

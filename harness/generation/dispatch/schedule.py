@@ -350,6 +350,7 @@ class Scheduler:
         return self._n_returned[task] >= WORN or (hopeless and self._n_unasked > 0)
 
     def _from_wave(self, endpoint: int) -> Task | None:
+        """Hand out the most urgent sample of the wave; to a slow endpoint the shortest, unless it would end last."""
         while self._n_waiting:
             slow = self._is_slow(endpoint)
             row = self._pop(self._short if slow else self._long)
@@ -386,6 +387,7 @@ class Scheduler:
         return choice
 
     def _probe(self, endpoint: int) -> Task | None:
+        """Hand out the sample of the question with the fewest failures, to test whether the endpoint is up."""
         fresh = [i for i, q in enumerate(self._questions) if q.wave]
         if not fresh and self._n_waiting and self._open_wave():
             fresh = [i for i, q in enumerate(self._questions) if q.wave]
@@ -417,6 +419,7 @@ class Scheduler:
         return Task(question.benchmark, question.question_id, question.waiting.pop(0))
 
     def _open_wave(self) -> bool:
+        """Begin the next wave if the present one is empty; return whether a wave has samples now."""
         if any(q.wave for q in self._questions):
             self._refresh()
             return True
@@ -426,6 +429,7 @@ class Scheduler:
         return True
 
     def _refresh(self) -> None:
+        """Sort the questions of the wave again, by the lengths known now."""
         self._finishes = 0
         self._count_running()
         self._long = []
@@ -439,6 +443,7 @@ class Scheduler:
         heapq.heapify(self._short)
 
     def _push(self, row: int) -> None:
+        """Put a question back into both heaps; its older entries are skipped by `_pop`."""
         handed = self._questions[row].n_handed
         heapq.heappush(self._long, (-self._urgency(row), handed, row))
         if len(self._endpoints) > 1:
@@ -469,6 +474,7 @@ class Scheduler:
         return tokens / (weight + question.n_known + question.n_censored)
 
     def _count_running(self) -> None:
+        """Count the running samples that already exceed the expected length of their question."""
         for question in self._questions:
             question.censored_tokens, question.n_censored = 0.0, 0
         late = [
@@ -489,6 +495,7 @@ class Scheduler:
         return self._expected(row) * (1 + _CURIOSITY / (1 + self._questions[row].n_handed))
 
     def _benchmark_mean(self, benchmark: str) -> float:
+        """Return the mean tokens of the benchmark's finished samples; of all benchmarks if it has fewer than 4."""
         tokens, n = self._known[benchmark]
         if n < 4:
             tokens, n = self._known_of_all
@@ -506,6 +513,7 @@ class Scheduler:
     # ---- endpoints
 
     def _is_slow(self, endpoint: int) -> bool:
+        """Whether the endpoint needs more than `SLOWER` times the seconds per token of the fastest available one."""
         mine = self._endpoints[endpoint].seconds_per_token
         paces = [e.seconds_per_token for e in self._endpoints if e.available]
         measured = [p for p in paces if p is not None]

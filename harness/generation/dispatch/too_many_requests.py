@@ -160,6 +160,7 @@ class _SecondOpinions:
         return self._refused is not None
 
     def sent(self, ticket: Ticket) -> None:
+        """Note a request that is sent; it is the second opinion if one is wanted and no reply came in between."""
         if self._refused is not None:
             # A reply in between has made room, so an acceptance would prove nothing.
             ticket.opinion = self._refused.n_replies == ticket.n_replies

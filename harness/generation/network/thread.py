@@ -152,6 +152,8 @@ class Network:
         return self._dispatcher.builds.seen
 
     def _tell(self, action: Callable[[], None]) -> None:
+        """Run `action` on the loop's thread; at once if the loop does not run."""
+
         def act() -> None:
             action()
             self._wake.set()
@@ -165,6 +167,7 @@ class Network:
     # ---- the loop
 
     def _run(self) -> None:
+        """Run the loop from its beginning to its end; the body of the thread."""
         try:
             with asyncio.Runner(loop_factory=self._loop_factory) as runner:
                 runner.run(self._main())
@@ -175,6 +178,7 @@ class Network:
                 self._admission.stop()
 
     async def _main(self) -> None:
+        """Open the sampler and the control socket, carry out the session, and close everything."""
         with self._guard:
             self._loop = asyncio.get_running_loop()
         sampler = self._sampler = self._open_sampler(self)
@@ -209,6 +213,7 @@ class Network:
                 self._dispatcher.fail(error)
 
     def _next(self) -> Action:
+        """Report stored samples to the dispatcher, and return its next action."""
         while self._written:
             task, future = self._written.popleft()
             if self.keeper is not None and future.exception() is None:
@@ -221,6 +226,7 @@ class Network:
             return self._dispatcher.next()
 
     def _do(self, action: Action, sampler: Sampler) -> None:
+        """Carry out one action of the dispatcher."""
         match action:
             case Ask(task):
                 request = asyncio.get_running_loop().create_task(self._ask(sampler, action))
@@ -262,6 +268,7 @@ class Network:
         return replace(facts, eta=left.after(self._clock() - since)) if left is not None and facts.in_flight else facts
 
     async def _sleep(self, seconds: float | None) -> None:
+        """Sleep until something happens, for `seconds` or `LOOK_AROUND_S` at most."""
         try:
             async with asyncio.timeout(min(LOOK_AROUND_S, seconds or LOOK_AROUND_S)):
                 await self._wake.wait()
@@ -270,6 +277,7 @@ class Network:
         self._wake.clear()
 
     def _obey(self, command: ControlCommand) -> Answer:
+        """Carry out a command from the control socket, and wake the loop."""
         try:
             return self._steering.obey(command)
         finally:
@@ -278,6 +286,7 @@ class Network:
     # ---- one request
 
     async def _ask(self, sampler: Sampler, ask: Ask) -> None:
+        """Ask for one sample, and report to the dispatcher how that ended."""
         task = ask.task
         try:
             sample, reply = await sampler.sample(ask)
@@ -293,6 +302,7 @@ class Network:
             self._dispatcher.answered(task, sample, reply)
 
     def _request_ended(self, task: Task, request: asyncio.Task[None]) -> None:
+        """Report a request that was cancelled, or that ended with an error of ours."""
         if self._requests.get(task) is request:
             del self._requests[task]
             if self.keeper is not None:
@@ -306,6 +316,7 @@ class Network:
     # ---- samples on their way to the disk
 
     def _store(self, store: Store) -> None:
+        """Hand a sample to its journal, which reports when it is on disk."""
         try:
             written = self._journals[store.task.benchmark].append(store.sample)
         except Exception as error:  # noqa: BLE001 - a journal that has stopped ends the session

@@ -114,6 +114,7 @@ def _rational(node: Node) -> Fraction:
 
 
 def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int) -> _Size:
+    """Return the bounds of `base` to a rational exponent; its root is added to `degrees`. Raises `NotAlgebraic`."""
     if not 0 < exponent.denominator < 1_000 or abs(exponent.numerator) > 1 << 20 or not exponent:
         raise NotAlgebraic("an exponent")
     inner = _size(base, degrees, depth + 1)

@@ -93,6 +93,7 @@ def _solutions(expression: Node, letter: str, values: tuple[int, ...]) -> list[F
 
 
 def _rational_at(expression: Node, letter: str, point: int) -> Fraction:
+    """Return the value of `expression` with `point` for `letter`. Raises `NoBreaks` if it is not rational."""
     try:
         value = rational(exact(substitute(expression, sym(letter), num(point))))
     except NotExact as error:

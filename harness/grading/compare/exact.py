@@ -59,6 +59,7 @@ def _mul(node: Node, depth: int) -> Value:
 
 
 def _pow(node: Node, depth: int) -> Value:
+    """Compute a power: of e as a monomial, of any other base by `radicals.power`."""
     base, exponent = node.args
     raised = rational(exact(exponent, depth))
     if base.op == "const" and base.args[0] == "e":
@@ -108,6 +109,7 @@ def digits_in_base(digits: str, base: int) -> Fraction | None:
 
 
 def _fn(node: Node, depth: int) -> Value:
+    """Compute a function of `_FUNCTIONS` with rational arguments."""
     name, *arguments = node.args
     rule = _FUNCTIONS.get(name)
     if rule is None:

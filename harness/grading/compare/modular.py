@@ -177,7 +177,10 @@ class Residues:
         raise NotModular(op)
 
     def _operation(self, op: str, parts: list[_Residue]) -> _Residue:
-        """Compute a sum, product or quotient of residues; bounds of fractions add up, for they get one denominator."""
+        """Compute a sum, product or quotient of residues.
+
+        The bounds of the parts add up: brought to one denominator, a fraction has the product of their denominators.
+        """
         residue = parts[0].residue
         if op == "add":
             residue = sum(part.residue for part in parts)
@@ -249,7 +252,10 @@ class Residues:
         return _Residue(residue, 1, sum(abs(count).bit_length() + 1 for _, count in powers))
 
     def _new_letter(self, name: str, arguments: list[_Residue]) -> _Residue:
-        """The letter for a function; differences of arguments must show in its residue, so it inherits their bounds."""
+        """Return the residue of the letter that stands for a function, with the sums of its arguments' bounds.
+
+        Different arguments must give different residues, so the proof needs as many primes as they do.
+        """
         return _Residue(
             self._letter(name, *(argument.residue for argument in arguments)),
             sum(argument.degree for argument in arguments) + 1,

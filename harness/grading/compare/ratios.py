@@ -43,6 +43,7 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _same_parts(left_parts: Sequence[Node], right_parts: Sequence[Node], rules: GradeRules) -> Comparison:
+    """Compare two lists of parts, pair by pair."""
     same = len(left_parts) == len(right_parts) and all(
         same_scalar(left, right, rules).equal for left, right in zip(left_parts, right_parts, strict=True)
     )

@@ -309,7 +309,10 @@ def _key(node: Node) -> Any:
 
 
 def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
-    """`pieces` sorted, without empty ones, those that touch or overlap joined; unchanged if they have no order."""
+    """Sort intervals, drop empty ones, and join those that touch or overlap; return them unchanged without an order.
+
+    Intervals have no order if an end has letters.
+    """
     if len(pieces) == 1:
         return pieces
     try:

@@ -200,6 +200,7 @@ def _contains_nan(node: Node) -> bool:
 
 
 def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """Compare two plain values by the methods of the module's table, in their order."""
     if not (is_scalar(reference) and is_scalar(answer)):
         return Comparison(None, "words")  # words or a structure where one number or expression belongs
     infinite = _infinity(reference), _infinity(answer)
@@ -311,7 +312,10 @@ def _rounds_to(rounded: Node, value: Any) -> bool:
 
 
 def _decimal(node: Node, value: Value | None) -> Any:
-    """`node` as a Fraction, to 30 digits if `value`, its exact value, is None or irrational; None if it is not real."""
+    """Return the value of `node` as a Fraction: exactly if `value`, its exact value, is rational, else to 30 digits.
+
+    None if the value is not real or cannot be computed.
+    """
     if value is not None and (plain := rational(value)) is not None:
         return plain
     from harness.grading.compare.numeric import number_of

@@ -349,6 +349,7 @@ def _numbers_solutions(assignment: Assignment, bare: Node) -> bool:
 
 
 def _in_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
+    """Compare two lists of parts, the first with the first and so on. rule: the name to record."""
     if len(left_items) != len(right_items):
         return Comparison(_unless_unread(left_items, right_items), rule)
     unsure = False
@@ -369,6 +370,7 @@ def _unless_unread(left_items: Sequence[Node], right_items: Sequence[Node]) -> b
 
 
 def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
+    """Compare two lists of parts that may be paired in any order. rule: the name to record."""
     if len(left_items) != len(right_items):
         return Comparison(_unless_unread(left_items, right_items), rule)
     # The same index is tried first: most answers keep the order of the reference.

@@ -63,6 +63,7 @@ class LastingPool:
                 raise
 
     def _ready(self, deadline_s: float) -> Pool:
+        """Return the pool with this deadline; start another one if its size or its longest deadline does not fit."""
         pool = self._pool
         if pool is None or deadline_s > pool.longest_deadline or self.workers != pool.size:
             self._close()
