@@ -17,6 +17,9 @@ from harness.scoring.stop import reached_error
 
 pytestmark = pytest.mark.slow
 
+REPEATS = 120
+"""Repetitions of a cell: few, and yet each planted fault below is found."""
+
 
 def bench(name: str) -> ModuleType:
     """The script `bench/NAME.py` as a module."""
@@ -42,10 +45,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", sorted(simulate.TABLES))
 @pytest.mark.usefixtures("small")
 def test_every_cell_keeps_its_bound(name: str) -> None:
-    table = simulate.TABLES[name](np.random.default_rng(7), 300)
+    table = simulate.TABLES[name](np.random.default_rng(7), REPEATS)
     broken = set(table.broken())
     if broken:  # by chance, too: one seed gives other numbers in another version of numpy
-        broken &= set(simulate.TABLES[name](np.random.default_rng(8), 300).broken())
+        broken &= set(simulate.TABLES[name](np.random.default_rng(8), REPEATS).broken())
     assert broken == set()
     assert any(line.startswith("| 30") or " runs |" in line for line in simulate.lines(table))
 
@@ -59,7 +62,7 @@ def test_a_variance_of_few_samples_that_counts_for_all_would_be_found_out(monkey
         return trusting(mean, variance, total, np.minimum(tosses, intervals.SAMPLING_TOSSES))
 
     monkeypatch.setattr(intervals, "_trials", old)
-    table = simulate.half_rounds(np.random.default_rng(7), 300)
+    table = simulate.half_rounds(np.random.default_rng(7), REPEATS)
     assert "30 × 1 to 2" in table.broken()
 
 
@@ -71,19 +74,19 @@ def test_the_normal_interval_would_be_found_out(monkeypatch: pytest.MonkeyPatch)
         return intervals.IntervalEnds(mean - reach, mean + reach)
 
     monkeypatch.setattr(intervals, "sampling_limits", normal)
-    table = simulate.sampling(np.random.default_rng(7), 300)
+    table = simulate.sampling(np.random.default_rng(7), REPEATS)
     assert {"30 × 1", "30 × 2", "30 × 4"} <= set(table.broken())
 
 
 @pytest.mark.usefixtures("small")
 def test_clusters_that_count_whatever_their_sizes_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intervals, "effective_clusters", lambda clusters: float(clusters.max() + 1))
-    assert simulate.unequal_clusters(np.random.default_rng(7), 300).broken()
+    assert simulate.unequal_clusters(np.random.default_rng(7), REPEATS).broken()
 
 
 def test_questions_in_clusters_taken_as_independent_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intervals, "cluster_limits", lambda values, _clusters: intervals.question_limits(values))
-    assert simulate.clusters(np.random.default_rng(7), 300).broken()
+    assert simulate.clusters(np.random.default_rng(7), REPEATS).broken()
 
 
 def test_an_error_is_above_nothing_where_all_samples_are_right() -> None:
