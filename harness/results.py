@@ -269,7 +269,7 @@ class Pilot:
     expected: dict[str, ExpectedScore]
 
     def records(self) -> list[dict[str, Any]]:
-        """One flat dictionary a benchmark."""
+        """Return one flat dictionary for each benchmark: samples, accuracy, sampling error now and at the end."""
         return [
             {
                 "benchmark": name,

@@ -192,7 +192,10 @@ class Runner:
     # ---- before the first sample
 
     def look_first(self, plan: SessionPlan) -> None:
-        """Look for room on the disk, and compare the servers' fingerprints with the run's. Raises `StoreError`."""
+        """Check what must hold before the first sample: room on the disk, and the servers' fingerprints.
+
+        Raises `StoreError` if the disk is nearly full. A fingerprint that differs from the run's is a warning.
+        """
         self._room.check()
         if doubt := self._room.doubt(self._session.expected_bytes(plan)):
             self._session.warn(doubt)
@@ -259,7 +262,7 @@ class Runner:
     # ---- while samples are asked
 
     def ask(self, network: Network, signals: Signals, *, waits: bool) -> None:
-        """Run the network thread to its end; it never outlives this call. waits: see `Way`."""
+        """Start the network thread, and return when it has ended; show progress meanwhile. waits: as in `Way`."""
         signals.attach(partial(self._on_signal, network, waits))
         network.start()
         ended = False
@@ -279,7 +282,7 @@ class Runner:
                     self._look_around(network)
                     if on_progress is not None:
                         on_progress(network.progress)
-                except OSError:  # the terminal was closed, or who read our output has gone
+                except OSError:  # the terminal was closed, or the program that read our output has ended
                     on_progress = None
                     signals.take(signal.SIGPIPE)
         finally:

@@ -173,11 +173,11 @@ class _SecondOpinions:
         if self._asking is ticket:
             self._asking = None
 
-    def limiter_spoke(self) -> None:
+    def note_limiter(self) -> None:
         """Note that a refusal named a time to come back (Retry-After), as only limiters do."""
         self.state = "limited"
 
-    def want(self, refused: Ticket, now: float) -> None:
+    def ask_for_one(self, refused: Ticket, now: float) -> None:
         """Ask for a second opinion on this refusal, unless one is in flight.
 
         Refusals are known sooner than acceptances, and would be counted first.
@@ -185,7 +185,7 @@ class _SecondOpinions:
         if self._asking is None and now >= self._next_at and self.state == "limited":
             self._refused = refused
 
-    def judged(self, ticket: Ticket, now: float, *, refused: bool) -> bool:
+    def record_decision(self, ticket: Ticket, now: float, *, refused: bool) -> bool:
         """Take in whether the endpoint refused this request; return whether refusals have just proved to be random."""
         self._lately_refused += refused
         # Counts all requests sent, not only decided ones: refusals are known sooner than acceptances.
@@ -197,7 +197,7 @@ class _SecondOpinions:
         self._asking = None
         self._pause = min(LONGEST_S, 2 * self._pause) if refused else SETTLED_S / 2
         self._next_at = now + self._pause if refused else now
-        fade = 1 - 1 / (2 * OPINIONS)
+        fade = 1 - 1 / (2 * OPINIONS)  # older opinions count less: the sums never exceed 2 × OPINIONS
         self._asked = fade * self._asked + 1
         self._accepted = fade * self._accepted + (not refused)
         if self.state == "limited" and self._asked >= OPINIONS - 1 and self._accepted > ACCEPTED_AGAIN * self._asked:
@@ -255,7 +255,7 @@ class Pace:
             ticket = self._unsettled.popleft()
             if not ticket.ended:
                 ticket.settled = True
-                self._judged(ticket, refused=False)
+                self._record_decision(ticket, refused=False)
         self._limit.rise(now, self.in_flight, self._settled_s)
 
     def sent(self, lane_number: int) -> Ticket:
@@ -278,7 +278,7 @@ class Pace:
         self.ended(ticket)
         self._n_replies += 1
         if not ticket.settled:
-            self._judged(ticket, refused=False)
+            self._record_decision(ticket, refused=False)
 
     def refused(self, ticket: Ticket, *, told_when: bool) -> bool:
         """Note that a request got a 429; return whether to pause the endpoint.
@@ -287,22 +287,22 @@ class Pace:
         """
         self.advance()
         self.ended(ticket)
-        self._judged(ticket, refused=True)
+        self._record_decision(ticket, refused=True)
         now = self._clock()
         self._settled_s = max(self._settled_s, min(LONGEST_S, 2 * (now - ticket.sent_at)))
         if told_when:
-            self._opinions.limiter_spoke()
+            self._opinions.note_limiter()
         elif self.state == "at random":
             return False
         if self._limit.fall(now, self.in_flight, ticket.sent_at, self._settled_s):
             self.waits += 1
         if not told_when and ticket.n_replies == self._n_replies:
-            self._opinions.want(ticket, now)
+            self._opinions.ask_for_one(ticket, now)
         return True
 
-    def _judged(self, ticket: Ticket, *, refused: bool) -> None:
+    def _record_decision(self, ticket: Ticket, *, refused: bool) -> None:
         """The endpoint's decision on this request is known."""
         if not refused:
             self.waits = max(0, self.waits - 1)
-        if self._opinions.judged(ticket, self._clock(), refused=refused):
+        if self._opinions.record_decision(ticket, self._clock(), refused=refused):
             self._limit.lift()

@@ -101,7 +101,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return Comparison(_integer(reference_digits) == _integer(answer_digits), "integer")
     reference, answer = without_boxes(reference), _REPEATED.sub(r"\1 = \2", without_boxes(answer))
     if kind != "choice":
-        reference, answer = _in_digits(reference), _in_digits(answer)
+        reference, answer = _numeral_as_digits(reference), _numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
         choice = _same_choice(reference, answer, choices)
         if choice is not None and (choice.equal or kind == "choice"):
@@ -121,12 +121,12 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
-            return by_words if by_words.equal is not None else _unlike_words(reference)
-    result = same_days(reference, answer) or _by_tree(reference, answer, kind, rules)
+            return by_words if by_words.equal is not None else _undecided_words(reference)
+    result = same_days(reference, answer) or _compare_trees(reference, answer, kind, rules)
     if not result.equal and (value := _value_under_letter(answer)) is not None and not _names_choice(reference):
-        return _by_tree(reference, value, kind, rules)
+        return _compare_trees(reference, value, kind, rules)
     if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
-        return _by_tree(value, answer, kind, rules)
+        return _compare_trees(value, answer, kind, rules)
     return result
 
 
@@ -143,12 +143,12 @@ def _read(source: str, list_commas: bool) -> Node | str:
         return "nested too deeply"
 
 
-def _by_tree(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:
+def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:
     """Compare two texts by their trees."""
     listed = kind == "multiple"
     reference_node, answer_node = _read(reference, listed), _read(answer, listed)
     if isinstance(reference_node, str):
-        return _unlike_words(reference)
+        return _undecided_words(reference)
     if isinstance(answer_node, str):
         return Comparison(None, "unreadable", (f"the answer is not mathematics: {answer_node}",))
     result = same(reference_node, answer_node, rules)
@@ -161,7 +161,7 @@ def _by_tree(reference: str, answer: str, kind: str, rules: GradeRules) -> Compa
     return result
 
 
-def _in_digits(source: str) -> str:
+def _numeral_as_digits(source: str) -> str:
     """Return a number in words as digits; any other text as it is."""
     if len(source) > _MAX_NUMERAL_CHARS or not is_words(source):
         return source
@@ -173,7 +173,7 @@ def _integer(match: re.Match[str]) -> int:
     return int(match[1] + match[2])
 
 
-def _unlike_words(reference: str) -> Comparison:
+def _undecided_words(reference: str) -> Comparison:
     """Return "undecided": the answer does not repeat a reference in words, but may say the same in other words."""
     words = words_of(reference)
     prose = len(words.split()) > _MAX_WORDS or len(re.findall(r"[\u3400-\u9fff]", words)) > _MAX_CHINESE_SIGNS

@@ -173,9 +173,9 @@ def _at(index: int, budget: list[int], values: dict[str, Any], digits: int) -> P
 
 
 def _agreement(left: Node, right: Node, points: Iterator[PointAt], *, real: bool = False) -> bool | None:
-    """Whether both have the same value at all points where both have one, three points or more; None for fewer.
+    """Whether two expressions have the same value at all `points`; None if fewer than three points count.
 
-    real: only points count at which both values are real.
+    A point counts if both have a value there; with `real`, only if both values are real.
     """
     n_points = 0
     for point_at in points:

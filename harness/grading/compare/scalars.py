@@ -226,16 +226,16 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(False, "exact")
     verdict, rule = identical_in_field(reference, answer), "field"
     if verdict is None:
-        verdict, rule = _by_numbers(reference, answer, rules), "numeric"
+        verdict, rule = _compare_numbers(reference, answer, rules), "numeric"
     unnamed = verdict is False and _have_other_letters(reference, answer)
     if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
         return Comparison(True, "tolerance")
     if verdict is None:
-        return _symbolic(reference, answer)
+        return _compare_symbolically(reference, answer)
     return Comparison(None, "names") if unnamed else Comparison(verdict, rule)
 
 
-def _by_numbers(reference: Node, answer: Node, rules: GradeRules) -> bool | None:
+def _compare_numbers(reference: Node, answer: Node, rules: GradeRules) -> bool | None:
     """Whether two expressions are equal, by numbers; None if that cannot be decided."""
     if symbols(reference) or symbols(answer):
         from harness.grading.compare.identities import identical
@@ -259,7 +259,7 @@ def _infinity(node: Node) -> int:
     return 2 if not endless and INFINITY in walk(node) else 0
 
 
-def _symbolic(reference: Node, answer: Node) -> Comparison:
+def _compare_symbolically(reference: Node, answer: Node) -> Comparison:
     from harness.grading.compare.symbolic import same_symbolically
 
     verdict = same_symbolically(reference, answer)

@@ -80,7 +80,7 @@ _NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp")
 def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers of any kind, by the first rule of the module's table that applies."""
     if "given" in (reference.op, answer.op):
-        return _under_conditions(reference, answer, rules)
+        return _compare_under_conditions(reference, answer, rules)
     if not (has_signs(reference) or has_signs(answer)) and not {reference.op, answer.op} & STRUCTURES:
         if reference.op == "base" or answer.op == "base":
             return same_base(reference, answer, rules)
@@ -91,7 +91,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
         return Comparison(True, "identical")
     if has_signs(reference) or has_signs(answer):
-        return _with_alternatives(reference, answer, rules)
+        return _compare_sign_alternatives(reference, answer, rules)
     reference, answer = _prepare(reference), _prepare(answer)
     if state_other_domains(reference, answer):
         return Comparison(False, "family")
@@ -135,7 +135,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     return Comparison(False, "structure") if _are_of_other_numbers(reference, answer) else _UNREAD
 
 
-def _under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare values with conditions beside them: the answer's condition must be the reference's.
 
     A condition that only the reference states comes from the question, so the answer need not repeat it.
@@ -202,7 +202,7 @@ def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Comparison
 
 
 # --- several values in one ---
-def _with_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+def _compare_sign_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare answers with ± by the lists of their values; `(±a, ±b)` is four points, or else two."""
     for independent in (True, False):
         left, right = values_of_signs(reference, independent), values_of_signs(answer, independent)
@@ -244,16 +244,16 @@ def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if all(
         is_inequality(item) or item.op in ("member", "rel") for item in (*reference_items, *answer_items)
     ) or _has_inequality_list(reference, answer):
-        result = _as_real_sets(reference, answer, rules)
+        result = _compare_real_sets(reference, answer, rules)
         if result is not None and result.equal:
             return result
     for node, counterpart, swapped in ((reference, answer, False), (answer, reference, True)):
         if node.op == "list" and counterpart.op != "list":
-            result = _list_and_structure(node, counterpart, rules, swapped)
+            result = _compare_list_with_structure(node, counterpart, rules, swapped)
             if result is not None:
                 return result
     if len(reference_items) != len(answer_items):
-        return Comparison(_unless_unread(reference_items, answer_items), "list")
+        return Comparison(_verdict_on_sizes(reference_items, answer_items), "list")
     if rules.ordered or not allows(rules, "lists_unordered"):
         return _in_order(reference_items, answer_items, rules, "list")
     return _in_any_order(reference_items, answer_items, rules, "list")
@@ -264,12 +264,14 @@ def _has_inequality_list(reference: Node, answer: Node) -> bool:
     return any(node.op == "list" and any(is_inequality(i) for i in node.args) for node in (reference, answer))
 
 
-def _list_and_structure(listed: Node, counterpart: Node, rules: GradeRules, swapped: bool) -> Comparison | None:
+def _compare_list_with_structure(
+    listed: Node, counterpart: Node, rules: GradeRules, swapped: bool
+) -> Comparison | None:
     """Compare a list with a structure that is no list; None if no rule applies."""
     if counterpart.op == "union" and (
         swapped or any(item.op == "interval" or INFINITY in walk(item) for item in listed.args)
     ):
-        return _as_real_sets(Node("union", listed.args), counterpart, rules)  # intervals side by side
+        return _compare_real_sets(Node("union", listed.args), counterpart, rules)  # intervals side by side
     if counterpart.op == "set" and allows(rules, "list_as_set"):
         return _in_any_order(_without_repeats(listed.args), _without_repeats(counterpart.args), rules, "set")
     if counterpart.op == "bracket" and len(counterpart.args) != 2:  # with two items it is a closed interval
@@ -307,11 +309,13 @@ def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison 
     if not allows(rules, "labels_dropped"):
         return Comparison(None, "names")
     if reference_names is not None:
-        return _named_and_bare(reference_names, answer, rules, swapped=False)
-    return _named_and_bare(answer_names or [], reference, rules, swapped=True)
+        return _compare_names_with_values(reference_names, answer, rules, swapped=False)
+    return _compare_names_with_values(answer_names or [], reference, rules, swapped=True)
 
 
-def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, *, swapped: bool) -> Comparison:
+def _compare_names_with_values(
+    named: Sequence[Assignment], bare: Node, rules: GradeRules, *, swapped: bool
+) -> Comparison:
     """Compare assignments (`x = 1, y = 2`) with values that have no names.
 
     If the side without names is the reference, a list or set of it has no order; if it is the answer, its values must
@@ -351,7 +355,7 @@ def _numbers_solutions(assignment: Assignment, bare: Node) -> bool:
 def _in_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
     """Compare two lists of parts, the first with the first and so on. rule: the name to record."""
     if len(left_items) != len(right_items):
-        return Comparison(_unless_unread(left_items, right_items), rule)
+        return Comparison(_verdict_on_sizes(left_items, right_items), rule)
     unsure = False
     # The first pair that differs decides: a later one cannot make the answer right.
     for left, right in zip(left_items, right_items, strict=True):
@@ -362,7 +366,7 @@ def _in_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: Gr
     return Comparison(None if unsure else True, rule)
 
 
-def _unless_unread(left_items: Sequence[Node], right_items: Sequence[Node]) -> bool | None:
+def _verdict_on_sizes(left_items: Sequence[Node], right_items: Sequence[Node]) -> bool | None:
     """Return the verdict on structures of different sizes: False, or None if a side holds words, which may be several
     values."""
     unread = any(here.op in _WORDS for item in (*left_items, *right_items) for here in walk(item))
@@ -372,7 +376,7 @@ def _unless_unread(left_items: Sequence[Node], right_items: Sequence[Node]) -> b
 def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
     """Compare two lists of parts that may be paired in any order. rule: the name to record."""
     if len(left_items) != len(right_items):
-        return Comparison(_unless_unread(left_items, right_items), rule)
+        return Comparison(_verdict_on_sizes(left_items, right_items), rule)
     # The same index is tried first: most answers keep the order of the reference.
     left_over = list(right_items)
     unsure = False
@@ -394,7 +398,7 @@ def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules
 def _same_part(left: Node, right: Node, rules: GradeRules) -> Comparison:
     """Compare two parts of answers, as `same` does, but a set equals no single value: in a list {5} is not 5."""
     if (left.op == "set") != (right.op == "set"):
-        return Comparison(_unless_unread((left,), (right,)), "set")
+        return Comparison(_verdict_on_sizes((left,), (right,)), "set")
     return same(left, right, rules)
 
 
@@ -441,7 +445,7 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             and labels_agree(reference_parts, answer_parts, rules)
         ):
             answer_renamed = rename_variables(reference_parts, answer_parts, rules)
-            result = _UNREAD if answer_renamed is None else _any_value(reference_parts, answer_renamed, rules)
+            result = _UNREAD if answer_renamed is None else _compare_chains(reference_parts, answer_renamed, rules)
             if result.equal or (result.equal is False and reference_parts.labels == answer_parts.labels):
                 return result
         if same_equations(reference, answer):
@@ -449,15 +453,15 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
         for equation, solved in ((reference, answer_parts), (answer, reference_parts)):
             if solved is not None and solved.labels and same_when_solved(equation, solved):
                 return Comparison(True, "equation")
-        return Comparison(_unless_curves(reference, answer), "equation")
+        return Comparison(_verdict_on_curves(reference, answer), "equation")
     if not allows(rules, "labels_dropped"):
         return Comparison(None, "label")
     if is_equation(reference):
         if reference_parts is not None:
-            return _any_value(reference_parts, Statement((), (answer,)), rules)
+            return _compare_chains(reference_parts, Statement((), (answer,)), rules)
         return _compare_solved(reference, answer, rules)
     if answer_parts is not None:
-        return _any_value(Statement((), (reference,)), answer_parts, rules)
+        return _compare_chains(Statement((), (reference,)), answer_parts, rules)
     result = _compare_solved(answer, reference, rules)
     if result.equal:
         return result
@@ -473,7 +477,7 @@ def _has_words(node: Node) -> bool:
     return any(here.op in (*_WORDS, "quantity") for here in walk(node))
 
 
-def _unless_curves(reference: Node, answer: Node) -> bool | None:
+def _verdict_on_curves(reference: Node, answer: Node) -> bool | None:
     """Return the verdict on two equations that are no multiples of one another: False, or None if no rule can tell.
 
     No rule can tell if a side has words, a function, or a letter that the other lacks.
@@ -497,7 +501,7 @@ def _compare_solved(equation: Node, expression: Node, rules: GradeRules) -> Comp
     return Comparison(None, "equation")
 
 
-def _any_value(reference: Statement, answer: Statement, rules: GradeRules) -> Comparison:
+def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) -> Comparison:
     """Compare two chains of values (`2 = 4/2`): they agree if any value of one equals any value of the other.
 
     Both chains must be consistent: all parts of a chain are one value.
@@ -545,9 +549,9 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         single, scalar = (reference, answer) if ops[0] == "set" else (answer, reference)
         if len(single.args) == 1:
             return same(single.args[0], scalar, rules) if ops[0] == "set" else same(scalar, single.args[0], rules)
-        return Comparison(_unless_unread(single.args, (scalar,)), "set")
+        return Comparison(_verdict_on_sizes(single.args, (scalar,)), "set")
     if (is_scalar(reference) or is_scalar(answer)) and sym("R") not in (reference, answer):
-        return _set_and_number(reference, answer, rules)
+        return _compare_set_with_number(reference, answer, rules)
     if ops == ("bracket", "bracket"):
         return _in_order(reference.args, answer.args, rules, "list")
     if set(ops) == {"bracket", "tuple"} and len(reference.args) > 2 and allows(rules, "vector_as_tuple"):
@@ -568,7 +572,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         if reference.args[0].args[1] != answer.args[0].args[1]:
             return Comparison(None, "set")
         return same(reference.args[1], answer.args[1], rules)
-    result_of_sets = _as_real_sets(reference, answer, rules)
+    result_of_sets = _compare_real_sets(reference, answer, rules)
     if result_of_sets is not None:
         return result_of_sets
     if ops[0] == ops[1] and ops[0] in ("union", "inter"):
@@ -580,7 +584,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     return Comparison(False if _are_of_other_numbers(reference, answer) else None, "set")
 
 
-def _set_and_number(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+def _compare_set_with_number(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare a number with a set that may hold it alone: [2, 2] and 2."""
     node, scalar = (answer, reference) if is_scalar(reference) else (reference, answer)
     try:
@@ -593,7 +597,7 @@ def _set_and_number(reference: Node, answer: Node, rules: GradeRules) -> Compari
     return same_scalar(*((scalar, pieces[0].low) if scalar is reference else (pieces[0].low, scalar)), rules)
 
 
-def _as_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
+def _compare_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
     """Return the comparison as sets of reals; None if a side is no such set."""
     try:
         left, right = real_set(reference), real_set(answer)

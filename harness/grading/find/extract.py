@@ -162,7 +162,7 @@ _SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 def extract(
     text: str | None, *, kind: str = "expression", parts: int | None = None, truncated: bool = False, last: str = "Z"
 ) -> Extraction | None:
-    """Return the one answer of a response, or None.
+    """Return the answer that a response gives; None if it gives none.
 
     parts: how many values the reference has, if boxes side by side are one answer, else None. truncated: the token
     budget cut the response off. last: the last option letter of a choice.
@@ -411,7 +411,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
 
 
 def _ending_number(line: str) -> str | None:
-    """The number at the end of a line of a few plain words, "She earned 42"; None if the words compute or deny."""
+    """Return the number at the end of a short line, "She earned 42"; None if its words compute with it or deny it."""
     numbers = list(NUMBER.finditer(line))
     if len(numbers) != 1 or line[numbers[0].end() :].strip(" .") or is_echo(line, *numbers[0].span()):
         return None
