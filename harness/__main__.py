@@ -19,8 +19,10 @@ _MOMENT_S = 0.05
 
 def main() -> NoReturn:
     """Import the command line, which takes a moment in which a Ctrl-C must be as quiet as later, and run it."""
-    # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU. It does without.
-    sys.modules["httpx._main"] = None  # type: ignore[assignment]
+    # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU; beneath it httpcore
+    # imports trio where that is installed, for a sixth. Both do without, and nothing of this process runs on trio.
+    for unused in ("httpx._main", "trio"):
+        sys.modules[unused] = None  # type: ignore[assignment]
     sys.unraisablehook = _unraisable
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored, or somebody's own
     if usual:

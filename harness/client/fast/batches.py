@@ -37,8 +37,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.client.protocol.http1 import ResponseReader
-from harness.client.protocol.sse import ReplyParser
+from harness.client.protocol.http1 import ResponseReader, stated_size
+from harness.client.protocol.sse import EVENT_FRAME_BYTES, ReplyParser
 from harness.core import codec
 
 BATCH_BYTES = 32 * 1024
@@ -51,9 +51,8 @@ _OTHER_FRAMES = 4
 """Frames in a row that fit no template, after which the rest is parsed the general way, and learnt from."""
 
 _LAST_CHUNK = b"0\r\n\r\n"
-
-_FRAME = re.compile(rb"([0-9a-fA-F]{1,8})\r\ndata: (\{[^\n]*+|\[DONE\])\n\n\r\n")
-"""A chunk that holds one event on one line: its size, and the event's data."""
+_LINE_ENDS = 4
+"""Line ends of a chunk that holds one event on one line."""
 
 
 class BatchReader:
@@ -97,45 +96,53 @@ class BatchReader:
         if not (self.http.at_chunk_border and parser.at_event_border):
             return position
         others = 0  # frames in a row that fit no template
-        events: list[bytes] = []  # read, and not yet fed
+        while others < _OTHER_FRAMES and whole - position >= MIN_BATCH_BYTES:
+            template = self._templates.find(raw, position)
+            batch = template.batch(raw, position) if template is not None else None
+            if template is not None and batch is not None:
+                stamped = _times_of_events(raw, ends, stamps, position, batch.end, batch.tail, len(batch.texts))
+                parser.feed_tokens(
+                    batch.texts,
+                    stamped,
+                    reasoning=template.reasoning,
+                    n_bytes=batch.end - position,
+                    ids=batch.ids,
+                    reply_id=batch.reply_id,
+                    model=template.model,
+                )
+                position, others = batch.end, 0
+                continue
+            others += 1
+            if others == _OTHER_FRAMES:
+                self._templates.learn(raw[position:whole])
+            after = self._take_events(raw, ends, stamps, position, whole, 1)
+            if after == position or parser.done:
+                return after
+            position = after
+        return self._take_events(raw, ends, stamps, position, whole)
+
+    def _take_events(
+        self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, whole: int, most: int = -1
+    ) -> int:
+        """Read at most so many chunks (-1: all) that hold one event on one line each; returns the position after."""
+        start, many = position, len(ends) > 1
+        events: list[bytes] = []
         times: list[float] = []
-        done, match = False, _FRAME.match
-        while not done:
-            if others < _OTHER_FRAMES and whole - position >= MIN_BATCH_BYTES:
-                template = self._templates.find(raw, position)
-                batch = template.batch(raw, position) if template is not None else None
-                if template is not None and batch is not None:
-                    if events:
-                        parser.feed_events(events, times)
-                        events, times = [], []
-                    stamped = _times_of_events(raw, ends, stamps, position, batch.end, batch.tail, len(batch.texts))
-                    parser.feed_tokens(
-                        batch.texts,
-                        stamped,
-                        reasoning=template.reasoning,
-                        n_bytes=batch.end - position,
-                        ids=batch.ids,
-                        reply_id=batch.reply_id,
-                        model=template.model,
-                    )
-                    position, others = batch.end, 0
-                    continue
-                others += 1
-                if others == _OTHER_FRAMES:
-                    self._templates.learn(raw[position:whole])
-            frame = match(raw, position, whole)
-            if frame is None:
+        for frame in raw[position:whole].split(END_OF_FRAME, most)[:-1]:
+            size, _, data = frame.partition(b"\r\ndata: ")
+            done = data[:1] != b"{"
+            if (done and data != b"[DONE]") or stated_size(size) != len(data) + EVENT_FRAME_BYTES:
                 break
-            size, data = frame.groups()
-            if int(size, 16) != len(data) + 8:
-                break
-            position = frame.end()
+            position += len(frame) + len(END_OF_FRAME)
             events.append(data)
             # The read that held the end of the blank line.
-            times.append(stamps[bisect_right(ends, position - 3)] if len(ends) > 1 else stamps[0])
-            done = data == b"[DONE]"
-        if events:
-            parser.feed_events(events, times)
+            times.append(stamps[bisect_right(ends, position - 3)] if many else stamps[0])
+            if done:
+                break
+        # One count is cheaper than a look into each event: data of several lines is left to the general way.
+        if raw.count(b"\n", start, position) != _LINE_ENDS * len(events):
+            return start
+        self.parser.feed_events(events, times)
         return position
 
     def _feed(self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, end: int) -> None:

@@ -296,13 +296,19 @@ def _body_framing(status: int, headers: Mapping[str, str]) -> tuple[str, int]:
     return "length", int(length)
 
 
-@lru_cache(512)
 def chunk_size(line: bytes) -> int:
     """The size of a chunk in bytes. line: its size line, without the line end. Raises `BadResponse`."""
-    match = _CHUNK_SIZE.match(line)
-    if match is None:
+    size = stated_size(line)
+    if size < 0:
         raise BadResponse("a chunk without a size")
-    return int(match[1], 16)
+    return size
+
+
+@lru_cache(512)
+def stated_size(line: bytes) -> int:
+    """`chunk_size`, or -1 where `line` is no size line."""
+    match = _CHUNK_SIZE.match(line)
+    return -1 if match is None else int(match[1], 16)
 
 
 # ---- replies that answer another request

@@ -63,6 +63,9 @@ _EVENT_NAME_BYTES = 32
 _NOT_FINISHED = frozenset({"abort", "error", "insufficient_system_resource"})
 """Finish reasons by which SGLang, OpenRouter and DeepSeek say that they gave up on the request."""
 
+EVENT_FRAME_BYTES = len(b"data: \n\n")
+"""Bytes of an event on one line beside its data."""
+
 _BOM = b"\xef\xbb\xbf"
 """Byte order mark of UTF-8, which may stand before a body."""
 
@@ -205,16 +208,17 @@ class ReplyParser:
         events: the JSON object of each event; the last one may be `[DONE]`. stamps: when each arrived. The caller
         checks `at_event_border` first. Raises `RequestFailed`.
         """
-        if self._is_over():
+        if not events or self._is_over():
             return
+        n_bytes = self._bytes + sum(map(len, events)) + EVENT_FRAME_BYTES * len(events)
+        if n_bytes > self._max_bytes:
+            for data, arrived in zip(events, stamps, strict=True):
+                self.feed(b"data: %b\n\n" % data, arrived)
+            return
+        self._bytes = n_bytes
         self._state = "events"
         add = self._completion.add_plain
         for data, arrived in zip(events, stamps, strict=True):
-            n_bytes = self._bytes + len(data) + 8
-            if n_bytes > self._max_bytes:
-                self.feed(b"data: %b\n\n" % data, arrived)
-                return
-            self._bytes = n_bytes
             if arrived > self._arrived:
                 self._arrived = arrived
             if data == b"[DONE]":
