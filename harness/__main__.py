@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _MOMENT_S = 0.05
 
 _GC_OBJECTS = 50_000
-"""New objects that bring about a garbage collection (Python's default is 700). What a start imports lives as long as the
-process: collections would look at all of it, for a seventh of a start's CPU, and find nothing."""
+"""New objects that bring about a garbage collection (Python's default is 700). What a start imports lives as long as
+the process: collections would look at all of it, for a seventh of a start's CPU, and find nothing."""
 
 
 def main() -> NoReturn:
     """Import the command line, which takes a moment in which a Ctrl-C must be as quiet as later, and run it."""
     gc.set_threshold(_GC_OBJECTS, *gc.get_threshold()[1:])
-    # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU; beneath it httpcore
-    # imports trio where that is installed, for a sixth. Both do without, and nothing of this process runs on trio.
+    # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU; httpcore beneath
+    # it imports trio where that is installed, for a sixth. Both do without, and nothing of this process runs on trio.
     for unused in ("httpx._main", "trio"):
         sys.modules[unused] = None  # type: ignore[assignment]
     sys.unraisablehook = _unraisable
