@@ -162,7 +162,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
         n = samples or options.samples or question_set.samples
         benchmarks[question_set.name] = BenchmarkSettings(samples=n, sampling=sampling, origins=origins)
     if options.shard is not None:
-        sets = shards.divided(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
+        sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
     prices = read_prices(options.prices) if options.prices is not None else None
     return Asked(options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices)
 

@@ -1,4 +1,7 @@
-"""From a benchmark's card to rendered questions with fixed references.
+"""From a benchmark's card to the questions as they are sent, with their reference answers.
 
-Enter by `catalogue.load` for a card and `questions.build` for its questions; `data` says whether rows are here.
+    card ──▶ sources (rows) ──▶ drafts (ids, references) ──▶ questions (prompt rendered) ──▶ a run
+
+Other packages enter by `catalogue.load` for a card and `questions.build` for its questions; `data` says whether the
+rows are on this machine.
 """

@@ -1,4 +1,4 @@
-"""The cards that can be named: those that ship with the harness and those of the user's own folder."""
+"""Finding a benchmark's card by name: among the cards that ship with the harness and those in the user's folder."""
 
 from __future__ import annotations
 
@@ -20,33 +20,38 @@ from harness.core.packed import Packed
 from harness.core.records import GradeRules, Question
 
 USER_FOLDER_VARIABLE = "HARNESS_DATASETS"
-"""Environment variable: folder (or several, separated as in PATH) of the user's own cards; they come first."""
+"""Environment variable with the folder of the user's own cards, or several as in PATH; they hide shipped cards."""
 
 
 CARD = "card"
-"""The setting of a run's benchmark that holds the file of a card of the user's."""
+"""The key in a run's recorded settings under which the file of a user's card stands."""
 
 
 def load(name_or_path: str) -> Card:
-    """The card of a name, an alias, `NAME@RELEASE`, `NAME@FROM..TO`, `gym:TASK`, a path to a YAML file, or a data
-    set of the hub with an `eval.yaml`: `hf://datasets/OWNER/NAME`, `#TASK` behind it where it has several. Raises
-    `UsageError` with the near names."""
+    """The card that the user asks for. Raises `UsageError` that lists the cards and suggests near names.
+
+    NAME or an alias              a card
+    NAME@RELEASE, NAME@FROM..TO   a card, restricted to a release or to a span of dates
+    gym:TASK                      a task of reasoning-gym
+    PATH.yaml, PATH.yaml#TASK     a card's file, or a task of an `eval.yaml`
+    hf://datasets/OWNER/NAME      a data set with an `eval.yaml`; `#TASK` behind it if that has several tasks
+    """
     if name_or_path.startswith("hf://"):
         return eval_yaml.of_hub(name_or_path)
     if name_or_path.startswith(gym.PREFIX):
         return gym.card_of(name_or_path.removeprefix(gym.PREFIX))
     whole, *arguments = name_or_path.split("@")
     if arguments and not Path(name_or_path).exists():
-        return load(whole).narrowed(arguments)
+        return load(whole).restrict_to(arguments)
     path, task = Path(name_or_path), ""
     if "#" in path.name and not path.exists():
         before, _, task = name_or_path.rpartition("#")
         path = Path(before)
     if path.suffix in (".yaml", ".yml"):
         return load_file(path, task)
-    meant = folded(name_or_path)
+    meant = fold_name(name_or_path)
     for file in _card_files():
-        if folded(file.stem) == meant:
+        if fold_name(file.stem) == meant:
             return load_file(file)
     for file in _card_files():
         candidate = _named_card(file)
@@ -63,15 +68,18 @@ def load(name_or_path: str) -> Card:
 
 
 def knows(name: str) -> bool:
-    """Whether a card goes by this name or alias."""
-    meant = folded(name)
-    return any(folded(path.stem) == meant for path in _card_files()) or any(
-        meant in map(folded, card.aliases) for card in cards()
+    """Whether a card has this name or alias."""
+    meant = fold_name(name)
+    return any(fold_name(path.stem) == meant for path in _card_files()) or any(
+        meant in map(fold_name, card.aliases) for card in cards()
     )
 
 
 def load_file(path: Path, task: str = "") -> Card:
-    """The card in a YAML file, of an `eval.yaml` that of this task. Raises `UsageError` with the file and the field."""
+    """The card in a YAML file. task: the task to take if the file is an `eval.yaml`; empty for its only one.
+
+    Raises `UsageError` that names the file and the field.
+    """
     value = yaml_file.read_mapping(path, "a card")
     if "tasks" in value and "source" not in value:
         return eval_yaml.of_file(value, path, task)
@@ -84,23 +92,24 @@ def load_file(path: Path, task: str = "") -> Card:
 
 
 def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
-    """The file of the card that a run's benchmark was asked by, as far as it is here.
+    """The file of the card with which a run asked the benchmark `name`; None if that file is not on this machine.
 
-    settings: those that its run recorded. Where they name no card of the user's, the one that goes by its name counts.
+    settings: the settings that the run recorded. If they name no user's card, the card of that name is taken.
     """
     recorded = settings.get(CARD)
     if isinstance(recorded, str):
         return Path(recorded) if Path(recorded).is_file() else None
-    return next((path for path in _card_files() if folded(path.stem) == folded(_whole(name))), None)
+    return next((path for path in _card_files() if fold_name(path.stem) == fold_name(_base_name(name))), None)
 
 
-def by_rules_of_card(
+def apply_card_rules(
     name: str, settings: Mapping[str, object], questions: Sequence[Question]
 ) -> tuple[Sequence[Question], str | None]:
-    """(the questions with the rules that their card has now, a sentence where the run began with other rules).
+    """(the run's questions with the grading rules that their card has now, a warning if these differ from the run's).
 
-    Only the rules change: messages and reference answers are the run's own, in its questions.jsonl. settings: those
-    recorded of the benchmark. Without the card, or with one that cannot be read, nothing changes.
+    So a corrected card can be used for grading an old run. Only the rules change: messages and reference answers stay
+    as the run stored them in questions.jsonl. settings: the settings that the run recorded for the benchmark. If the
+    card is missing or cannot be read, the questions are returned unchanged.
     """
     try:
         file = file_of(name, settings)
@@ -109,85 +118,86 @@ def by_rules_of_card(
         return questions, f"the rules are those that the run began with: {error}"
     if current is None:
         return questions, None
-    of_rows = bool(current.columns.tolerance)  # a tolerance for each question, read from the data
+    of_rows = bool(current.columns.tolerance)  # each question then keeps its own tolerance, which the data state
     rules = current.rules
 
-    def ruled(question: Question) -> GradeRules:
+    def rules_for(question: Question) -> GradeRules:
         own = question.rules.absolute_tolerance
         return msgspec.structs.replace(rules, absolute_tolerance=own) if of_rows else rules
 
-    if all(ruled(question) == question.rules for question in questions):
+    if all(rules_for(question) == question.rules for question in questions):
         return questions, None
-    regraded = (msgspec.structs.replace(question, rules=ruled(question)) for question in questions)
+    regraded = (msgspec.structs.replace(question, rules=rules_for(question)) for question in questions)
     warning = f"graded by the rules of the card as they are now ({file}); the run began with others"
     return Packed(Question, regraded), warning
 
 
 def names() -> list[str]:
-    """Names of all cards, sorted; a user's card hides a shipped one of the same name."""
+    """The sorted names of all cards; a user's card hides a shipped one of the same name."""
     return sorted({path.stem for path in _card_files()})
 
 
 def cards() -> list[Card]:
-    """All cards that can be read, by name. A broken card of the user's is left out; `load` says why."""
+    """All cards, sorted by name. A user's card that is broken is left out; `load` says what is wrong with it."""
     all_cards = [_named_card(path) for path in _card_files()]
     return sorted((c for c in all_cards if c is not None), key=lambda c: c.name)
 
 
 def may_publish(name: str, settings: Mapping[str, object]) -> bool:
-    """Whether questions, answers and samples of a run's benchmark may be shown in public.
+    """Whether a run's questions, answers and samples of this benchmark may be shown in public.
 
-    settings: those that its run recorded. A run of an earlier version recorded nothing of it: the card of that name
-    decides then.
+    settings: the settings that the run recorded. A run of an earlier version did not record it; then the card of that
+    name decides.
     """
     if settings.get("publish_questions") is False:
         return False
-    named = [_named_card(path) for path in _card_files() if folded(path.stem) == folded(_whole(name))]
+    named = [_named_card(path) for path in _card_files() if fold_name(path.stem) == fold_name(_base_name(name))]
     return all(named_card.publish_questions for named_card in named if named_card is not None)
 
 
 def is_test_set(name: str, settings: Mapping[str, object]) -> bool:
-    """Whether a run's benchmark is one that ships and tests: not a training set, and not the user's own.
+    """Whether a run's benchmark is a shipped test set, which must not become training data.
 
-    settings: those that its run recorded. Data without a card go by the name of their file: a copy of a benchmark under
-    its own name is that benchmark.
+    settings: the settings that the run recorded. Data without a card count by the name of their file: a copy of a
+    benchmark under the benchmark's name is that benchmark.
     """
-    shipped_card = shipped(name, settings)
+    shipped_card = shipped_card_of(name, settings)
     return shipped_card is not None and not shipped_card.training
 
 
-def shipped(name: str, settings: Mapping[str, object]) -> Card | None:
-    """The card that ships for a run's benchmark; None where it was asked by a card of the user's, or has none."""
+def shipped_card_of(name: str, settings: Mapping[str, object]) -> Card | None:
+    """The shipped card of a run's benchmark; None if the run used a user's card, or if no card of that name ships."""
     if settings.get(CARD) is not None:
         return None
-    meant = folded(_whole(name))
+    meant = fold_name(_base_name(name))
     return next((card for card in shipped_cards() if meant in _names_of(card)), None)
 
 
 def shipped_cards() -> Iterator[Card]:
-    """The cards that ship, by file name; a user's card of the same name hides none."""
+    """The cards that ship with the harness, sorted by file name, whatever cards the user has."""
     for path in sorted(shipped_folder().glob("*.yaml")):
         if card := _named_card(path):
             yield card
 
 
 def shipped_folder() -> Path:
-    """Folder of the shipped cards."""
+    """The folder of the shipped cards."""
     return files.shipped_folder("datasets", "datasets")
 
 
-def _whole(name: str) -> str:
-    """The name of a benchmark without its release and its dates."""
+def _base_name(name: str) -> str:
+    """A benchmark's name without the release or the dates behind its @."""
     return name.partition("@")[0]
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
+    """`name` for comparisons: case, spaces, dots, hyphens and underscores make no difference."""
     return re.sub(r"[\s_.-]+", "", name.casefold())
 
 
 def _names_of(named_card: Card) -> set[str]:
-    """The name and the aliases of a card, folded."""
-    return {folded(named_card.name), *map(folded, named_card.aliases)}
+    """A card's name and aliases, each as `fold_name` writes it."""
+    return {fold_name(named_card.name), *map(fold_name, named_card.aliases)}
 
 
 def _folders() -> Iterable[Path]:
@@ -209,11 +219,11 @@ def _card_files() -> list[Path]:
 
 def _named_card(path: Path) -> Card | None:
     try:
-        return _cached(path, path.stat().st_mtime_ns)
+        return _load_cached(path, path.stat().st_mtime_ns)
     except (UsageError, OSError):
         return None
 
 
-@cache
-def _cached(path: Path, _changed_ns: int) -> Card:
+@cache  # the time of the last change is part of the key, so an edited card is read again
+def _load_cached(path: Path, _changed_ns: int) -> Card:
     return load_file(path)

@@ -1,4 +1,4 @@
-"""A card's data as a user handles them: are they here, fetch them, show what is asked."""
+"""What the command `benchmarks` does with a card's data: say whether they are here, fetch them, show prompts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from harness.benchmarks.sources import chooser
 from harness.core.records import Question
 
 Status = Literal["here", "absent", "generated"]
-"""here: readable without the network · absent: `fetch` gets them · generated: made by a package, from a seed."""
+"""Where a card's rows are. here: on this machine · absent: `fetch` downloads them · generated: a package makes them."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What `fetch` found: number of questions, where from, checksums, notes of the card's verification."""
+    """The result of `fetch`. origin: the source's name and revision. notes: what a reader of a score should know about
+    the data. rows_digest, dataset_digest: see `harness.benchmarks.questions.QuestionSet`."""
 
     name: str
     n_questions: int
@@ -27,28 +28,28 @@ class Fetched:
 
 
 def status(card: Card) -> Status:
-    """Whether the rows can be read now. Never asks the network."""
+    """Whether the card's rows can be read without the network. Never uses the network."""
     source = card.source
     if isinstance(source, GymSource):
         return "generated"
     if isinstance(source, HubSource | UrlSource) or source.path.startswith("hf://"):
-        return "here" if chooser.cached(card) else "absent"
+        return "here" if chooser.is_cached(card) else "absent"
     return "here" if chooser.local_path(card, source).exists() else "absent"
 
 
 def fetch(card: Card) -> Fetched:
-    """Download where needed, read and verify all rows. Raises `UsageError` in one sentence."""
+    """Download a card's data if needed, then read and verify all rows. Raises `UsageError`."""
     built = questions.build(card)
     return Fetched(card.name, built.n_all, built.origin, built.rows_digest, built.dataset_digest, built.notes)
 
 
 def render_examples(card: Card, number: int) -> list[str]:
-    """The first prompts as they are sent: each turn under its role. Raises `UsageError`."""
-    return [rendered(question) for question in questions.build(card, limit=number).questions]
+    """The prompts of the first `number` questions, each as `prompt_text` writes it. Raises `UsageError`."""
+    return [prompt_text(question) for question in questions.build(card, limit=number).questions]
 
 
-def rendered(question: Question) -> str:
-    """One question's prompt as text: `[role]` lines and contents, or the raw prompt of the completions API."""
+def prompt_text(question: Question) -> str:
+    """A question's prompt as one text: each message under a line `[role]`; for the completions API, just the prompt."""
     if not question.messages:
         return question.prompt
     return "\n\n".join(f"[{message.role}]\n{message.content}" for message in question.messages)

@@ -1,9 +1,9 @@
-"""From a source row to a question's identity and its reference answers, before it is asked.
+"""From a row of the data to a question without its prompt (`Draft`): its id, its text and its reference answers.
 
-Identity: the set's own id where it has one, else a checksum of the row; equal rows get an ordinal. Nothing of it
-depends on the order of the file or on the prompt.
-References: the cell of a row becomes the answers that count as right and the kind of question that they make. Pure;
-raises `ValueError` with a sentence that `questions` completes with the place.
+Id: the data's own, if they have an id column, else the checksum of the row; equal rows are numbered. It depends neither
+on the order of the file nor on the prompt. References: the answer's cell becomes the answers that count as right, and
+the kind of answer that they are. These functions raise `ValueError` with the end of a sentence, before which the caller
+puts the row and the column.
 
 Long: a row becomes an identity and references in one step, and each of the two is a closed list of forms.
 """
@@ -46,13 +46,14 @@ _PLAIN = re.compile(
     r"(?P<integer>\s*[-+]?\d+\s*)|(?P<choice>[A-J])|(?P<number>[0-9]{1,9}\.[0-9]{1,9})"
     r"|(?P<expression>-?[0-9]{1,9}/[1-9][0-9]{0,8})"
 )
-"""References whose kind needs no grammar, which takes longer to import than a file of them takes to read."""
+"""References whose kind a pattern tells. Others need the grammar of answers, whose import takes longer than reading a
+whole file of such references."""
 _MAX_CHOICE_CHARS = 12
-"""A reference of this length or more is words, also when it begins like an option: "A) true B) false"."""
+"""A reference of this length or more is not a choice, even if it begins like an option: "A) true B) false"."""
 
 
 class Reference(NamedTuple):
-    """What counts as right, each as text, and the kind of answer that it is."""
+    """The accepted answers of a question, as texts, and their kind."""
 
     accepted: tuple[str, ...]
     kind: AnswerKind
@@ -61,8 +62,11 @@ class Reference(NamedTuple):
 def read_reference(
     value: Any, kind: CardKind = "auto", form: AnswerForm = "plain", structured: bool = True
 ) -> Reference:
-    """The reference in a cell, or as somebody types it, and its kind: `kind`, or what the reference itself tells."""
-    accepted = references(value, form, kind, structured)
+    """The reference in a cell of the data, or as a user types it. kind: its kind; "auto": its form decides.
+
+    form, structured: see `read_references`. Raises `ValueError`.
+    """
+    accepted = read_references(value, form, kind, structured)
     if kind != "auto":
         return Reference(accepted, kind)
     if isinstance(value, list | dict) and form != "single_item":
@@ -71,7 +75,7 @@ def read_reference(
 
 
 def kind_of(reference: str) -> AnswerKind:
-    """The kind as which `reference` is compared, by its form: integer, choice, text, multiple, number or expression."""
+    """The kind of a reference answer, told by its form: integer, choice, text, multiple, number or expression."""
     reference = without_boxes(reference)
     if plain := _PLAIN.fullmatch(reference):
         return cast("AnswerKind", plain.lastgroup)
@@ -89,12 +93,12 @@ def kind_of(reference: str) -> AnswerKind:
     return "multiple" if node.op == "list" else "number" if node.op == "num" else "expression"
 
 
-def references(value: Any, form: AnswerForm, kind: CardKind, structured: bool) -> tuple[str, ...]:
-    """The reference answers in a cell, as text. Several answers of one question are one reference, by commas.
+def read_references(value: Any, form: AnswerForm, kind: CardKind, structured: bool) -> tuple[str, ...]:
+    """The reference answers in a cell, as texts. Raises `ValueError`.
 
-    With `kind` "auto", a value under its choice letter ("C. 1-i") is right as the value and as the letter.
-
-    `kind` "integer" refuses what is no integer; `structured` admits lists and mappings of answers.
+    A list or a mapping of answers is one reference with commas between the answers; `structured` False refuses it.
+    form: where in the cell the reference stands. kind: "integer" refuses anything else; with "auto" a value behind its
+    choice letter ("C. 1-i") gives three references: the value, the letter, and both.
     """
     if form == "single_item":
         if not (isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)):
@@ -107,8 +111,8 @@ def references(value: Any, form: AnswerForm, kind: CardKind, structured: bool) -
         items = list(value.values()) if isinstance(value, dict) else value
         if not items:
             raise ValueError("holds no answer")
-        return (", ".join(_text(item, kind) for item in items),)
-    text = _text(value, kind)
+        return (", ".join(_answer_text(item, kind) for item in items),)
+    text = _answer_text(value, kind)
     if form == "after_hashes":
         if "####" not in text:
             raise ValueError('has no "####" before its answer')
@@ -129,10 +133,10 @@ def references(value: Any, form: AnswerForm, kind: CardKind, structured: bool) -
 
 
 def form_of(value: Any, reference: str) -> AnswerKind:
-    """The form of a reference whose kind no card states, as a set's identity counts it.
+    """The form of a reference for the checksum of its question, if the card states no kind.
 
-    It is frozen: what a reference is graded as (`read_reference`) may improve with the grader, and a run that was begun
-    before must still be resumed.
+    This function must not change: `kind_of`, by which an answer is graded, may improve, and runs that were started
+    before must still be resumed, for which their checksums must stay.
     """
     if isinstance(value, list | dict):
         return "multiple"
@@ -144,12 +148,12 @@ def form_of(value: Any, reference: str) -> AnswerKind:
 
 
 def _plain_letter(text: str) -> str:
-    """The letter that a text is, out of its bracket or before its dot: "（B）", "C．"; any other text as it is."""
+    """The letter in a text such as "（B）" or "C．"; any other text as it is."""
     letter = text.strip(_BESIDE_LETTER)
     return letter if len(letter) == 1 and "A" <= letter <= LAST_LETTER else text
 
 
-def _text(value: Any, kind: CardKind) -> str:
+def _answer_text(value: Any, kind: CardKind) -> str:
     if value is None:
         raise ValueError("is null")
     if isinstance(value, bool):
@@ -180,14 +184,15 @@ def _integer(text: str) -> str:
 
 
 MAX_ID_CHARS = 500
-"""Longest id of a question, in characters."""
+"""Longest id of a question."""
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""The letters of options, in order."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A row with its identity and references, before the prompt."""
+    """A question without its prompt, and the row that it comes from. text: of the question, in the data's words."""
 
     row: Row
     question_id: str
@@ -202,12 +207,12 @@ class Draft:
 
     @property
     def identity(self) -> str:
-        """Checksum of the row and of all that the card made of it; `form` is the kind, or stands for it (`form_of`)."""
+        """Checksum of the row, its id, references and choices; the kind counts by its `form` (see `form_of`)."""
         return digest([self.row_digest, self.question_id, self.references, self.form, self.choices])
 
 
 def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
-    """One draft a row, in the order of the rows. Raises `UsageError` with the row and column."""
+    """A draft for each row, in order. Raises `UsageError` that names the row and the column."""
     id_column: str | None = None
     seen: dict[str, str] = {}
     equal_rows: dict[str, int] = {}
@@ -233,12 +238,12 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
 
 
 def _in_span(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows of the span of dates that the card asks for."""
+    """The rows whose date lies in the card's span; all rows if the card has none."""
     for row in rows:
         if card.dates is not None and card.date_column is not None:
             date = row.value.get(card.date_column)
             if not (isinstance(date, str) and re.match(r"\d{4}-\d\d-\d\d", date)):
-                raise UsageError(f"{row.where}: the column {card.date_column!r} must be a date, found {_shown(date)}")
+                raise UsageError(f"{row.where}: the column {card.date_column!r} must be a date, found {_show(date)}")
             first, last = card.dates
             if not (date[: len(first)] >= first and (not last or date[: len(last)] <= last)):
                 continue
@@ -248,7 +253,7 @@ def _in_span(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
 def _id_column(card: Card, first: Row) -> str | None:
     if card.id_rule == "checksum" or not card.columns.id:
         return None
-    column = _first(card.columns.id, first)
+    column = _first_column(card.columns.id, first)
     if column is None and card.id_rule == "column":
         raise _no_column(first, card.columns.id, "the id")
     return column
@@ -259,14 +264,14 @@ def _id_of(row: Row, column: str) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise UsageError(f"{row.where}: the id column {column!r} must be text or an integer, found {_shown(value)}")
+        raise UsageError(f"{row.where}: the id column {column!r} must be text or an integer, found {_show(value)}")
     if len(str(value)) > MAX_ID_CHARS:
         raise UsageError(f"{row.where}: the id has {len(str(value))} characters; at most {MAX_ID_CHARS} are allowed")
     return str(value).strip()
 
 
-def reordered(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
-    """The draft and, as questions of their own, `orders` - 1 further orders of its choices."""
+def reorder_choices(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
+    """The draft, and `orders` - 1 drafts with its choices in other orders, each a question of its own."""
     yield draft
     for order in range(1, orders):
         variant = _draft(card, draft.row, draft.question_id, draft.row_digest, order)
@@ -276,30 +281,30 @@ def reordered(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
 
 def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int = 0) -> Draft:
     columns = card.columns
-    question = _required(row, columns.question, "the question")
+    question = _require_column(row, columns.question, "the question")
     text = row.value[question]
     if not isinstance(text, str) or not text.strip():
-        raise UsageError(f"{row.where}: the column {question!r} must be a question's text, found {_shown(text)}")
+        raise UsageError(f"{row.where}: the column {question!r} must be a question's text, found {_show(text)}")
     if card.literal_line_breaks:
         text = _LINE_BREAK.sub("\n", text)
-    context = _optional(row, columns.context)
+    context = _cell_or_none(row, columns.context)
     if isinstance(context, str) and context.strip():
         text = f"{context.strip()}\n\n{text}"
 
     metadata = {name: row.value[name] for name in columns.metadata if name in row.value}
     rules = card.rules
-    tolerance = _optional(row, columns.tolerance)
+    tolerance = _cell_or_none(row, columns.tolerance)
     if tolerance not in (None, ""):
         rules = msgspec.structs.replace(rules, absolute_tolerance=_tolerance(row, tolerance))
-    unit = _optional(row, columns.unit)
+    unit = _cell_or_none(row, columns.unit)
     if isinstance(unit, str) and unit.strip():
         metadata["unit"] = unit.strip()
 
     if card.cluster_key:
-        value = row.value[column := _required(row, card.cluster_key, "the cluster")]
+        value = row.value[column := _require_column(row, card.cluster_key, "the cluster")]
         if not isinstance(value, str | int | None):
             raise UsageError(
-                f"{row.where}: the cluster column {column!r} must be text or an integer, found {_shown(value)}"
+                f"{row.where}: the cluster column {column!r} must be text or an integer, found {_show(value)}"
             )
         if value not in (None, ""):
             metadata["cluster"] = value
@@ -309,28 +314,28 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
     kind: AnswerKind
     form: AnswerKind
     if card.program is not None:
-        text, reference = _program(card, row, text)
+        text, reference = _read_program(card, row, text)
         answers, kind, form = (reference,), "program", "program"
     elif card.choices:
-        choices, answer, shown = _choices(card, row, question_id, order)
+        choices, answer, shown = _read_choices(card, row, question_id, order)
         answers, kind, form = (answer,), "choice", "choice"
         if shown is not None:
             metadata["choice_order"] = shown
     else:
-        answers, kind, form = _answers(card, row)
-        if _optional(row, columns.multiple) in (True, "true", "True", 1):
+        answers, kind, form = _read_answers(card, row)
+        if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
     return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata)
 
 
 class _Programs(Protocol):
-    """The part of the extension that reads rows: see `harness.grading.elsewhere.AnswerExtension`."""
+    """The part of the extension for programs that reads rows; see `harness.grading.elsewhere.AnswerExtension`."""
 
     def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]: ...
 
 
-def _program(card: Card, row: Row, text: str) -> tuple[str, str]:
-    """(text of the question, reference that holds its tests)."""
+def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
+    """(text of the question, reference with the tests) of a question that asks for a program."""
     programs: _Programs | None = plugins.extension("answer", card.rules.grader)
     if programs is None or card.program is None:
         raise UsageError(f"the card {card.name!r} asks for programs, and the extension that runs them is not there")
@@ -340,9 +345,9 @@ def _program(card: Card, row: Row, text: str) -> tuple[str, str]:
         raise UsageError(f"{row.where} {error}") from error
 
 
-def _answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerKind]:
-    """(references, kind, form)."""
-    column = _required(row, card.columns.answer, "the answer")
+def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerKind]:
+    """(references, kind, form for the checksum) of a question without choices."""
+    column = _require_column(row, card.columns.answer, "the answer")
     value = row.value[column]
     try:
         answers, kind = read_reference(value, card.kind, card.answer_form, card.structured_answers)
@@ -353,7 +358,7 @@ def _answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerK
     return tuple(dict.fromkeys((*answers, *(text for text in more if text)))), kind, form
 
 
-def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:
+def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:
     """(option texts in the order shown, letter of the right one, order as indices into the source's columns)."""
     spec = card.choices
     assert spec is not None
@@ -366,14 +371,14 @@ def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[
 
         shown = sorted(range(len(texts)), key=rank)
         return tuple(texts[i] for i in shown), LETTERS[shown.index(0)], shown
-    texts = _listed(row, spec.options)
-    answer_column = _required(row, card.columns.answer, "the answer")
+    texts = _read_options(row, spec.options)
+    answer_column = _require_column(row, card.columns.answer, "the answer")
     answer = row.value[answer_column]
     if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(texts):
         return tuple(texts), LETTERS[answer], None
     if isinstance(answer, str):
         if len(answer.strip()) == 1 and answer.strip() in LETTERS[: len(texts)]:
-            return tuple(texts), answer.strip(), None  # a blood group among the options is no name of another one
+            return tuple(texts), answer.strip(), None  # a letter counts before a text: options may be blood groups
         if answer.strip() in texts:
             return tuple(texts), LETTERS[texts.index(answer.strip())], None
         named = letter_of(answer, LETTERS[len(texts) - 1])
@@ -381,14 +386,14 @@ def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[
             return tuple(texts), named, None
     raise UsageError(
         f"{row.where}: the answer column {answer_column!r} must name one of the {len(texts)} options by letter, "
-        f"index or text, found {_shown(answer)}"
+        f"index or text, found {_show(answer)}"
     )
 
 
-def _listed(row: Row, columns: Names) -> list[str]:
-    """The options of a row: a column each, or all in one as a list, as a mapping by letter, or as either in JSON."""
+def _read_options(row: Row, columns: Names) -> list[str]:
+    """The options of a row: one column each, or a single column with a list, a mapping by letter, or either as JSON."""
     for column in columns:
-        _required(row, (column,), "the options")
+        _require_column(row, (column,), "the options")
     if len(columns) > 1:
         cells = [(column, row.value[column]) for column in columns]
         texts = [_option_text(row, column, value) for column, value in cells if value is not None and value != ""]
@@ -401,32 +406,32 @@ def _listed(row: Row, columns: Names) -> list[str]:
             options = list(options.values())
         if not isinstance(options, list):
             raise UsageError(
-                f"{row.where}: the column {column!r} must be a list of 2 to 26 options, found {_shown(options)}"
+                f"{row.where}: the column {column!r} must be a list of 2 to 26 options, found {_show(options)}"
             )
         texts = [_option_text(row, column, option) for option in options]
     if not 2 <= len(texts) <= len(LETTERS):
-        raise UsageError(f"{row.where}: {len(texts)} options where 2 to 26 belong")
+        raise UsageError(f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}")
     return texts
 
 
 def _option(row: Row, name: str) -> str:
-    return _option_text(row, name, row.value[_required(row, (name,), "an option")])
+    return _option_text(row, name, row.value[_require_column(row, (name,), "an option")])
 
 
 def _option_text(row: Row, column: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
-        raise UsageError(f"{row.where}: the column {column!r} must hold the text of an option, found {_shown(value)}")
+        raise UsageError(f"{row.where}: the column {column!r} must hold the text of an option, found {_show(value)}")
     return str(value).strip()
 
 
 def _tolerance(row: Row, value: Any) -> float:
-    """OlympiadBench writes one number; some of its physics rows a list of numbers, which one answer cannot use."""
+    """The tolerance in a cell: a number. Some rows of OlympiadBench have a list, which is refused."""
     try:
         number = float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"{row.where}: the tolerance must be a number of at least 0, found {_shown(value)}")
+        raise UsageError(f"{row.where}: the tolerance must be a number of at least 0, found {_show(value)}")
     return number
 
 
@@ -434,20 +439,20 @@ _LINE_BREAK = re.compile(
     r"\\n(?!(?:abla|eq?|eg|ot|otin|u|i|leq|geq|less|gtr|mid|parallel|olimits|onumber|ewline|atural|earrow|warrow|sim"
     r"|cong|subseteq|exists|ormalsize|oindent|obreak)(?![A-Za-z]))"
 )
-"""A literal backslash-n that begins no LaTeX command such as `\\neq` or `\\nu`."""
+"""A literal backslash-n, unless it begins a LaTeX command such as `\\neq` or `\\nu`."""
 
 
-def _first(names: Names, row: Row) -> str | None:
+def _first_column(names: Names, row: Row) -> str | None:
     return next((name for name in names if name in row.value), None)
 
 
-def _optional(row: Row, names: Names) -> Any:
-    column = _first(names, row)
+def _cell_or_none(row: Row, names: Names) -> Any:
+    column = _first_column(names, row)
     return None if column is None else row.value[column]
 
 
-def _required(row: Row, names: Names, role: str) -> str:
-    column = _first(names, row)
+def _require_column(row: Row, names: Names, role: str) -> str:
+    column = _first_column(names, row)
     if column is None:
         raise _no_column(row, names, role)
     return column
@@ -460,7 +465,7 @@ def _no_column(row: Row, names: Names, role: str) -> UsageError:
     return UsageError(f"{row.where} has no column {expected} for {role}; it has {have}.{near}")
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     if value is None:
         return "null"
     if value == "":

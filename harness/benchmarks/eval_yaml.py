@@ -1,9 +1,9 @@
-"""The hub's `eval.yaml`, by which a data set says how it is evaluated, read as a card.
+"""Turning an `eval.yaml` of the Hugging Face hub, in which a data set says how it is evaluated, into a card.
 
-The file lists tasks; those for inspect-ai say which columns are input, target and choices, what is asked, and how often
-(https://huggingface.co/docs/hub/eval-results and `hf/OWNER/NAME` of inspect-ai). A prompt that the file states is asked
-as it stands there. Where it names a step of inspect-ai without a text, ours of the same purpose is asked:
-`multiple_choice` is `boxed_letter`, `chain_of_thought` is `boxed`. What has no place in a card is refused by its field.
+The file lists tasks. A task for inspect-ai says which columns are input, target and choices, what is asked, and how
+often (https://huggingface.co/docs/hub/eval-results and `hf/OWNER/NAME` of inspect-ai). A prompt that the file states is
+used as it stands. For a step of inspect-ai without a text, our prompt of the same purpose is used: `boxed_letter` for
+`multiple_choice`, `boxed` for `chain_of_thought`. Anything that a card cannot express is refused, with its field.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from harness.core.part import Part
 from harness.core.validation import first_problem
 
 NAME = "eval.yaml"
+"""The file's name in a data set."""
 
 _MAX_FILES = 10_000
-"""Files below the folder of a local eval.yaml that are looked at for its data."""
+"""Most files below the folder of a local eval.yaml among which its data are searched."""
 
 _SCORERS = ("choice", "math", "match", "exact", "answer", "pattern")
-"""Scorers that compare one answer with one target, as the grader does."""
+"""Scorers of inspect-ai that compare an answer with one target, as our grader does."""
 
 _REDUCERS = r"^(mean|mode|max|pass_at_[0-9]+)$"
-"""Functions from a question's samples to one value. A score holds all of them (mode: maj@k, max: pass@k)."""
+"""Names of inspect-ai's functions from a question's samples to one value. They need no setting of ours, since a score
+has all of these values (mode is maj@k, max is pass@k)."""
 
 
 class _Step(Part):
-    """A solver or a scorer."""
+    """A solver (a step that builds the prompt) or a scorer of inspect-ai."""
 
     name: str
     args: dict[str, Any] = pydantic.Field(default_factory=dict)
@@ -68,7 +70,8 @@ class _Task(Part):
 def of_hub(address: str) -> Card:
     """The card of `hf://datasets/OWNER/NAME[@COMMIT][/eval.yaml][#TASK]`. Raises `UsageError`.
 
-    Without a commit the newest is looked up, and the card pins it: the file and the rows are of one commit.
+    Without a commit the newest one is looked up and written into the card, so that the file and the rows belong to the
+    same commit.
     """
     url, _, task = address.partition("#")
     repository = hub.from_url(url.removesuffix(f"/{NAME}"), None)
@@ -79,15 +82,18 @@ def of_hub(address: str) -> Card:
     path, revision = hub.file_of(repository, NAME)
     where = f"{repository.id}:{NAME}"
     value = yaml_file.read_mapping(path, "tasks of an evaluation")
-    spec, name = _task(value, task, where)
+    spec, name = _find_task(value, task, where)
     config = () if spec.config == "default" else (spec.config,)
     source = HubSource(kind="hub", id=repository.id, config=config, split=spec.split, revision=revision)
     return _card(value, spec, name or repository.id.rpartition("/")[2], source.model_dump(), where, None)
 
 
 def of_file(value: Mapping[str, Any], path: Path, task: str) -> Card:
-    """The card of a local `eval.yaml`, whose data lie in one file in or below its folder. Raises `UsageError`."""
-    spec, name = _task(value, task, str(path))
+    """The card of a local `eval.yaml`, whose data are one file in its folder or below. Raises `UsageError`.
+
+    value: the file's content. task: the task to take; empty for the only one.
+    """
+    spec, name = _find_task(value, task, str(path))
     folder = path.resolve().parent
     config = None if spec.config == "default" else spec.config
     files = [entry.relative_to(folder).as_posix() for entry in islice(folder.rglob("*"), _MAX_FILES) if entry.is_file()]
@@ -100,8 +106,8 @@ def of_file(value: Mapping[str, Any], path: Path, task: str) -> Card:
     return _card(value, spec, name or folder.name, {"kind": "file", "path": data_files[0]}, str(path), folder)
 
 
-def _task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, str]:
-    """(the task of that name, or the only one; its name, empty where the only one has none). name: empty for any."""
+def _find_task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, str]:
+    """(the task of that name, its name). name: empty for the only task, whose own name may be empty."""
     framework, tasks = value.get("evaluation_framework"), value.get("tasks")
     if str(framework).replace("_", "-").casefold() != "inspect-ai":
         raise UsageError(
@@ -128,8 +134,8 @@ def _card(
 ) -> Card:
     if spec.id:
         where = f"{where}, task {visible(spec.id, 60)}"
-    columns, choices = _columns(spec, where)
-    template, system, sampling = _asked(spec, where)
+    columns, choices = _read_columns(spec, where)
+    template, system, sampling = _read_solvers(spec, where)
     for scorer in spec.scorers:
         if scorer.name not in _SCORERS:
             _refuse(where, "scorers", scorer.name, "a card's answers are compared with one target", _SCORERS)
@@ -137,8 +143,8 @@ def _card(
     return card.from_mapping(
         {
             "name": plain,
-            "title": _line(value.get("name")) or plain,
-            "measures": _line(value.get("description")),
+            "title": _one_line(value.get("name")) or plain,
+            "measures": _one_line(value.get("description")),
             "source": {key: value for key, value in source.items() if value not in (None, ())},
             "columns": columns,
             **({"choices": choices} if choices else {}),
@@ -154,12 +160,12 @@ def _card(
     )
 
 
-def _line(text: object) -> str:
+def _one_line(text: object) -> str:
     return visible(" ".join(text.split()), 500) if isinstance(text, str) else ""
 
 
-def _columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(columns, choices; the latter empty where there are none) of the card."""
+def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(the card's `columns`, its `choices`; the latter is empty for questions without options)."""
     fields, choices = spec.field_spec, spec.field_spec.choices
     columns: dict[str, Any] = {"question": fields.input, "answer": fields.target, "metadata": fields.metadata}
     if fields.id:
@@ -189,8 +195,8 @@ def _columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return columns, {"options": choices} if choices else {}
 
 
-def _asked(spec: _Task, where: str) -> tuple[str, str | None, dict[str, Any]]:
-    """(template of the user's turn, system turn, sampling) of the solvers, each applied to what those before made."""
+def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None, dict[str, Any]]:
+    """(template of the user's message, system message, sampling) that the task's solvers make, applied in order."""
     template, system, sampling = "{question}", None, dict[str, Any]()
     for index, step in enumerate(spec.solvers):
         here = f"{where}: solvers[{index}] ({visible(step.name, 40)})"
@@ -199,7 +205,7 @@ def _asked(spec: _Task, where: str) -> tuple[str, str | None, dict[str, Any]]:
             sampling = given
             continue
         if step.name == "multiple_choice":
-            given.pop("cot", None)  # a reasoning model thinks in any case
+            given.pop("cot", None)  # "think first": a reasoning model does so anyway
             template = prompts.PROMPTS["boxed_letter"].template.replace("{question}", template)
         elif step.name == "chain_of_thought" and "template" not in given:
             template = prompts.PROMPTS["boxed"].template.replace("{question}", template)
@@ -216,7 +222,7 @@ def _asked(spec: _Task, where: str) -> tuple[str, str | None, dict[str, Any]]:
 
 
 def _template(text: object, where: str) -> str:
-    """`text` as inspect-ai prints it: `{prompt}` is the question, doubled braces are single ones."""
+    """A template of inspect-ai as one of ours: `{prompt}` stands for the question, and `{{` becomes `{`."""
     if not isinstance(text, str):
         raise UsageError(f"{where}: args.template must be a text, found {quoted(repr(text))}")
     fields = re.findall(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})", re.sub(r"\\[A-Za-z]+\{", "", text))

@@ -1,8 +1,8 @@
-"""Prompt templates: named fields only, substituted literally; the prompts that the field uses, by name.
+"""Prompt templates, and the prompts that papers and tools use, by name.
 
-A template knows the fields `{question}` and `{choices}`; all other braces are text (LaTeX needs them). A field that
-is none of the two is refused unless it is the argument of a LaTeX command, as in `\\boxed{answer}`. Nothing in a row
-can act as a template: what is substituted is never scanned again.
+A template has the fields `{question}` and `{choices}`. Other braces are text, which LaTeX needs; but `{name}` with
+another name is refused as a misspelt field, unless it is the argument of a LaTeX command as in `\\boxed{answer}`. The
+text of a question cannot act as a template, since substituted text is never searched for fields again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from harness.core.records import Message
 from harness.core.validation import first_problem
 
 FIELDS = ("question", "choices")
+"""The fields of a template."""
 
 _FIELD = re.compile(r"(\\[A-Za-z]+\s*)?\{([A-Za-z_][A-Za-z_0-9.!:\[\]]*)\}")
 _LAYOUT = {"\n", "\t"}
 
 
-def checked_text(text: str) -> str:
-    """`text` if it holds no control characters but newline and tab.
+def check_text(text: str) -> str:
+    """`text` itself. Raises `ValueError` for a control character other than newline and tab.
 
-    `"\\boxed"` in an ordinary Python string begins with a backspace; a published script asks its models for "oxed".
+    In an ordinary Python string `"\\boxed"` begins with a backspace. A published script asks its models for "oxed" so.
     """
     for position, char in enumerate(text):
         if unicodedata.category(char) in ("Cc", "Cs") and char not in _LAYOUT:
@@ -41,21 +42,21 @@ def checked_text(text: str) -> str:
     return text
 
 
-def checked_template(text: str) -> str:
-    """`text` if all its fields are known."""
-    checked_text(text)
+def check_template(text: str) -> str:
+    """`text` itself. Raises `ValueError` as `check_text`, and for an unknown field."""
+    check_text(text)
     for command, name in _FIELD.findall(text):
         if not command and name not in FIELDS:
             raise ValueError(f"unknown field {{{name}}}; a template has {{question}} and {{choices}}")
     return text
 
 
-_Text = Annotated[str, AfterValidator(checked_text)]
-_Template = Annotated[str, AfterValidator(checked_template)]
+_Text = Annotated[str, AfterValidator(check_text)]
+_Template = Annotated[str, AfterValidator(check_template)]
 
 
 class Example(Part):
-    """One worked example of a few-shot prompt."""
+    """A worked example in a few-shot prompt."""
 
     model_config = ConfigDict(strict=True)
 
@@ -66,8 +67,9 @@ class Example(Part):
 class Prompt(Part):
     """How a question is asked.
 
-    template: the user's turn. system: the system turn, None = none is sent. examples: earlier turns (chat) or text
-    before the question (completions), each question rendered by the same template. used_by: who reports with it.
+    template: of the user's message. system: the system message; None: none is sent. examples: worked examples, as
+    earlier messages (chat) or as text before the question (completions); their questions go through the same template.
+    used_by: who publishes scores with this prompt.
     """
 
     model_config = ConfigDict(strict=True)
@@ -80,20 +82,17 @@ class Prompt(Part):
 
     @property
     def template_digest(self) -> str:
-        """SHA-256 of all that the prompt adds to a question."""
+        """SHA-256 of everything that the prompt adds to a question."""
         return digest([self.template, self.system, [[e.question, e.answer] for e in self.examples]])
 
     @property
     def instructs(self) -> bool:
-        """The prompt says more than the bare question."""
+        """Whether the prompt adds anything to the bare question."""
         return bool(self.system or self.examples or self.template.strip() != "{question}")
 
 
 def substitute(template: str, question: str, choices: str = "") -> str:
-    """The template with its fields replaced, each once and literally.
-
-    A template without `{choices}` gets them after the question.
-    """
+    """The template with its fields replaced. If it lacks `{choices}`, the choices follow the question."""
     if choices and "{choices}" not in template:
         question = f"{question}\n\n{choices}"
     return re.sub(r"\{(question|choices)\}", lambda m: question if m[1] == "question" else choices, template)
@@ -102,9 +101,10 @@ def substitute(template: str, question: str, choices: str = "") -> str:
 def render(
     prompt: Prompt, question: str, choices: str, api: Api, system: str | None = None
 ) -> tuple[tuple[Message, ...], str]:
-    """(messages, "") for chat, ((), text) for completions. `system` replaces the prompt's own; "" sends none.
+    """(messages, "") for the chat API, ((), text) for the completions API.
 
-    Completions text: system, examples and question separated by blank lines, no chat template.
+    choices: the options as one text; empty if there are none. system: replaces the prompt's system message; "" sends
+    none; None keeps it. The text has the system message, the examples and the question, with blank lines between.
     """
     system = prompt.system if system is None else (system or None)
     turns = [(substitute(prompt.template, e.question), e.answer) for e in prompt.examples]
@@ -143,7 +143,8 @@ SYSTEM_PROMPTS: dict[str, str | None] = {
         "<answer> answer here </answer>."
     ),
 }
-"""System prompts by name. deepseek_r1, open_r1, am_thinking: as LLMEval sends them. qwen_boxed: Qwen2.5-Math, LIMO."""
+"""System prompts by name; None sends none. deepseek_r1, open_r1, am_thinking: as LLMEval sends them. qwen_boxed: of
+Qwen2.5-Math and LIMO."""
 
 _GPQA = (
     "Answer the following multiple choice question. The last line of your response should be of the following "
@@ -236,11 +237,10 @@ PROMPTS: dict[str, Prompt] = {
         ),
     )
 }
-"""Prompts by name; a card may add its own."""
+"""The shipped prompts by name; a card may add its own."""
 
 MIN_INSTRUCTION_CHARS = 20
-"""Shortest text around a question, in characters, that is taken for an instruction; shorter ones ("Problem:") are
-layout."""
+"""Shortest text around a question that counts as an instruction; a shorter one ("Problem:") is layout."""
 
 INSTRUCTIONS: tuple[str, ...] = (
     BOXED,
@@ -249,13 +249,13 @@ INSTRUCTIONS: tuple[str, ...] = (
     r"Let's think step by step and output the final answer within \boxed{}.",
     r"Let's think step by step and put the final answer within \boxed{}.",
 )
-"""Instructions that data carry at the end of their questions."""
+"""Instructions that some data sets have at the end of their questions."""
 
 
 def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[str, bool]:
-    """The question without an instruction at its end (or start), and whether there was one.
+    """(the question without an instruction at its end or start, whether it had one), so that none is asked twice.
 
-    Instructions are the usual ones and those that `prompt` itself adds.
+    Recognised are `INSTRUCTIONS` and those that `prompt` itself adds.
     """
     text = question.rstrip()
     own = [part.strip() for part in (prompt.template.split("{question}") if prompt else ())]
@@ -268,8 +268,11 @@ def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[st
     return question, False
 
 
-def named(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
-    """The prompt of that name: the card's own variants first. Raises `UsageError` with the near names."""
+def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
+    """The prompt of that name: one of the card's own (`variants`), a shipped one, or a plug-in's.
+
+    Raises `UsageError` that lists the names and suggests near ones.
+    """
     available = PROMPTS | {variant.name: variant for variant in variants}
     if name not in available and (offered := plugins.load("prompt", name)) is not None:
         return _of_plugin(name, offered)
@@ -288,10 +291,10 @@ def _of_plugin(name: str, offered: object) -> Prompt:
 
 
 def system_prompt(name_or_text: str) -> str:
-    """A system prompt by its name, else the text itself; "" for the name `none`."""
+    """The system prompt that a user names or writes out; "" for the name `none`. Raises `UsageError`."""
     if name_or_text in SYSTEM_PROMPTS:
         return SYSTEM_PROMPTS[name_or_text] or ""
     try:
-        return checked_text(name_or_text)
+        return check_text(name_or_text)
     except ValueError as error:
         raise UsageError(f"the system prompt holds a {error}") from error

@@ -1,4 +1,12 @@
-"""From a card and its rows to rendered questions with fixed references: verify, select, render."""
+"""Making a benchmark's questions from its card: read the rows, check them against the card, select, render prompts.
+
+`build` is the entry. If a run has stored questions made by the same recipe (`harness.benchmarks.recipe`), these are
+taken as they are; else the rows pass once, one at a time:
+
+    row ──▶ draft (id, references) ──▶ digests and checks (`_Seen`) ──▶ selected? (`_Selection`) ──▶ rendered question
+
+Long: the set of questions and its making share one list of fields and of checks.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +34,17 @@ from harness.core.records import Question
 from harness.presets.sampling import Sampling
 
 _PLACE_BITS = 28
-"""Low bits of a number in `Places` that hold the place; the other bits hold a hash of the id."""
+"""Number of low bits in which `Places` stores an index; the other bits store a hash of the id."""
 
 _HASH_MASK = (1 << 64 - _PLACE_BITS) - 1
 
 
 class ShardPart(NamedTuple):
-    """What a set is a part of. shard: which one, "2/8". selection: the questions of all parts together, in the order of
-    the source; digest: of their ids, in any order."""
+    """The place of a shard's questions among those of all shards.
+
+    shard: which part, such as "2/8". selection: the questions of all parts, in the order of the source. digest: of the
+    ids of that selection, in any order.
+    """
 
     shard: str
     selection: Sequence[Question]
@@ -44,15 +55,15 @@ class ShardPart(NamedTuple):
 class QuestionSet:
     """The questions of one benchmark as they will be asked.
 
-    name: of the benchmark. questions: the selected ones, in the order of the source. n_all: how many the set has
-    without a selection. samples, sampling: what its card asks for; publish: whether it lets
-    questions, answers and samples be shown in public. card_file: of a card that does not ship.
-    rows_digest: checksum of all source rows, in any order (what cards state). dataset_digest: checksum of all rows
-    with the references and choices made from them, in any order and whatever the selection: part of a run's identity.
-    template_digest: checksum of prompt and system prompt. notes: what a reader of the score should know.
-    part: where other clients ask the other questions of the selection (`harness.benchmarks.shards`).
-    recipe: see `RecipeNote`; None where only reading the data tells what they are. note: the run's, where the questions
-    were taken from its file.
+    name: the benchmark's. questions: the selected ones, in the order of the source. n_all: number of questions without
+    a selection. rows_digest: checksum of all rows of the source, in any order (a card states it). dataset_digest:
+    checksum of all rows with their references and choices, in any order and whatever the selection (part of a run's
+    identity). prompt: its name. system_prompt: its text. template_digest: checksum of prompt and system prompt. origin:
+    the source's name and revision. notes: what a reader of the score should know. samples, sampling: what the card asks
+    for. publish: whether questions, answers and samples may be shown in public. card_file: the card's file, if it is
+    the user's own. part: set if other clients ask other parts of the selection (`harness.benchmarks.shards`). recipe:
+    see `RecipeNote`; None if only reading the data could tell it. note: the run's note, if the questions were taken
+    from the run's file.
     """
 
     name: str
@@ -74,8 +85,8 @@ class QuestionSet:
     recipe: str | None = None
     note: RecipeNote | None = None
 
-    def noted(self, file: str) -> RecipeNote | None:
-        """The note of a run that stores the selection, and it alone, in a file of that SHA-256."""
+    def recipe_note(self, file: str) -> RecipeNote | None:
+        """The note for a run that stores exactly the selection in a file; None without a recipe. file: its SHA-256."""
         if self.recipe is None:
             return None
         return RecipeNote(
@@ -90,22 +101,22 @@ class QuestionSet:
 
     @cached_property
     def places(self) -> Places:
-        """The place of each question, by its id."""
+        """An index of the questions by id."""
         return Places(self.ids)
 
     @property
     def ids(self) -> list[str]:
-        """Of the questions, in order."""
-        return self._looked_at[0]
+        """The ids of the questions, in order."""
+        return self._ids_and_lengths[0]
 
     @property
     def prompt_chars(self) -> array[int]:
-        """Of each question, in order: characters of what is asked."""
-        return self._looked_at[1]
+        """The length of each question's prompt in characters, in order."""
+        return self._ids_and_lengths[1]
 
     @cached_property
-    def _looked_at(self) -> tuple[list[str], array[int]]:
-        """Gone through once: a large set is packed."""
+    def _ids_and_lengths(self) -> tuple[list[str], array[int]]:
+        """Both from one pass over the questions: a pass over a large set has to unpack it."""
         ids, chars = [], array("q")
         for question in self.questions:
             ids.append(question.question_id)
@@ -114,14 +125,15 @@ class QuestionSet:
 
     @property
     def selection(self) -> Sequence[Question]:
-        """The selected questions, those that other parts ask included."""
+        """The questions of all parts together; without parts, the questions."""
         return self.questions if self.part is None else self.part.selection
 
 
 class Places:
-    """The places of ids in a sequence of up to 268 million, in eight bytes an id: the ids themselves are not kept.
+    """An index from an id to its position in a sequence, in eight bytes per id: the ids themselves are not stored.
 
-    Each place is the low 28 bits of a number whose high 36 bits are a hash of the id; the numbers are sorted.
+    For each id there is a 64-bit number: 36 bits of a hash of the id, then the 28 bits of its position (so at most 268
+    million ids). The numbers are sorted, so that a binary search finds a hash.
     """
 
     __slots__ = ("_sorted",)
@@ -133,7 +145,8 @@ class Places:
         return len(self._sorted)
 
     def candidates(self, question_id: str) -> Iterator[int]:
-        """The places where the id may stand, in order: nearly always none or one. The caller compares the id there."""
+        """Positions at which the id may be: nearly always none or one. The caller compares the ids there, since two ids
+        can have the same hash."""
         bits = _hash_bits(question_id)
         for index in range(bisect_left(self._sorted, bits), len(self._sorted)):
             number = self._sorted[index]
@@ -147,7 +160,8 @@ def _hash_bits(question_id: str) -> int:
 
 
 class QuestionsById(Mapping[tuple[str, str], Question]):
-    """The questions of several sets by (benchmark, question_id), looked up at each use: a large set is kept packed."""
+    """A mapping (benchmark, question_id) → question over several sets. Each access unpacks the question anew, so a
+    large set stays packed in memory."""
 
     def __init__(self, sets: Iterable[QuestionSet]) -> None:
         self._sets = {question_set.name: question_set for question_set in sets}
@@ -183,13 +197,14 @@ def build(
     api: Api = "chat",
     stored_by: Callable[[str, str], StoredQuestions | None] = lambda _name, _recipe: None,
 ) -> QuestionSet:
-    """Read, verify, select and render. Raises `UsageError`: one sentence with file, line and field.
+    """The questions of a card: read, checked, selected and rendered. Raises `UsageError` with file, line and field.
 
-    prompt: a name, or a prompt of one's own; default the card's. system_prompt: a name or a text, "none" for no
-    system turn; default the prompt's. filters: "column=value", all must hold; then `ids`, then the first `limit`.
-    stored_by: (benchmark, recipe) → the questions of a run that made them by this recipe; they are taken as they are.
+    prompt: a prompt or its name; None: the card's. system_prompt: a name or a text, "none" to send no system message;
+    None: the prompt's. Selection: questions that pass all `filters` ("column=value"), of these the ones in `ids`, of
+    these the first `limit`. stored_by: a function (benchmark, recipe) → the questions that a run has stored by this
+    recipe, or None.
     """
-    chosen_prompt = prompt if isinstance(prompt, Prompt) else prompts.named(prompt or card.prompt, card.prompts)
+    chosen_prompt = prompt if isinstance(prompt, Prompt) else prompts.find_prompt(prompt or card.prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
     recipe = _recipe(card, chosen_prompt, system, limit, ids, filters, api)
     framed = QuestionSet(
@@ -213,12 +228,12 @@ def build(
     )
     stored = stored_by(card.name, recipe) if recipe is not None else None
     if stored is not None:
-        return _as_kept(framed, stored)
-    return _read(card, framed, _Selection(card, filters, ids, limit), chosen_prompt, system)
+        return _from_stored(framed, stored)
+    return _from_source(card, framed, _Selection(card, filters, ids, limit), chosen_prompt, system)
 
 
-def _as_kept(framed: QuestionSet, stored: StoredQuestions) -> QuestionSet:
-    """The set with the questions that a run keeps."""
+def _from_stored(framed: QuestionSet, stored: StoredQuestions) -> QuestionSet:
+    """`framed` with the questions that a run has stored."""
     note = stored.note
     return replace(
         framed,
@@ -232,8 +247,10 @@ def _as_kept(framed: QuestionSet, stored: StoredQuestions) -> QuestionSet:
     )
 
 
-def _read(card: Card, framed: QuestionSet, selection: _Selection, prompt: Prompt, system: str | None) -> QuestionSet:
-    """The set with the questions of the card's source that are chosen. Raises `UsageError`."""
+def _from_source(
+    card: Card, framed: QuestionSet, selection: _Selection, prompt: Prompt, system: str | None
+) -> QuestionSet:
+    """`framed` with the selected questions, read from the card's source. Raises `UsageError`."""
     source = chooser.read(card)
     selected: Packed[Question] = Packed(Question)
     seen = _Seen(with_answers=card.answers_checksum is not None)
@@ -241,7 +258,7 @@ def _read(card: Card, framed: QuestionSet, selection: _Selection, prompt: Prompt
     for original in drafts.drafts(card, source.rows):
         seen.row(original)
         orders = card.choices.orders if card.choices else 1
-        for draft in drafts.reordered(card, original, orders):
+        for draft in drafts.reorder_choices(card, original, orders):
             n_all += 1
             seen.draft(draft)
             text, had = _text_of(draft, prompt, system)
@@ -249,7 +266,7 @@ def _read(card: Card, framed: QuestionSet, selection: _Selection, prompt: Prompt
             if selection.takes(draft):
                 selected.append(_question(card, draft, text, prompt, system, framed.api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
-    notes = [*source.notes, *_verified(card, seen, rows_digest, source.origin)]
+    notes = [*source.notes, *_check_edition(card, seen, rows_digest, source.origin)]
     selection.check(seen.ids)
     if stripped:
         notes.append(f"{stripped} of {n_all} questions carry the instruction themselves; it is asked once")
@@ -273,7 +290,8 @@ def _recipe(
     filters: Sequence[str],
     api: Api,
 ) -> str | None:
-    """Digest of all that questions are made from, this version's ways included; None where the data do not tell."""
+    """Digest of everything from which the questions are made, the harness's version included; None if the source has to
+    be read to know the data."""
     data = chooser.fingerprint(card)
     if data is None:
         return None
@@ -282,7 +300,7 @@ def _recipe(
 
 
 class _Seen:
-    """What is kept of all questions of a source while they pass: digests of rows and of questions, ids, answers."""
+    """Collects, while the rows pass, what checks and digests need of all of them: digests, ids, reference answers."""
 
     def __init__(self, *, with_answers: bool) -> None:
         self.rows: list[bytes] = []
@@ -301,12 +319,12 @@ class _Seen:
 
     @property
     def answers(self) -> str | None:
-        """Checksum of the reference answers, where the card knows one."""
+        """Checksum of all reference answers; None if the card states none to compare with."""
         return None if self._answers is None else answers_digest(self._answers)
 
 
 def _text_of(draft: Draft, prompt: Prompt, system: str | None) -> tuple[str, bool]:
-    """The question's text for this prompt, and whether an instruction of its own was taken off."""
+    """(the question's text for this prompt, whether an instruction in the data was removed from it)."""
     if not (prompt.instructs or system):
         return draft.text, False
     return prompts.without_instruction(draft.text, prompt)
@@ -330,8 +348,11 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
     )
 
 
-def _verified(card: Card, seen: _Seen, rows_digest: str, origin: str) -> list[str]:
-    """Notes about the data's edition. Raises `UsageError` where the card's own data are not what the card says."""
+def _check_edition(card: Card, seen: _Seen, rows_digest: str, origin: str) -> list[str]:
+    """Compare the rows with the card's counts and checksums; returns notes for the score.
+
+    Raises `UsageError` if the card's own data differ from the card. For the user's data a difference is a note.
+    """
     if rows_digest in {card.checksum, *(edition.rows for edition in card.editions)}:
         return []
     answers, n_rows = seen.answers, len(seen.rows)
@@ -354,9 +375,9 @@ def _verified(card: Card, seen: _Seen, rows_digest: str, origin: str) -> list[st
 
 
 def answers_digest(all_references: Iterable[Sequence[str]]) -> str:
-    """Checksum of the reference answers of a set in any order: the same for copies that differ in other columns.
+    """Checksum of all reference answers, in any order. Copies of a set that differ in other columns have the same one.
 
-    Plain decimals count by value, so "27.0" and "27" are one.
+    Plain decimals count by their value, so "27.0" equals "27".
     """
     return digest(sorted([_by_value(text) for text in references] for references in all_references))
 
@@ -370,25 +391,27 @@ def _by_value(text: str) -> str:
 
 
 MAX_SHOWN_VALUES = 10
+"""Most values of a column that a message lists."""
 
 
 class _Selection:
-    """Which questions are asked: those that pass all filters, then those of the ids, then the first so many."""
+    """Decides which questions are asked: those that pass all filters, of these the given ids, of these the first
+    `limit`. It sees each question once and remembers what its messages need."""
 
     def __init__(self, card: Card, filters: Sequence[str], ids: Sequence[str] | None, limit: int | None) -> None:
         self._card = card
         self._texts = list(filters)
-        self._filters: list[tuple[str, str]] | None = None  # (column, value), known to be there
-        self._passed = [0] * len(filters)
-        self._values: list[set[str]] = [set() for _ in filters]
+        self._filters: list[tuple[str, str]] | None = None  # (column, value); parsed when the first row shows columns
+        self._passed = [0] * len(filters)  # number of questions that passed each filter
+        self._values: list[set[str]] = [set() for _ in filters]  # values of its column, until one passes
         self._ids = None if ids is None else dict.fromkeys(ids)
         self._limit = limit
         self._n = 0
 
     def takes(self, draft: Draft) -> bool:
-        """Whether the next question of the source is asked. Raises `UsageError` for a filter that fits no column."""
+        """Whether the next question of the source is asked. Raises `UsageError` if a filter names no column."""
         if self._filters is None:
-            self._filters = [self._read(text, draft) for text in self._texts]
+            self._filters = [self._parse_filter(text, draft) for text in self._texts]
         for index, (name, expected) in enumerate(self._filters):
             value = _cell(draft, name)
             if not self._passed[index]:
@@ -402,7 +425,7 @@ class _Selection:
         return self._limit is None or self._n <= self._limit
 
     def check(self, all_ids: Iterable[str]) -> None:
-        """Raises `UsageError` where nothing is left, for an unknown id, and for an impossible limit."""
+        """Raise `UsageError` if no question is left, an id is unknown or the limit is impossible."""
         name = self._card.name
         for text, passed, held in zip(self._texts, self._passed, self._values, strict=True):
             if not passed:
@@ -423,7 +446,7 @@ class _Selection:
         if self._limit is not None and self._limit < 1:
             raise UsageError(f"the limit must be at least 1 question, found {self._limit}")
 
-    def _read(self, text: str, first: Draft) -> tuple[str, str]:
+    def _parse_filter(self, text: str, first: Draft) -> tuple[str, str]:
         name, equals, expected = text.partition("=")
         name, expected = name.strip(), expected.strip()
         if not equals or not name:
@@ -438,6 +461,6 @@ class _Selection:
 
 
 def _cell(draft: Draft, name: str) -> str:
-    """A column's value as it is typed in a filter."""
+    """The value of a column, written as in a filter (`true`, not `True`)."""
     value = draft.metadata.get(name, draft.row.value.get(name))
     return str(value).lower() if isinstance(value, bool) else str(value)

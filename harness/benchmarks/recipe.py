@@ -1,7 +1,7 @@
-"""A run's note of how its questions were made, so that a resume need not make them again.
+"""A run's note of how its questions were made, so that resuming the run need not make them again.
 
-The note holds a digest of everything that questions are made from. Where a resume finds the same digest, it takes the
-questions of the run's own questions.jsonl and reads neither data nor prompts.
+The note has a digest of everything from which questions are made (the recipe). If a resumed run computes the same
+digest, it takes the questions from its own questions.jsonl and reads neither data nor prompts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from harness.core.records import Question
 
 
 class RecipeNote(msgspec.Struct, frozen=True, kw_only=True):
-    """The note of one benchmark.
+    """The note for one benchmark of a run.
 
-    recipe: digest of data, card, prompt, selection and version. file: SHA-256 of the run's questions.jsonl, which holds
-    these questions in their order and nothing else. The other fields: see `harness.benchmarks.questions.QuestionSet`.
+    recipe: digest of data, card, prompt, selection and the harness's version. file: SHA-256 of the run's
+    questions.jsonl, if it has exactly these questions in this order. Other fields: see
+    `harness.benchmarks.questions.QuestionSet`.
     """
 
     recipe: str
@@ -31,7 +32,7 @@ class RecipeNote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredQuestions(NamedTuple):
-    """The questions that a run stores, with its note of them."""
+    """The questions in a run's questions.jsonl, with the run's note of how they were made."""
 
     note: RecipeNote
     questions: Sequence[Question]

@@ -1,8 +1,9 @@
-"""A run's questions in n disjoint parts, so that several clients can ask them. Pure.
+"""Dividing a run's questions into n parts (shards), so that several clients can ask them. No I/O.
 
-The ids of a benchmark are ordered by their digest and dealt out in turn, beginning where the benchmark's name decides.
-So the parts of one selection are disjoint and complete, differ by one question at most, and depend on no order of
-rows; and benchmarks with fewer questions than parts do not all fall to the first of them.
+The question ids of a benchmark are sorted by their digest and dealt out to the parts in turn. A digest of the
+benchmark's name decides which part gets the first. So each question belongs to exactly one part, the parts differ by
+one question at most, and the order of the rows does not matter. Benchmarks with fewer questions than parts do not all
+go to the first parts.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ MAX_SHARDS = 10_000
 
 
 class Shard(NamedTuple):
-    """One part of a run. number: from 1 to of."""
+    """A part of a run. of: number of parts. number: which part, from 1 to `of`."""
 
     number: int
     of: int
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From `2/8`. Raises `ValueError` with what was expected."""
+        """The shard that a user writes as `2/8`. Raises `ValueError` that says what was expected."""
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
         if match is None:
             raise ValueError("expected I/N, such as 2/8 for the second of eight parts")
@@ -45,19 +46,19 @@ class Shard(NamedTuple):
         return f"{self.number}/{self.of}"
 
 
-def holders(benchmark: str, question_ids: Iterable[str], of: int) -> dict[str, int]:
-    """By question id, the number of the part that asks it, from 1."""
+def assign_parts(benchmark: str, question_ids: Iterable[str], of: int) -> dict[str, int]:
+    """Question id → number of the part that asks it, from 1. of: number of parts."""
     first = int(digest(benchmark)[:12], 16)
     ordered = sorted(question_ids, key=lambda question_id: (digest(question_id), question_id))
     return {question_id: (first + index) % of + 1 for index, question_id in enumerate(ordered)}
 
 
 def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
-    """What this part asks of a benchmark, in the order of the source; it may be nothing.
+    """The questions of a benchmark that this part asks, in the order of the source; there may be none.
 
-    The whole selection stays known with it, so that the parts can be joined as they belong.
+    The result also keeps the selection of all parts, so that the finished parts can be merged in the right order.
     """
-    held = holders(whole.name, (question.question_id for question in whole.questions), shard.of)
+    held = assign_parts(whole.name, (question.question_id for question in whole.questions), shard.of)
     mine = (question for question in whole.questions if held[question.question_id] == shard.number)
     return replace(
         whole,
@@ -66,10 +67,10 @@ def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
     )
 
 
-def divided(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None]) -> list[QuestionSet]:
-    """The part `shard` ("2/8") of each set; one that leaves nothing for it is told to `note`.
+def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None]) -> list[QuestionSet]:
+    """The part `shard` ("2/8") of each benchmark, without benchmarks that have no question for it.
 
-    Raises `UsageError` where none leaves anything.
+    note: called with a sentence about each of the latter. Raises `UsageError` if no benchmark has a question for it.
     """
     parsed = Shard.parse(shard)
     parts = [part(whole, parsed) for whole in sets]

@@ -251,7 +251,7 @@ class Session:
         """
         unchanged = stored_questions.still_noted(noted, question_set.note) if name in self._bound else {}
         folder, record = self._folder.benchmark(name), self._manifest.benchmarks[name]
-        note = unchanged or stored_questions.to_note(folder, question_set.selection, question_set.noted)
+        note = unchanged or stored_questions.to_note(folder, question_set.selection, question_set.recipe_note)
         record = msgspec.structs.replace(record, settings={**record.settings, **note})
         self._manifest = self._manifest.extend(name, record)
         return not unchanged

@@ -126,10 +126,10 @@ def _graded(
     folder: RunFolder, name: str, record: BenchmarkRecord, grading: GradingOptions, on_graded: OnGraded
 ) -> GradedBenchmark:
     # Imported late: cards are slow to import, and files of outputs need none.
-    from harness.benchmarks.catalogue import by_rules_of_card
+    from harness.benchmarks.catalogue import apply_card_rules
 
     files = folder.benchmark(name)
-    planned, by_card = by_rules_of_card(name, record.settings, questions.read_planned(files, record))
+    planned, by_card = apply_card_rules(name, record.settings, questions.read_planned(files, record))
     by_id = ById(planned)
     journal = grade_journal(
         files,
@@ -177,10 +177,10 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
 
     span: as in `read_samples`. The order is that of grading the whole journal. Raises as `score_run` does.
     """
-    from harness.benchmarks.catalogue import by_rules_of_card
+    from harness.benchmarks.catalogue import apply_card_rules
 
     files, record = folder.benchmark(benchmark), Manifest.load(folder).benchmarks[benchmark]
-    planned, _ = by_rules_of_card(benchmark, record.settings, questions.read_planned(files, record))
+    planned, _ = apply_card_rules(benchmark, record.settings, questions.read_planned(files, record))
     journal = grade_journal(
         files,
         ById(planned),

@@ -93,7 +93,7 @@ def _prompt(identity: Mapping[str, Any], card: Card | None) -> dict[str, Any]:
         return {}
     options = {} if card is not None and card.prompt == name else {"prompt": name}
     try:
-        own = prompts.named(name, card.prompts if card is not None else ()).system
+        own = prompts.find_prompt(name, card.prompts if card is not None else ()).system
     except UsageError:
         own = None
     if (system or None) != (own or None):

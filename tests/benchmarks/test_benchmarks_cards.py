@@ -68,7 +68,7 @@ def test_a_shipped_card_is_complete(name: str) -> None:
 
 
 def test_no_two_cards_answer_to_one_name() -> None:
-    every = [folded for c in catalogue.cards() for folded in {catalogue.folded(n) for n in (c.name, *c.aliases)}]
+    every = [folded for c in catalogue.cards() for folded in {catalogue.fold_name(n) for n in (c.name, *c.aliases)}]
     assert len(every) == len(set(every))
 
 

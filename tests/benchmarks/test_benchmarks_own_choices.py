@@ -61,7 +61,7 @@ def test_the_options_are_part_of_what_was_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "columns", "sentence"),
     [
-        ({"options": ["one"], "answer": "A"}, ("options",), "1 options where 2 to 26 belong"),
+        ({"options": ["one"], "answer": "A"}, ("options",), "expected 2 to 26 options, found 1"),
         ({"options": "red, green", "answer": "A"}, ("options",), "must be a list of 2 to 26 options"),
         ({"options": COLOURS, "answer": "D"}, ("options",), "must name one of the 3 options"),
         ({"options": COLOURS, "answer": "A"}, ("choices",), "has no column 'choices' for the options"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.benchmarks.shards import holders
+from harness.benchmarks.shards import assign_parts
 from harness.runs import Manifest, RunFolder
 from harness.verbs.again import options_again
 from tests.faults.server import FaultServer, Request, completion, http, models
@@ -133,7 +133,7 @@ def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path:
 
 
 def test_more_parts_than_questions_leave_some_with_none(asked: dict[str, Any], tmp_path: Path) -> None:
-    held = holders("sums", [f"q{n}" for n in range(N)], N + 1)
+    held = assign_parts("sums", [f"q{n}" for n in range(N)], N + 1)
     (empty,) = set(range(1, N + 2)) - set(held.values())
     with pytest.raises(harness.UsageError, match="fewer questions than parts"):
         harness.run(out=tmp_path / "none", shard=f"{empty}/{N + 1}", **asked)

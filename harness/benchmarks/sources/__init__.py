@@ -1,4 +1,4 @@
-"""Rows from where a card says: files, the Hugging Face hub, a fixed address, a generator.
+"""Reading a benchmark's rows from its source: a file, the Hugging Face hub, a URL, a generator of questions.
 
-Entered by `chooser`; `tables` reads any file of rows, also for `harness.foreign`.
+`chooser` picks the module by the card's source. `tables` reads any file of rows, also for `harness.foreign`.
 """

@@ -1,4 +1,4 @@
-"""Tables inside a zip archive, within the bounds of any other compressed file."""
+"""Reading a table inside a zip archive, with the same bounds as any other compressed file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 
 
-def parts(path: str) -> tuple[str, str]:
-    """(path of the file, path inside it, empty where it is no archive): `a/rows.zip/test/b.csv` is such a path."""
+def split_path(path: str) -> tuple[str, str]:
+    """(path of the file, path inside it): `a/rows.zip/test/b.csv` gives (`a/rows.zip`, `test/b.csv`). The second is
+    empty if the path leads into no archive."""
     archive, inside, member = path.partition(".zip/")
     return (f"{archive}.zip", member) if inside else (path, "")
 
 
 def read(archive: Path, member: str, shown: str) -> list[Row]:
-    """All rows of one table of the archive. `shown`: the name for messages. Raises `UsageError`."""
+    """All rows of a table in an archive. member: its path there. shown: its name for messages. Raises `UsageError`."""
     try:
         with zipfile.ZipFile(archive) as opened:
             info = opened.getinfo(member)
@@ -30,7 +31,7 @@ def read(archive: Path, member: str, shown: str) -> list[Row]:
                 data = file.read(bound + 1)
     except KeyError:
         raise UsageError(f"{visible(shown)}: the archive holds no {visible(member, 200)!r}") from None
-    # RuntimeError: it is encrypted, or packed in a way that this Python cannot read.
+    # zipfile raises RuntimeError for an encrypted file, and for a compression that this Python cannot read.
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
         raise UsageError(f"cannot read {visible(shown)}: {quoted(str(error))}") from error
     if len(data) > bound:

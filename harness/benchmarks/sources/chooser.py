@@ -1,4 +1,4 @@
-"""Where a card's rows come from: a file, the Hugging Face hub, a fixed address, a generator."""
+"""Choosing the reader for a card's source: a file, the Hugging Face hub, a URL, a plug-in, a generator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.core.inert import visible
 
 
 def read(card: Card) -> Rows:
-    """The rows of the card's source. Raises `UsageError` in one sentence."""
+    """The rows of the card's source. Raises `UsageError`."""
     source = card.source
     if isinstance(source, FileSource):
         if source.path.startswith("hf://"):
@@ -38,7 +38,7 @@ def read(card: Card) -> Rows:
 
 
 def fingerprint(card: Card) -> str | None:
-    """SHA-256 of the file that the rows are read from; None where they come from elsewhere, or it cannot be read."""
+    """SHA-256 of the local file from which the rows are read; None for any other source, or if it cannot be read."""
     source = card.source
     if not isinstance(source, FileSource) or source.path.startswith("hf://"):
         return None
@@ -53,7 +53,7 @@ def fingerprint(card: Card) -> str | None:
 
 
 def _of_plugin(scheme: str, source: FileSource) -> Rows:
-    """The rows that a plug-in reads at an address of its own, within the bounds of any other file."""
+    """The rows that a plug-in reads at `scheme://…`, with the same bounds as those of any other file."""
     read_rows = plugins.function("source", scheme)
     if read_rows is None:
         schemes = ["hf", *plugins.names("source")]
@@ -62,23 +62,23 @@ def _of_plugin(scheme: str, source: FileSource) -> Rows:
             f"{', '.join(f'{name}://' for name in schemes)}.{near_names(scheme, schemes)}"
         )
     values = read_rows(source.path, source.split)
-    return Rows(tables.given(plugins.call("source", scheme, list, values), source.path), source.path)
+    return Rows(tables.rows_of_values(plugins.call("source", scheme, list, values), source.path), source.path)
 
 
-def cached(card: Card) -> bool:
-    """The rows of a hub or web source can be read without the network."""
+def is_cached(card: Card) -> bool:
+    """Whether the rows of a source on the hub or at a URL are on this machine."""
     source = card.source
     if isinstance(source, HubSource):
-        return hub.cached(source)
+        return hub.is_cached(source)
     if isinstance(source, UrlSource):
         from harness.benchmarks.sources import web
 
-        return web.cached(source)
-    return isinstance(source, FileSource) and hub.cached(hub.from_url(source.path, source.split, source.config))
+        return web.is_cached(source)
+    return isinstance(source, FileSource) and hub.is_cached(hub.from_url(source.path, source.split, source.config))
 
 
 def local_path(card: Card, source: FileSource) -> Path:
-    """The file of a source, relative to the card's folder."""
+    """The path of a file source; a relative one starts at the card's folder."""
     path = Path(source.path).expanduser()
     if path.is_absolute() or card.folder is None:
         return path

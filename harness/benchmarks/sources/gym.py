@@ -1,6 +1,6 @@
-"""Questions made by the `reasoning-gym` package: any of its tasks, seeded, judged by the task's own verifier.
+"""Questions that the `reasoning-gym` package generates from a seed; answers are judged by the task's own verifier.
 
-A question carries task and entry in its metadata, so that its score needs nothing but the question's own line.
+A question's metadata hold its task and the generated entry, so that a stored question can be graded by itself.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from harness.core.inert import quoted
 from harness.core.records import Question
 
 PREFIX = "gym:"
-"""`gym:TASK` names a task's card without a file."""
+"""Beginning of a benchmark's name that stands for a task: `gym:TASK`."""
 
 GRADER = "harness.benchmarks.sources.gym:verify"
-"""The verifier, as `GradeRules.grader` names it."""
+"""The name of `verify` in `GradeRules.grader`."""
 
 ANY_ANSWER = "(any that the verifier accepts)"
-"""Reference of a question whose task names none."""
+"""Stands for the reference answer if the task names none."""
 
 RIGHT = 0.999
-"""Reward of the verifier from which an answer is right; partial credit is wrong."""
+"""Smallest reward of the verifier for which an answer counts as right; partial credit does not."""
 
 
 def card_of(task: str, *, size: int = 50, seed: int = 0, options: dict[str, Any] | None = None) -> Card:
-    """The card of one task."""
+    """The card of a task of reasoning-gym. size: number of questions. options: settings of the task."""
     return from_mapping(
         {
             "name": f"gym_{task}",
@@ -73,7 +73,7 @@ def read(source: GymSource) -> Rows:
                 {
                     "id": f"{source.task}-{source.seed}-{index}",
                     "question": plain["question"],
-                    # Some tasks accept many answers and name none; the verifier decides then.
+                    # Some tasks accept many answers and name none of them; only the verifier can decide.
                     "answer": ANY_ANSWER if plain["answer"] is None else str(plain["answer"]),
                     "task": source.task,
                     "entry": plain,
@@ -86,9 +86,9 @@ def read(source: GymSource) -> Rows:
 
 
 def verify(answer: str, question: Question) -> bool:
-    """Whether the task's own verifier accepts the extracted answer of a question of this source.
+    """Whether the task's own verifier accepts an extracted answer.
 
-    Runs code of the package on a model's text: call it where a deadline and a memory limit hold.
+    It runs code of the package on a model's text, so call it in a grading process, with its deadline and memory limit.
     """
     score = _library().get_score_answer_fn(str(question.metadata["task"]))
     return float(score(answer, dict(question.metadata["entry"]))) >= RIGHT

@@ -1,7 +1,9 @@
-"""Data sets of the Hugging Face hub through `huggingface_hub`: files only, never code of a data set.
+"""Data sets of the Hugging Face hub, through `huggingface_hub`: files only; code of a data set is never run.
 
-A pinned revision that was read once needs no network again. Environment, as everywhere with the hub: HF_ENDPOINT (a
-mirror), HF_HUB_OFFLINE, HF_TOKEN (gated sets), HF_HOME or HF_HUB_CACHE (the cache). All is read at the call.
+    listing (which files a commit has) ──▶ files of config and split (`hub_files`) ──▶ downloaded or cached ──▶ rows
+
+Once a pinned commit has been read, it needs no network again. The usual environment variables of the hub hold, and are
+read at each call: HF_ENDPOINT (a mirror), HF_HUB_OFFLINE, HF_TOKEN (for gated data sets), HF_HOME or HF_HUB_CACHE.
 """
 
 from __future__ import annotations
@@ -29,17 +31,18 @@ from harness.core.inert import quoted, visible
 from harness.core.limits import MAX_NAME_BYTES
 
 METADATA_TIMEOUT_SECONDS = 20.0
-"""Longest wait for the hub's answer about a data set or a file, in seconds."""
+"""Longest wait for the hub's answer about a data set or a file."""
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
 MAX_LISTING_BYTES = 64 * 1024 * 1024
-"""Longest record of a data set's files; a longer one is not read."""
+"""Longest stored listing of a data set that is read."""
 
 
 class _Listing(msgspec.Struct, frozen=True):
-    """What one commit of a data set holds. Kept beside the hub's cache, so that it can be read again offline."""
+    """The files of a commit of a data set, and their description in its card (`configs`). It is stored in the hub's
+    cache, so that the data can be read again without the network."""
 
     revision: str
     files: list[str]
@@ -47,7 +50,7 @@ class _Listing(msgspec.Struct, frozen=True):
 
 
 def from_url(url: str, split: str | None, config: str | None = None) -> HubSource:
-    """`hf://datasets/OWNER/NAME[@REVISION][/FILE]` as a source. Raises `UsageError`."""
+    """The source that a user names by `hf://datasets/OWNER/NAME[@REVISION][/FILE]`. Raises `UsageError`."""
     parts = _HF_URL.fullmatch(url)
     if not parts:
         raise UsageError(f"{visible(url)} must be of the form hf://datasets/OWNER/NAME[@REVISION][/FILE]")
@@ -69,19 +72,19 @@ def from_url(url: str, split: str | None, config: str | None = None) -> HubSourc
 
 
 def read(source: HubSource, *, long_fields: bool = False) -> Rows:
-    """The rows of a hub data set, downloaded where the cache has not got them. Raises `UsageError`.
+    """The rows of a hub data set; files that are not in the cache are downloaded. Raises `UsageError`.
 
-    long_fields: a field may be megabytes long (the tests of a program); such rows are read one by one.
+    long_fields: whether fields may have megabytes (the tests of programs); such rows are read one at a time.
     """
     notes: list[str] = []
     listing = _listing(source, notes)
     if long_fields:
-        paths = [(_file(source, listing, file), f"{source.id}:{file}") for _, file in _wanted(source, listing)]
+        paths = [(_file(source, listing, file), f"{source.id}:{file}") for _, file in _files_to_read(source, listing)]
         streams = (tables.stream(path, shown=shown, responses=True) for path, shown in paths)
         return Rows(chain.from_iterable(streams), _origin(source, listing, notes), tuple(notes))
     rows: list[Row] = []
-    for config, file in _wanted(source, listing):
-        archive, member = archives.parts(file)
+    for config, file in _files_to_read(source, listing):
+        archive, member = archives.split_path(file)
         path, shown = _file(source, listing, archive), f"{source.id}:{file}"
         file_rows = archives.read(path, member, shown) if member else tables.read(path, shown=shown)
         column = source.config_column
@@ -96,18 +99,20 @@ def _origin(source: HubSource, listing: _Listing, notes: list[str]) -> str:
 
 
 def file_of(source: HubSource, name: str) -> tuple[Path, str]:
-    """(one file of a data set that is no data, the commit that it was read at). Raises `UsageError`."""
+    """(local path of the data set's file `name`, the commit from which it was read). Raises `UsageError`."""
     listing = _listing(source, [])
-    ((_, path),) = _wanted(source.model_copy(update={"files": (name,)}), listing)
+    ((_, path),) = _files_to_read(source.model_copy(update={"files": (name,)}), listing)
     return _file(source, listing, path), listing.revision
 
 
 def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, ...]) -> tuple[Path, str]:
-    """(folder, commit) of a data set's files that fit one of `patterns` and none of `left_out`, downloaded where the
-    cache has not got them. The files are links into the cache. Raises `UsageError`."""
+    """(local folder, commit) with all files of a data set that match `patterns` and do not match `left_out`.
+
+    Files that are not in the cache are downloaded; the folder's files are links into the cache. Raises `UsageError`.
+    """
     try:
         listing = _listing(source, [])
-        with _translated(source):
+        with _explain_failures(source):
             folder = _library().snapshot_download(
                 source.id,
                 **_of_dataset(listing),
@@ -115,12 +120,12 @@ def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, 
                 ignore_patterns=list(left_out),
             )
     except _NoNetworkError as error:
-        raise _absent(error) from error
+        raise _not_here_error(error) from error
     return Path(folder), listing.revision
 
 
 def _of_dataset(listing: _Listing) -> dict[str, Any]:
-    """Arguments of every download by the library: which commit, from where, into which cache."""
+    """Arguments for the library's downloads: which commit, from which hub, into which cache."""
     return {
         "repo_type": "dataset",
         "revision": listing.revision,
@@ -132,35 +137,36 @@ def _of_dataset(listing: _Listing) -> dict[str, Any]:
 
 
 def headers() -> dict[str, str]:
-    """Headers of a request to the hub, with the person's token where there is one. Raises `UsageError`."""
+    """Headers for a request to the hub, with the user's token if there is one. Raises `UsageError`."""
     return dict(_library().utils.build_hf_headers())
 
 
 def _listing(source: HubSource, notes: list[str]) -> _Listing:
-    """Of the pinned commit, from the cache if it is there; else of the newest, if there is a network."""
-    listing = _saved(source)
-    return _current(source, notes) if listing is None or not (source.revision or _offline()) else listing
+    """The listing of the pinned commit, from the cache if possible; without a pin, of the newest commit, from the hub
+    unless it is offline. notes: gets a sentence for the score if the cache had to do."""
+    listing = _saved_listing(source)
+    return _fetch_listing(source, notes) if listing is None or not (source.revision or _offline()) else listing
 
 
-def cached(source: HubSource) -> bool:
-    """The rows can be read without the network."""
-    listing = _saved(source)
+def is_cached(source: HubSource) -> bool:
+    """Whether all files of the source are in the cache."""
+    listing = _saved_listing(source)
     if listing is None:
         return False
     try:
-        files = {archives.parts(file)[0] for _, file in _wanted(source, listing)}
+        files = {archives.split_path(file)[0] for _, file in _files_to_read(source, listing)}
         return all(_cached_file(source, listing, file) for file in files)
     except UsageError:
         return False
 
 
-def _wanted(source: HubSource, listing: _Listing) -> list[tuple[str | None, str]]:
-    """(configuration where it is known, path) of each file, in order."""
+def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | None, str]]:
+    """(configuration if known, path) of each file with rows of the source, in order. Raises `UsageError`."""
     files: list[tuple[str | None, str]] = []
     for file in source.files:
         each = source.config if "{config}" in file else (None,)
         files += [(config, file.replace("{config}", config or "")) for config in each]
-    missing = [file for _, file in files if archives.parts(file)[0] not in listing.files]
+    missing = [file for _, file in files if archives.split_path(file)[0] not in listing.files]
     if missing:
         held = ", ".join(visible(f, 100) for f in sorted(listing.files)[:20])
         raise UsageError(f"{source.id} has no file {visible(missing[0])!r}; it holds {held}")
@@ -171,18 +177,18 @@ def _wanted(source: HubSource, listing: _Listing) -> list[tuple[str | None, str]
     return files
 
 
-def _current(source: HubSource, notes: list[str]) -> _Listing:
-    """The listing of the pinned, else of the newest commit, from the hub; kept for later."""
+def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
+    """The listing of the pinned or the newest commit, asked of the hub and stored in the cache."""
     hub = _library()
-    saved = _saved(source)
+    saved = _saved_listing(source)
     try:
-        with _translated(source):
+        with _explain_failures(source):
             info = hub.HfApi(endpoint=endpoint()).dataset_info(
                 source.id, revision=source.revision, timeout=METADATA_TIMEOUT_SECONDS
             )
     except _NoNetworkError as error:
         if saved is None:
-            raise _absent(error) from error
+            raise _not_here_error(error) from error
         notes.append(f"{error}; the copy of revision {saved.revision} in the cache is used")
         return saved
     card_data = info.card_data.to_dict() if info.card_data is not None else {}
@@ -199,14 +205,17 @@ def _current(source: HubSource, notes: list[str]) -> _Listing:
     return listing
 
 
-def _saved(source: HubSource) -> _Listing | None:
+def _saved_listing(source: HubSource) -> _Listing | None:
     with contextlib.suppress(OSError, codec.DecodeError):
         return codec.decode(read_named(_record(source, source.revision or "newest"), MAX_LISTING_BYTES), _Listing)
     return _from_snapshot(source)
 
 
 def _from_snapshot(source: HubSource) -> _Listing | None:
-    """What another tool has put into the hub's cache; without the data set's own description."""
+    """A listing of the files that another tool has downloaded into the hub's cache; None if they may not be all.
+
+    It lacks the data set's own description of its files.
+    """
     folder = _repository_folder(source)
     revision = source.revision
     if revision is None:
@@ -216,7 +225,7 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
         return None
     snapshot = folder / "snapshots" / revision
     files = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()]
-    named = {archives.parts(file)[0] for file in source.files}
+    named = {archives.split_path(file)[0] for file in source.files}
     complete = named and named <= set(files)
     return _Listing(revision, files) if complete or (files and _offline()) else None
 
@@ -227,10 +236,10 @@ def _file(source: HubSource, listing: _Listing, file: str) -> Path:
     if here:
         return here
     try:
-        with _translated(source):
+        with _explain_failures(source):
             path = hub.hf_hub_download(source.id, file, **_of_dataset(listing))
     except _NoNetworkError as error:
-        raise _absent(error) from error
+        raise _not_here_error(error) from error
     return Path(path)
 
 
@@ -242,12 +251,12 @@ def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None
 
 
 class _NoNetworkError(Exception):
-    """The hub cannot be reached, or must not be."""
+    """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE)."""
 
 
 @contextlib.contextmanager
-def _translated(source: HubSource) -> Iterator[None]:
-    """The library's exceptions as one sentence for the person at the keyboard."""
+def _explain_failures(source: HubSource) -> Iterator[None]:
+    """Context manager that turns the library's exceptions into a `UsageError` or `_NoNetworkError` of one sentence."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - HTTP clients differ by version; the unknown is raised again
@@ -283,7 +292,7 @@ def _explain(source: HubSource, error: Exception) -> NoReturn:
     raise error
 
 
-def _absent(error: _NoNetworkError) -> UsageError:
+def _not_here_error(error: _NoNetworkError) -> UsageError:
     return UsageError(
         f"{error}; fetch it where there is a network, set HF_ENDPOINT to a mirror, or give a local file with "
         f"{option('data')}"
@@ -291,7 +300,7 @@ def _absent(error: _NoNetworkError) -> UsageError:
 
 
 def _is_connection(error: BaseException) -> bool:
-    """A refused or timed-out connection; the library hands on those of its HTTP client, which differ by version."""
+    """Whether a connection failed. The library passes on its HTTP client's exceptions, which differ by version."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"ConnectionError", "TransportError", "Timeout", "OfflineModeIsEnabled", "TimeoutError"})
 
@@ -308,12 +317,12 @@ def _library() -> Any:
 
 
 def endpoint() -> str:
-    """Address of the hub: `HF_ENDPOINT`, else the public one."""
+    """The hub's URL: `HF_ENDPOINT`, else the public hub."""
     return os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
 
 
 def host() -> str:
-    """The endpoint without credentials, for messages."""
+    """The hub's URL without a name and password, for messages."""
     parts = urlsplit(endpoint())
     return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
 

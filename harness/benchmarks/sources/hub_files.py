@@ -1,8 +1,8 @@
-"""Which files of a hub data set are its configuration and split. Pure: names in, names out.
+"""Choosing the files of a hub data set that belong to a configuration and a split, by their names. No I/O.
 
-The data set's own description (`configs` of its card) decides where there is one; otherwise the layouts that the hub
-itself recognises: `config/split-00000-of-00001.parquet`, `data/split.jsonl`, `split.csv`; files that name no split at
-all are the split `train`.
+If the data set's card describes its files (`configs`), that decides. Otherwise the layouts that the hub itself
+recognises: `config/split-00000-of-00001.parquet`, `data/split.jsonl`, `split.csv`. If no file names a split, all are
+the split `train`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,19 @@ _SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid"
 
 
 def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, split: str, name: str) -> list[str]:
-    """Paths of the rows of `config` and `split`, in order. Raises `UsageError` with what there is."""
+    """The paths of the files that hold the rows of `config` and `split`, in order.
+
+    files: all paths of the data set. configs: its card's description. name: its name, for messages. Raises `UsageError`
+    that lists what there is.
+    """
     files = sorted(f for f in files if f.endswith(tuple(form + c for form in _FORMATS for c in _COMPRESSION)))
     described = [entry for entry in configs if isinstance(entry, dict) and entry.get("data_files")]
     if described:
-        return _described(files, described, config, split, name)
+        return _choose_described(files, described, config, split, name)
     inside = files if config is None else [f for f in files if _in_config(f, config)]
     if not inside:
         raise UsageError(
-            f"{name} has no configuration {visible(str(config))!r}; it holds {_listed(files)}"
+            f"{name} has no configuration {visible(str(config))!r}; it holds {_show_files(files)}"
             if files
             else f"{name} holds no data files that can be read (Parquet, JSONL, JSON, CSV)"
         )
@@ -38,14 +42,16 @@ def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, 
     if not paths and split == "train" and not any(_split_of(f) for f in inside):
         paths = inside
     if not paths:
-        raise UsageError(f"{name} has no split {visible(split)!r}; it holds {_listed(inside)}")
+        raise UsageError(f"{name} has no split {visible(split)!r}; it holds {_show_files(inside)}")
     paths = _one_format(paths)
     if config is None and len({f.rpartition("/")[0] for f in paths}) > 1:
-        raise UsageError(f"{name} has several configurations; name one ({_NAME_ONE}). It holds {_listed(inside)}")
+        raise UsageError(f"{name} has several configurations; name one ({_NAME_ONE}). It holds {_show_files(inside)}")
     return paths
 
 
-def _described(files: list[str], entries: list[dict[str, Any]], config: str | None, split: str, name: str) -> list[str]:
+def _choose_described(
+    files: list[str], entries: list[dict[str, Any]], config: str | None, split: str, name: str
+) -> list[str]:
     by_name = {str(entry.get("config_name", "default")): entry for entry in entries}
     if config is None:
         defaults = [key for key, entry in by_name.items() if entry.get("default") is True or key == "default"]
@@ -69,12 +75,14 @@ def _described(files: list[str], entries: list[dict[str, Any]], config: str | No
         raise UsageError(f"{name} has no split {visible(split)!r}; it has {', '.join(map(visible, splits))}")
     paths_of_split = [f for f in files if any(_matches(f, str(pattern)) for pattern in splits[split])]
     if not paths_of_split:
-        raise UsageError(f"{name} describes the split {split!r} but holds none of its files; it holds {_listed(files)}")
+        raise UsageError(
+            f"{name} describes the split {split!r} but holds none of its files; it holds {_show_files(files)}"
+        )
     return paths_of_split
 
 
 def _matches(file: str, pattern: str) -> bool:
-    """Hub globs: `*` stays inside a folder, `**` crosses folders."""
+    """Whether a path matches a pattern of the hub: `*` stays inside a folder, `**` crosses folders."""
     pattern = pattern.removeprefix("./")
     if "**" in pattern:
         return fnmatchcase(file, pattern.replace("**/", "*").replace("**", "*"))
@@ -93,7 +101,7 @@ def _split_of(file: str) -> str | None:
 
 
 def _one_format(files: list[str]) -> list[str]:
-    """The same rows may lie there in several formats: take the first kind only."""
+    """The files of one format: a data set may have the same rows in several formats, and one copy is enough."""
     for form in _FORMATS:
         of_form = [f for f in files if f.endswith(tuple(form + c for c in _COMPRESSION))]
         if of_form:
@@ -101,7 +109,7 @@ def _one_format(files: list[str]) -> list[str]:
     return files
 
 
-def _listed(files: Iterable[str]) -> str:
+def _show_files(files: Iterable[str]) -> str:
     names = list(files)
     shown = ", ".join(visible(f, 100) for f in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")

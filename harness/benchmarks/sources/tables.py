@@ -42,7 +42,7 @@ from harness.core.inert import quoted, visible
 
 
 class Row(NamedTuple):
-    """One source row and where it stands, for messages."""
+    """A row of the data. where: its file and line, for messages. value: column → cell."""
 
     where: str
     value: dict[str, Any]
@@ -50,8 +50,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows of a source, in its order, gone through once. origin: the source's name and revision. notes: what a
-    reader of the score should know about them."""
+    """The rows of a source, in its order; they can be iterated once.
+
+    origin: the source's name and revision. notes: what a reader of the score should know about the data.
+    """
 
     rows: Iterable[Row]
     origin: str
@@ -59,30 +61,29 @@ class Rows:
 
 
 def read(path: Path, split: str | None = None, shown: str | None = None, *, responses: bool = False) -> list[Row]:
-    """All rows of the file. `shown`: the name for messages. Raises `UsageError`.
+    """All rows of a file. Raises `UsageError`.
 
-    `responses`: the fields hold what models wrote, so they may be long and hold half surrogate pairs, and tools wrote
-    NaN beside them; all that is refused in questions.
-
-    `split` chooses from a JSON file that is a mapping of lists, or from a folder that holds one file per split.
+    split: chooses a list from a JSON file that is a mapping of lists, or a file from a folder with a file per split.
+    shown: the file's name for messages. responses: whether the file holds replies of models. Their texts may be long
+    and have lone surrogates, and tools write NaN beside them; in questions all of this is refused.
     """
     shown = visible(shown or str(path))
     if path.is_dir():
         return [row for part in _split_files(path, split) for row in read(part, responses=responses)]
     suffix, compression = _suffixes(path)
     if suffix == ".parquet":
-        rows = _parquet(path, shown)
+        rows = _parquet_rows(path, shown)
     else:
-        data = _bytes(path, compression, shown)
+        data = _read_bytes(path, compression, shown)
         if suffix in (".csv", ".tsv"):
-            rows = _csv(_text(data, shown), shown, "\t" if suffix == ".tsv" else ",")
+            rows = _csv_rows(_text(data, shown), shown, "\t" if suffix == ".tsv" else ",")
         elif suffix == ".json":
-            rows = _json(data, shown, split, responses)
+            rows = _json_rows(data, shown, split, responses)
         else:
             rows = _json_lines(data, shown, responses)
     if split is not None and suffix != ".json":
         raise UsageError(f"{shown} is one file and has no splits; leave out the split {visible(split)!r}")
-    return list(_checked(rows, shown, responses))
+    return list(_check_rows(rows, shown, responses))
 
 
 def stream(
@@ -95,21 +96,23 @@ def stream(
     unread: Collection[str] = (),
     half_done: bool = False,
 ) -> Iterator[Row]:
-    """The rows of the file as `read` gives them, one by one where the format lets it. Raises `UsageError`.
+    """The rows of a file, as `read` returns them, but one at a time if the format allows. Raises `UsageError`.
 
-    again: the same file was gone through before, so that what JSON leaves open need not be looked for a second time.
-    unread: columns whose texts are only checked; each may come as an empty text.
-    half_done: a last line that its writer did not live to end is left out.
+    again: whether the same file was read before; repeated keys are then not searched again. unread: columns that the
+    caller does not use; their texts are checked, and may be returned empty. half_done: whether an unfinished last line,
+    whose writer was killed, is left out.
     """
     suffix, compression = ("", "") if path.is_dir() else _suffixes(path)
     if suffix in (".jsonl", ".ndjson") and not compression and path.is_file() and split is None:
         named = visible(shown or str(path))
-        yield from _checked(_lines(path, named, responses, again, frozenset(unread), half_done), named, responses)
+        yield from _check_rows(
+            _stream_lines(path, named, responses, again, frozenset(unread), half_done), named, responses
+        )
     else:
         yield from read(path, split, shown, responses=responses)
 
 
-def _lines(
+def _stream_lines(
     path: Path, shown: str, responses: bool, again: bool, unread: frozenset[str], half_done: bool
 ) -> Iterator[Row]:
     size = 0
@@ -119,11 +122,11 @@ def _lines(
                 size += len(line)
                 if size > MAX_DATA_BYTES:
                     raise UsageError(f"{shown} unpacks to more than {MAX_DATA_BYTES} bytes")
-                if half_done and not line.endswith(b"\n") and _quick(line) is None:
+                if half_done and not line.endswith(b"\n") and _decode_fast(line) is None:
                     return
                 if not line.isspace():
                     where = f"{shown}:{number}"
-                    if (value := _quick(line) if again else _fields_once(line, unread)) is not None:
+                    if (value := _decode_fast(line) if again else _decode_without_repeats(line, unread)) is not None:
                         yield Row(where, value)
                         continue
                     try:
@@ -131,7 +134,7 @@ def _lines(
                     except UnicodeDecodeError as error:
                         offset = size - len(line) + error.start
                         raise UsageError(f"{where} is not UTF-8 (byte {offset}); save the file as UTF-8") from error
-                    yield _object(parse_json(text, where, responses), where)
+                    yield _row_of(parse_json(text, where, responses), where)
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
@@ -139,11 +142,12 @@ def _lines(
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def _fields_once(line: bytes, unread: frozenset[str]) -> dict[str, Any] | None:
-    """The fields of a line of plain JSON without a key twice and without lists and objects inside; None for any other.
+def _decode_without_repeats(line: bytes, unread: frozenset[str]) -> dict[str, Any] | None:
+    """The fields of a line, if it is a JSON object without a repeated key and without lists or objects inside; None if
+    it is not, or if that is not certain. Texts of the columns `unread` are empty.
 
-    Told by the line's length: of two equal keys the reader keeps one, and a field is longer than the white space that
-    the usual writers leave. A text that is `unread` is empty.
+    A repeated key shows in the line's length: the decoder keeps one of the two fields, and the other one is longer than
+    the white space that usual writers leave.
     """
     try:
         fields = _FIELDS.decode(line)
@@ -157,7 +161,7 @@ def _fields_once(line: bytes, unread: frozenset[str]) -> dict[str, Any] | None:
     if left and (left != 2 * len(names) - 1 or line.find(b'": ') != names[0] + 2):
         return None
     if unread.isdisjoint(fields) or not line.isascii():  # beyond ASCII, a text must be read to be checked
-        return _quick(line)
+        return _decode_fast(line)
     try:
         return {
             name: "" if name in unread and value[0] == _QUOTE and len(value) <= MAX_RESPONSE_CHARS else _value(value)
@@ -171,16 +175,19 @@ _QUOTE = ord('"')
 _value = msgspec.json.Decoder().decode
 
 
-def _quick(line: bytes) -> dict[str, Any] | None:
-    """A line of JSON by the fast reader, which takes the last of two equal keys; None where it refuses."""
+def _decode_fast(line: bytes) -> dict[str, Any] | None:
+    """The object in a line of JSON, by the fast decoder, which keeps the last of two equal keys; None if it fails."""
     try:
         return msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def given(values: Iterable[Any], shown: str) -> Iterator[Row]:
-    """Values that another program made as the rows of `shown`, within the same bounds. Raises `UsageError`."""
+def rows_of_values(values: Iterable[Any], shown: str) -> Iterator[Row]:
+    """Rows from values that a plug-in made, checked against the same bounds. shown: the source's name for messages.
+
+    Raises `UsageError`.
+    """
     shown = visible(shown)
 
     def rows() -> Iterator[Row]:
@@ -190,11 +197,11 @@ def given(values: Iterable[Any], shown: str) -> Iterator[Row]:
                 raise UsageError(f"{where} is no row but {type(value).__name__}; expected a mapping of columns")
             yield Row(where, {str(name): cell for name, cell in value.items()})
 
-    return _checked(rows(), shown, responses=False)
+    return _check_rows(rows(), shown, responses=False)
 
 
-def _checked(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Row]:
-    """The rows, each within the bounds. Raises `UsageError` without one."""
+def _check_rows(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Row]:
+    """The rows, each checked against the bounds. Raises `UsageError`, also if there are no rows."""
     number = 0
     for number, row in enumerate(rows, 1):
         if number > MAX_ROWS:
@@ -206,7 +213,7 @@ def _checked(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Row]:
 
 
 PARQUET_ROWS = 100
-"""Rows that are unpacked at a time, before their size is looked at."""
+"""Rows of a Parquet file that are unpacked at a time; their size is checked after each such batch."""
 
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 _KNOWN = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".ndjson", ".txt")
@@ -236,13 +243,13 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
     return matching
 
 
-def _bytes(path: Path, compression: str, shown: str) -> bytes:
+def _read_bytes(path: Path, compression: str, shown: str) -> bytes:
     most = MAX_DATA_BYTES
     try:
         _refuse_special(path, shown)
         with open_named(path) as raw:
             if compression:
-                most = _most(os.fstat(raw.fileno()).st_size)
+                most = _max_unpacked_bytes(os.fstat(raw.fileno()).st_size)
             if compression in (".gz", ".gzip"):
                 with gzip.open(raw) as file:
                     data = file.read(most + 1)
@@ -261,13 +268,13 @@ def _bytes(path: Path, compression: str, shown: str) -> bytes:
     return data
 
 
-def _most(packed_bytes: int) -> int:
-    """Bytes that a file of so many may unpack to."""
+def _max_unpacked_bytes(packed_bytes: int) -> int:
+    """Largest unpacked size of a compressed file. packed_bytes: the file's own size."""
     return min(MAX_DATA_BYTES, max(FREE_UNPACKED_BYTES, MAX_UNPACKED_RATIO * packed_bytes))
 
 
 def _refuse_special(path: Path, shown: str) -> None:
-    """A pipe would be waited for without end."""
+    """Raise `UsageError` for a pipe or a device, reading from which might never end."""
     if path.exists() and not path.is_file():
         raise UsageError(f"{shown} is no regular file: a pipe or a device is not read")
 
@@ -295,10 +302,10 @@ def _text(data: bytes, shown: str) -> str:
 def _json_lines(data: bytes, shown: str, responses: bool) -> Iterator[Row]:
     for number, line in enumerate(_text(data, shown).split("\n"), 1):
         if line.strip():
-            yield _object(parse_json(line, f"{shown}:{number}", responses), f"{shown}:{number}")
+            yield _row_of(parse_json(line, f"{shown}:{number}", responses), f"{shown}:{number}")
 
 
-def _json(data: bytes, shown: str, split: str | None, responses: bool) -> Iterator[Row]:
+def _json_rows(data: bytes, shown: str, split: str | None, responses: bool) -> Iterator[Row]:
     text = _text(data, shown)
     try:
         value = parse_json(text, shown, responses)
@@ -325,12 +332,12 @@ def _json(data: bytes, shown: str, split: str | None, responses: bool) -> Iterat
     elif split is not None:
         raise UsageError(f"{shown} is a list and has no splits; leave out the split {visible(split)!r}")
     if not isinstance(value, list):
-        raise UsageError(f"{shown} must hold a list of objects, found {_kind(value)}")
+        raise UsageError(f"{shown} must hold a list of objects, found {_json_type(value)}")
     for number, item in enumerate(value, 1):
-        yield _object(item, f"row {number} of {shown}")
+        yield _row_of(item, f"row {number} of {shown}")
 
 
-def _csv(text: str, shown: str, delimiter: str) -> Iterator[Row]:
+def _csv_rows(text: str, shown: str, delimiter: str) -> Iterator[Row]:
     csv.field_size_limit(MAX_RESPONSE_CHARS)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
@@ -349,7 +356,7 @@ def _csv(text: str, shown: str, delimiter: str) -> Iterator[Row]:
         raise UsageError(f"{shown}:{reader.line_num} is no valid CSV: {quoted(str(error))}") from error
 
 
-def _parquet(path: Path, shown: str) -> Iterator[Row]:
+def _parquet_rows(path: Path, shown: str) -> Iterator[Row]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -358,7 +365,7 @@ def _parquet(path: Path, shown: str) -> Iterator[Row]:
     _refuse_special(path, shown)
     if not path.is_file():
         raise UsageError(f"there is no file {shown}")
-    most = _most(path.stat().st_size)
+    most = _max_unpacked_bytes(path.stat().st_size)
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             number = n_bytes = 0
@@ -369,17 +376,17 @@ def _parquet(path: Path, shown: str) -> Iterator[Row]:
                 for value in batch.to_pylist():
                     number += 1
                     where = f"row {number} of {shown}"
-                    yield Row(where, {key: _plain(item, where) for key, item in value.items()})
+                    yield Row(where, {key: _json_value(item, where) for key, item in value.items()})
     except (pyarrow.ArrowException, OSError) as error:
         raise UsageError(f"{shown} is damaged or no Parquet file: {quoted(str(error))}") from error
 
 
-def _plain(value: Any, where: str) -> Any:
-    """A Parquet cell as the JSON value that it stands for."""
+def _json_value(value: Any, where: str) -> Any:
+    """A Parquet cell as a JSON value: dates and decimals become text."""
     if isinstance(value, dict):
-        return {str(key): _plain(item, where) for key, item in value.items()}
+        return {str(key): _json_value(item, where) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item, where) for item in value]
+        return [_json_value(item, where) for item in value]
     if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
         return str(value)
     if isinstance(value, decimal.Decimal):
@@ -392,7 +399,10 @@ def _plain(value: Any, where: str) -> Any:
 
 
 def parse_json(text: str, where: str, constants: bool = False) -> Any:
-    """The JSON value in `text`, strictly but for `constants` (NaN, Infinity). `UsageError` begins with `where`."""
+    """The JSON value in `text`; a repeated key is refused. constants: whether NaN and Infinity are accepted.
+
+    Raises `UsageError` that begins with `where`.
+    """
 
     def constant(name: str) -> float:
         if constants:
@@ -420,13 +430,13 @@ def parse_json(text: str, where: str, constants: bool = False) -> Any:
         raise UsageError(f"{where} is nested too deeply") from error
 
 
-def _object(value: Any, where: str) -> Row:
+def _row_of(value: Any, where: str) -> Row:
     if not isinstance(value, dict):
-        raise UsageError(f"{where} must be an object with named columns, found {_kind(value)}")
+        raise UsageError(f"{where} must be an object with named columns, found {_json_type(value)}")
     return Row(where, value)
 
 
-def _kind(value: Any) -> str:
+def _json_type(value: Any) -> str:
     names: dict[type, str] = {dict: "an object", list: "a list", str: "a text", bool: "true/false", type(None): "null"}
     return names.get(type(value), "a number")
 

@@ -1,4 +1,4 @@
-"""A data file at a fixed address, known by its checksum: downloaded once, never trusted without it."""
+"""A data file at a URL: downloaded once into the cache, and used only if its checksum is the card's."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from harness.core.files import open_named, write_atomically
 from harness.core.inert import quoted
 
 TIMEOUT_SECONDS = 30.0
-"""Longest wait for a connection, for an answer or for more bytes, in seconds."""
+"""Longest wait for a connection, for an answer or for more bytes."""
 
 MAX_DOWNLOAD_SECONDS = 3600.0
-"""Longest download, in seconds."""
+"""Longest time for a download."""
 
 
 def read(source: UrlSource) -> Rows:
-    """The rows of the file, downloaded where the cache has not got it. Raises `UsageError`."""
+    """The rows of the file, which is downloaded if it is not in the cache. Raises `UsageError`."""
     path = _cached_path(source)
-    if not cached(source):
+    if not is_cached(source):
         data = _download(source)
         checksum = hashlib.sha256(data).hexdigest()
         if checksum != source.sha256:
@@ -38,8 +38,8 @@ def read(source: UrlSource) -> Rows:
     return Rows(tables.read(path, shown=source.url), source.url)
 
 
-def cached(source: UrlSource) -> bool:
-    """The file is in the cache, whole."""
+def is_cached(source: UrlSource) -> bool:
+    """Whether the file is in the cache with the card's checksum."""
     with contextlib.suppress(OSError), open_named(_cached_path(source)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == source.sha256
     return False
@@ -48,7 +48,7 @@ def cached(source: UrlSource) -> bool:
 def _download(source: UrlSource) -> bytes:
     host = urlsplit(source.url).hostname
     try:
-        # The environment's proxies hold, and redirects are followed: the checksum says whether it is the file.
+        # Proxies and redirects are safe here, since the checksum tells whether the right file came.
         trusted = ssl.create_default_context()
         with httpx.Client(
             headers=http_get.HEADERS, verify=trusted, follow_redirects=True, timeout=TIMEOUT_SECONDS

@@ -115,7 +115,7 @@ def _result(benchmark: ExportedBenchmark, name: str, value: float, arguments: di
 
 
 def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
-    card, n = catalogue.shipped(benchmark.name, benchmark.record.settings), len(benchmark.questions)
+    card, n = catalogue.shipped_card_of(benchmark.name, benchmark.record.settings), len(benchmark.questions)
     if card is not None and isinstance(card.source, HubSource):
         return {
             "dataset_name": benchmark.name,

@@ -25,7 +25,7 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Raises `UsageError` where no benchmark of the run comes from the hub, or one has no accuracy."""
     files = []
     for benchmark in benchmarks:
-        card = catalogue.shipped(benchmark.name, benchmark.record.settings)
+        card = catalogue.shipped_card_of(benchmark.name, benchmark.record.settings)
         if card is None or not isinstance(card.source, HubSource):
             continue
         if benchmark.score.accuracy is None:

@@ -29,7 +29,9 @@ class NamedBenchmark(NamedTuple):
 def card_of_task(dataset: str, task: str) -> Card | None:
     """The card of a data set of the hub; where several cards have it as their source, the one that `task` names."""
     cards = _cards()[1].get(dataset.casefold(), [])
-    named = [card for card in cards if catalogue.folded(task) in map(catalogue.folded, (card.name, *card.aliases))]
+    named = [
+        card for card in cards if catalogue.fold_name(task) in map(catalogue.fold_name, (card.name, *card.aliases))
+    ]
     return named[0] if named else cards[0] if len(cards) == 1 else None
 
 
@@ -43,11 +45,11 @@ def find_card(names: Iterable[str], datasets: Iterable[str] = ()) -> NamedBenchm
     `OWNER/NAME` of the hub."""
     by_name, by_dataset = _cards()
     for name in names:
-        if "/" not in name and (card := by_name.get(catalogue.folded(_OVERALL.sub("", name)))):
+        if "/" not in name and (card := by_name.get(catalogue.fold_name(_OVERALL.sub("", name)))):
             return NamedBenchmark(card, by_name=True)
     for dataset in datasets:
         cards = by_dataset.get(dataset.casefold(), [])
-        if not cards and (card := by_name.get(catalogue.folded(dataset))):
+        if not cards and (card := by_name.get(catalogue.fold_name(dataset))):
             cards = [card]
         if len(cards) == 1:
             return NamedBenchmark(cards[0], by_name=False)
@@ -61,7 +63,7 @@ def _cards() -> tuple[dict[str, Card], dict[str, list[Card]]]:
     by_dataset: dict[str, list[Card]] = defaultdict(list)
     for card in catalogue.shipped_cards():
         for name in (card.name, *card.aliases):
-            by_name.setdefault(catalogue.folded(name), card)
+            by_name.setdefault(catalogue.fold_name(name), card)
         if isinstance(card.source, HubSource):
             by_dataset[card.source.id.casefold()].append(card)
     return by_name, by_dataset

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.benchmarks.catalogue import folded
+from harness.benchmarks.catalogue import fold_name
 from harness.core import about
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
@@ -107,7 +107,7 @@ def look_up(model: str, benchmark: str | None = None) -> list[FoundScore]:
     if not path.is_file():
         return []
     ours = NameParts.read(model)
-    values = (ours.key, None if benchmark is None else folded(benchmark), MAX_FOUND)
+    values = (ours.key, None if benchmark is None else fold_name(benchmark), MAX_FOUND)
     matches = []
     with _opened(path) as database:
         rows = database.execute(
@@ -188,7 +188,7 @@ def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reade
     ).lastrowid
     database.executemany(
         "INSERT INTO scores VALUES (?, ?, ?, ?)",
-        [(number, NameParts.read(score.model).key, folded(score.benchmark), data) for score, data in encoded],
+        [(number, NameParts.read(score.model).key, fold_name(score.benchmark), data) for score, data in encoded],
     )
     return len(encoded)
 

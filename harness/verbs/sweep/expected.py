@@ -63,7 +63,7 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
         name, n_questions, at_most = question_set.name, len(question_set.questions), False
         samples, max_tokens = settings.samples, settings.sampling.max_tokens
     else:
-        prompts.named(options.prompt or card.prompt, card.prompts)
+        prompts.find_prompt(options.prompt or card.prompt, card.prompts)
         preset = presets.load(options.preset) if options.preset is not None else None
         max_tokens = prepare.sampling_of(options, preset, card.sampling)[0].max_tokens
         name, samples = card.name, options.samples or card.samples
