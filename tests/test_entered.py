@@ -48,9 +48,12 @@ def test_files_are_entered_by_their_functions_until_the_first_request(tmp_path: 
     assert files["score"] == ["harness/__main__.py"]
 
 
+ENGINES = frozenset({"vllm", "sglang"})
+
+
 def test_lengths_and_literals_are_counted() -> None:
     tree = ast.parse('"""vllm"""\n@decorated\ndef f(self, a, /, b, *c, d, **e):\n    """sglang"""\n    return 1\n')
     assert list(functions(tree)) == [(3, 6, "f")]
-    assert not named_engines("harness/a.py", tree, frozenset())
-    assert named_engines("harness/a.py", ast.parse('x = "vllm"'), frozenset())
-    assert not named_engines("harness/a.py", ast.parse('x = "served by vllm"'), frozenset())
+    assert not named_engines("harness/a.py", tree, ENGINES, frozenset())
+    assert named_engines("harness/a.py", ast.parse('x = "vllm"'), ENGINES, frozenset())
+    assert not named_engines("harness/a.py", ast.parse('x = "served by vllm"'), ENGINES, frozenset())

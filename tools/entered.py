@@ -34,15 +34,10 @@ from typing import Any
 HERE = Path(__file__).resolve()
 PACKAGES = ("harness", "server_launchers")
 ENGINES_ROOM = "server_launchers/engines/"
-ENGINES = frozenset(
-    {
-        *("vllm", "sglang", "vllm_ascend", "llama_cpp", "tensorrt_llm", "transformers", "sglang_router"),
-        *("vllm-ascend", "llama.cpp", "llamacpp", "tensorrt-llm"),
-    }
-)
+ENGINES_DECLARED = "server_launchers/spec.py"
 FORMATS_ROOM = "harness/foreign/"
 FORMATS_DECLARED = "harness/core/choices.py"
-DECLARATIONS = {"server_launchers/spec.py": "EngineName", FORMATS_DECLARED: "OutputsFormat"}
+DECLARATIONS = {ENGINES_DECLARED: "EngineName", FORMATS_DECLARED: "OutputsFormat"}
 """Path of a file → the type in it that declares names."""
 SAMPLES = ("--samples", "1", "--limit", "2", "--no-progress")
 TIMEOUT_SECONDS = 120
@@ -74,10 +69,10 @@ def functions(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
             yield (node.end_lineno or node.lineno) - node.lineno + 1, n, node.name
 
 
-def named_engines(path: str, tree: ast.Module, formats: Set[str], engines: Set[str] = ENGINES) -> list[ast.Constant]:
+def named_engines(path: str, tree: ast.Module, engines: Set[str], formats: Set[str]) -> list[ast.Constant]:
     """The strings of a file that are engines' names, docstrings, declarations and names of formats aside.
 
-    path: from the checkout. formats: the names of `OutputsFormat`.
+    path: from the checkout. engines: their names. formats: the names of `OutputsFormat`.
     """
     aside = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     aside |= {id(node) for node in declared(tree, DECLARATIONS.get(path, ""))}
@@ -105,10 +100,10 @@ def is_about_format(node: ast.AST) -> bool:
     return isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["format"]
 
 
-def format_names(checkout: Path) -> frozenset[str]:
-    """The names of `OutputsFormat`."""
-    texts = declared(ast.parse((checkout / FORMATS_DECLARED).read_text("utf-8")), "OutputsFormat")
-    return frozenset(str(text.value) for text in texts)
+def declared_names(checkout: Path, path: str) -> frozenset[str]:
+    """The names that the type of a file declares; of a name with underscores, also how people spell it."""
+    texts = declared(ast.parse((checkout / path).read_text("utf-8")), DECLARATIONS[path])
+    return frozenset(str(text.value).replace("_", mark) for text in texts for mark in ("_", "-", ".", ""))
 
 
 def written(checkout: Path) -> dict[str, Any]:
@@ -117,8 +112,8 @@ def written(checkout: Path) -> dict[str, Any]:
     every = [(lines, n, name, path) for path, tree, _ in files for lines, n, name in functions(tree)]
     longest, widest = max(every), max(every, key=lambda pair: pair[1])
     outside = [(path, tree) for path, tree, _ in files if not path.startswith(ENGINES_ROOM)]
-    formats = format_names(checkout)
-    engines = [path for path, tree in outside if named_engines(path, tree, formats)]
+    names = [declared_names(checkout, path) for path in (ENGINES_DECLARED, FORMATS_DECLARED)]
+    engines = [path for path, tree in outside if named_engines(path, tree, *names)]
     return {
         "files of the product": len(files),
         "lines of the product": sum(lines for _, _, lines in files),

@@ -27,7 +27,7 @@ FORMATS = frozenset(get_args(OutputsFormat))
 
 
 def literals(path: str, source: ast.Module) -> list[str]:
-    return [f"{node.lineno}: {node.value}" for node in named_engines(path, source, FORMATS, NAMES)]
+    return [f"{node.lineno}: {node.value}" for node in named_engines(path, source, NAMES, FORMATS)]
 
 
 def imported(tree: ast.Module) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -248,10 +249,12 @@ def test_all_who_ask_write_their_requests_alike(name: str, folder: Path) -> None
 def test_a_judge_beside_the_asker_would_be_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The defect that the asker ends: settings of its own, of which the engine was no part."""
 
-    def bare(*_: Any, **__: Any) -> Asker:
-        return Asker(model="m")
+    reached = judging._server
 
-    monkeypatch.setattr(judging, "asker_of", bare)
+    def bare(*arguments: Any) -> judging.Server:
+        return dataclasses.replace(reached(*arguments), asker=Asker(model="m"))
+
+    monkeypatch.setattr(judging, "_server", bare)
     with FaultServer(recording(VLLM)) as server:
         found = ask_all(VLLM, server, folder)
     assert found["judge"][0].common == {"model": "m"} != found["run"][0].common
