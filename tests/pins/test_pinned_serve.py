@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from server_launchers.machine.known_flags import recorded_versions
+from server_launchers.spec import ENGINES
 from tests.pins.stage import Scene, Stage, name_of
 
 VERSIONS = {
@@ -17,7 +19,11 @@ VERSIONS = {
     "llama_cpp": "",
     "sglang_router": "0.3.2",
 }
-"""Engine → the version that it is started as: what happens to be installed changes no pin, and takes no look."""
+VERSIONS |= {name: versions[-1] for name in ENGINES if name not in VERSIONS and (versions := recorded_versions(name))}
+"""Engine → the version that it is started as: what happens to be installed changes no pin, and takes no look.
+
+A new engine is started as the newest whose options are recorded.
+"""
 
 OPTIONS = (
     (),

@@ -20,7 +20,7 @@ import pytest
 
 from harness.client.address import providers
 from harness.grading.processes.pool import Pool
-from server_launchers import isolated
+from server_launchers import isolated, spec
 from tests.conftest import CHECKOUT
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer, Request, Step, completion, models
@@ -67,10 +67,6 @@ SPEAK_OF_PYTHON = {
 ENGINES = {
     "harness/extensions/answers/program/bubblewrap.py": "starts Python by -I -S, from / or in a sandbox",
     "server_launchers/machine/environments.py": "asks an engine's environment for a version, from /",
-    "server_launchers/engines/sglang.py": "starts SGLang in an empty folder, its key off the command line",
-    "server_launchers/engines/tensorrt_llm.py": "starts TensorRT-LLM in an empty folder",
-    "server_launchers/engines/transformers.py": "starts transformers in an empty folder",
-    "server_launchers/engines/vllm.py": "starts vLLM in an empty folder",
     "server_launchers/engines/routers.py": "starts a router in an empty folder",
     "server_launchers/program.py": "the words that start an engine whose key must stay off the command line",
     "server_launchers/keeping/supervisor.py": "asks a router's environment for it, from /",
@@ -302,7 +298,11 @@ def test_python_is_started_by_one_place() -> None:
             if n := sum(ast.unparse(one) == "isolated.command" for one in calls):
                 sites[name] = n
     assert speak == SPEAK_OF_PYTHON.keys()
-    assert starts - {"server_launchers/isolated.py"} == ENGINES.keys()
+    engines = {
+        f"server_launchers/engines/{name}.py" for name in spec.ENGINES
+    }  # it starts in an empty folder
+    assert starts - {"server_launchers/isolated.py"} - engines == ENGINES.keys()
+    assert starts & engines
     assert sites == SITES
 
 
