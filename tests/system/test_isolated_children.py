@@ -298,9 +298,7 @@ def test_python_is_started_by_one_place() -> None:
             if n := sum(ast.unparse(one) == "isolated.command" for one in calls):
                 sites[name] = n
     assert speak == SPEAK_OF_PYTHON.keys()
-    engines = {
-        f"server_launchers/engines/{name}.py" for name in spec.ENGINES
-    }  # it starts in an empty folder
+    engines = {f"server_launchers/engines/{name}.py" for name in spec.ENGINES}  # it starts in an empty folder
     assert starts - {"server_launchers/isolated.py"} - engines == ENGINES.keys()
     assert starts & engines
     assert sites == SITES
