@@ -16,6 +16,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -434,8 +435,16 @@ def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Ve
     The comparison runs in a process of its own, with a limit of memory and a deadline in seconds. The options are those
     of `harness grade`, by the same names. Raises `UsageError`.
     """
+    if not options:
+        return grade_response(reference, response, _default_grading())
     verbs.check("grade", options)
     return grade_response(reference, response, GradeOptions.of(**options))
+
+
+@cache
+def _default_grading() -> GradeOptions:
+    """The options of `grade` where none is given, which need no check at each of a loop's calls."""
+    return GradeOptions()
 
 
 def serve(engine: str, model: str = "", *, detach: bool = False, **fields: Any) -> RunningServer:

@@ -3,6 +3,7 @@ r"""Answers in words, brought to the form in which they are compared: no case, a
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from harness.answers.grammar.characters import plain_latex
 
@@ -64,6 +65,7 @@ def without_text_commands(source: str) -> str:
     return _WRAPPERS.sub(" ", source)
 
 
+@lru_cache(maxsize=256)
 def is_words(source: str) -> bool:
     """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign.
 
@@ -73,6 +75,7 @@ def is_words(source: str) -> bool:
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 
 
+@lru_cache(maxsize=256)
 def without_layout(source: str) -> str:
     """Return `source` without layout and spaces, its case kept; equal results are the same signs in the same order.
 

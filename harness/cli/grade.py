@@ -66,7 +66,7 @@ def command(reference: str, response: str | None, near_misses: bool, **given: An
     if response is None:
         raise UsageError("RESPONSE is missing: give the model's words, or - to read them from standard input")
     options = GradeOptions.of(**given)
-    verdict = grading.grade(reference, sys.stdin.read() if response == "-" else response, options)
+    verdict = grading.grade(reference, sys.stdin.read() if response == "-" else response, options, with_steps=True)
     for step in verdict.steps:
         click.echo(step)
     if verdict.rule.startswith(RAISED):

@@ -90,6 +90,14 @@ _RATIONAL = re.compile(
 _SHORT = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15}|/[0-9]{1,15})?|-?\\[dt]?frac\{[0-9]{1,15}\}\{[0-9]{1,15}\}")
 """An integer, decimal or fraction with so few digits that a comparison takes no time worth a worker."""
 
+_SHORT_EXPRESSION = re.compile(
+    r"(?=.{1,60}\Z)(?:[0-9]{1,4}(?![0-9])|[a-zA-Z](?![a-zA-Z])|[-+*/(){} ]"
+    r"|\^(?:[2-9](?![0-9])|\{[2-9]\})|\\[dt]?frac(?=\{)|\\(?:pi|cdot)(?![a-zA-Z]))++"
+)
+"""A quotient of polynomials, which the field decides if it has no power of a power; random ones took up to 0.1 s."""
+
+_POWER_OF_BRACKET = re.compile(r"[)}]\s*\^")
+
 
 class Search(NamedTuple):
     """What `search` found in a response: the answer, the contents of the other boxes, and the steps in words."""
@@ -109,8 +117,15 @@ class AnswerVerdict(NamedTuple):
     near_miss: NearMiss | None = None
 
 
+class _Explained:
+    """A slot that is no field: works the steps of a verdict out when they are first read."""
+
+    __slots__ = ("explain",)
+    explain: Callable[[], tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(_Explained):
     """The verdict on one response.
 
     rule: which rule decided. extracted: the answer as it stands in the text, None if there is none. span: where it
@@ -129,6 +144,20 @@ class Verdict:
     steps: tuple[str, ...] = ()
     near_miss: NearMiss | None = None
     grader: str = GRADER
+
+    def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
+        """This verdict, whose steps `explain` returns when they are first read, be it to compare, print or copy it."""
+        object.__setattr__(self, "explain", explain)
+        object.__delattr__(self, "steps")
+        return self
+
+    def __getattr__(self, name: str) -> tuple[str, ...]:
+        # Called for a slot that is empty.
+        if name != "steps":
+            raise AttributeError(f"a verdict has no {name!r}")
+        steps = self.explain()
+        object.__setattr__(self, "steps", steps)
+        return steps
 
     @property
     def correct(self) -> bool:
@@ -301,10 +330,16 @@ def plain(question: Question, answer: str) -> Outcome | None:
 
 
 def is_short(question: Question, answer: str) -> bool:
-    """Whether references and answer are numbers of few digits, which `decide` compares at once in any process."""
+    """Whether reference and answer are numbers of few digits or short polynomials, which any process may decide."""
     if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
         return False
-    return _SHORT.fullmatch(answer) is not None and all(map(_SHORT.fullmatch, question.references))
+    return all(map(_is_short, (answer, *question.references)))
+
+
+def _is_short(text: str) -> bool:
+    if _SHORT.fullmatch(text) is not None:
+        return True
+    return _SHORT_EXPRESSION.fullmatch(text) is not None and len(_POWER_OF_BRACKET.findall(text)) <= 1
 
 
 def _rational(text: str) -> tuple[int, int] | None:

@@ -17,11 +17,12 @@ from harness.presets.grading import DEADLINE_SECONDS
 from harness.runs import Manifest, RunFolder, grades, questions
 
 
-def grade(reference: Any, response: str, options: GradeOptions) -> Verdict:
-    """The verdict on `response`, with its steps, from a worker process that stays for the next call.
+def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
+    """The verdict on `response` from a worker process that stays for the next call.
 
     reference: text, a number, or a list of the parts of one answer. A user's own verifier gets a new process for each
-    call, since its code may keep state. Raises `UsageError`.
+    call, since its code may keep state. with_steps: work the steps out at once, and not when they are first read.
+    Raises `UsageError`.
     """
     if isinstance(reference, str) and not reference.strip():
         raise UsageError("the reference is empty: give the right answer", field="reference")
@@ -31,13 +32,12 @@ def grade(reference: Any, response: str, options: GradeOptions) -> Verdict:
         absolute_tolerance=options.absolute_tolerance,
         round_to_reference=options.round_to_reference,
     )
-    return (lasting_verdict if options.grader == RULES else verdict_on)(
-        reference,
-        response,
-        kind=options.kind,
-        rules=rules,
-        choices=options.choices,
-        deadline_s=DEADLINE_SECONDS if options.deadline is None else options.deadline,
+    deadline_s = DEADLINE_SECONDS if options.deadline is None else options.deadline
+    kind, choices = options.kind, options.choices
+    if options.grader != RULES:
+        return verdict_on(reference, response, kind=kind, rules=rules, choices=choices, deadline_s=deadline_s)
+    return lasting_verdict(
+        reference, response, kind=kind, rules=rules, choices=choices, deadline_s=deadline_s, with_steps=with_steps
     )
 
 

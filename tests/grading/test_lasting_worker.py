@@ -6,6 +6,7 @@ For: harness.grading.processes.lasting.
 from __future__ import annotations
 
 import os
+import pickle  # noqa: TID251 - a verdict crosses to other processes by it
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ from harness.core.errors import UsageError
 from harness.grading.processes import lasting
 from harness.grading.processes.pool import Pool
 
-TREE = r"so \boxed{(x+1)^2}"
+TREE = r"so \boxed{\left(x+1\right)^2}"
 
 
 def workers() -> list[int]:
@@ -36,7 +37,10 @@ def _ends() -> Any:
 
 
 def test_all_calls_share_a_worker() -> None:
-    assert [harness.grade("x^2+2x+1", rf"\boxed{{(x+{n})^2}}").outcome for n in (1, 2)] == ["correct", "wrong"]
+    assert [harness.grade("x^2+2x+1", rf"\boxed{{\left(x+{n}\right)^2}}").outcome for n in (1, 2)] == [
+        "correct",
+        "wrong",
+    ]
     [worker] = workers()
     assert harness.grade("1, x", r"\boxed{x}, \boxed{1}").outcome == "correct"
     assert workers() == [worker]
@@ -52,6 +56,33 @@ def test_a_verdict_is_the_same_as_by_a_worker_of_its_own() -> None:
         ("a sentence of many words", "?"),
     ):
         assert harness.grade(reference, response) == verdict_on(reference, response)
+
+
+def test_the_steps_of_a_verdict_are_those_of_an_explained_one() -> None:
+    from harness.grading.processes.pool import verdict_on
+
+    for reference, response in (("1/2", r"\boxed{0.5}"), ("x+1", TREE), ("7", "it is 8"), ("7", "")):
+        verdict, explained = harness.grade(reference, response), verdict_on(reference, response)
+        copied = pickle.loads(pickle.dumps(harness.grade(reference, response)))
+        assert verdict.steps == explained.steps == copied.steps
+        assert len(verdict.steps) > 1
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [("x^2+2x", "x(x+2)"), (r"\frac{x}{2}", r"\frac{2x}{4}"), ("x^2+x+1", "x^2+x+2"), (r"\frac{3}{4}", r"\frac{6}{8}")],
+)
+def test_a_short_polynomial_needs_no_worker(reference: str, answer: str) -> None:
+    assert harness.grade(reference, rf"\boxed{{{answer}}}").outcome == ("wrong" if answer.endswith("+2") else "correct")
+    assert workers() == []
+
+
+@pytest.mark.parametrize(
+    "answer", ["((x^9+1)^9+1)^9", "x^{99}", r"\sqrt{x}", "x" * 61, r"\sin x", "99999", "xy^{2025}"]
+)
+def test_an_answer_that_may_take_long_goes_to_a_worker(answer: str) -> None:
+    harness.grade("x^2+1", rf"\boxed{{{answer}+y}}")
+    assert len(workers()) == 1
 
 
 def test_equal_answers_to_different_references_are_decided_apart() -> None:
@@ -73,7 +104,8 @@ def test_short_numbers_need_no_worker() -> None:
 def test_threads_get_their_own_verdicts() -> None:
     def right(n: int) -> bool:
         return (
-            harness.grade(f"{n}x", rf"so \boxed{{{n}x+0}}").correct and not harness.grade(f"{n}x", r"\boxed{x}").correct
+            harness.grade(f"{n}x", rf"so \boxed{{\left({n}x\right)}}").correct
+            and not harness.grade(f"{n}x", r"\boxed{x}").correct
         )
 
     with ThreadPoolExecutor(8) as threads:
@@ -87,7 +119,7 @@ def test_a_worker_outlives_the_thread_that_needed_it_first() -> None:
     thread.join()
     before = workers()
     time.sleep(0.05)
-    assert harness.grade("x+2", r"\boxed{2+x}").correct
+    assert harness.grade("x+2", r"\boxed{\left(2+x\right)}").correct
     assert workers() == before
 
 
@@ -100,13 +132,13 @@ def test_a_forked_process_starts_a_worker_of_its_own() -> None:
     if child == 0:
         code = 1
         try:
-            right = harness.grade("x+2", r"\boxed{2+x}").correct
+            right = harness.grade("x+2", r"\boxed{\left(2+x\right)}").correct
             code = 0 if right and worker not in workers() else 2
             lasting._lasting.close()
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert harness.grade("x+3", r"\boxed{3+x}").correct
+    assert harness.grade("x+3", r"\boxed{\left(3+x\right)}").correct
     assert workers() == [worker]
 
 
@@ -115,7 +147,7 @@ def test_a_killed_worker_is_replaced() -> None:
     [worker] = workers()
     os.kill(worker, signal.SIGKILL)
     time.sleep(0.1)
-    assert harness.grade("x+2", r"\boxed{2+x}").correct
+    assert harness.grade("x+2", r"\boxed{\left(2+x\right)}").correct
     assert workers() != [worker]
 
 
@@ -124,7 +156,8 @@ def test_a_late_answer_is_undecided_and_the_next_one_is_not() -> None:
     slow = r"\boxed{" + "+".join(rf"\sin(x^{{{n}}}+\cos(x^{{{n + 1}}}))" for n in range(2, 90)) + "}"
     late = harness.grade(r"\cos x", slow, deadline=1e-6)
     assert (late.outcome, late.rule) == ("undecided", "time")
-    assert harness.grade("x+2", r"\boxed{2+x}").correct
+    assert any("deadline" in step for step in late.steps)  # not those of another try
+    assert harness.grade("x+2", r"\boxed{\left(2+x\right)}").correct
 
 
 def test_a_longer_deadline_than_before_is_obeyed() -> None:
@@ -143,10 +176,10 @@ def test_an_interrupt_leaves_no_reply_behind(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Pool, "pump", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        harness.grade("x+2", r"\boxed{2+x}")
+        harness.grade("x+2", r"\boxed{\left(2+x\right)}")
     monkeypatch.setattr(Pool, "pump", pump)
     assert workers() == []
-    assert not harness.grade("x+3", r"\boxed{2+x}").correct
+    assert not harness.grade("x+3", r"\boxed{\left(2+x\right)}").correct
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

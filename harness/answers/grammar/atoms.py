@@ -214,6 +214,10 @@ class Atoms(Commands):
 
     def group(self) -> Node:
         """Parse the inside of LaTeX's braces, from behind the opening one: a group, or a set if it has commas or |."""
+        token, after = self.peek(), self.peek(1)
+        if token.kind == "num" and after.kind == "op" and after.text == "}" and token.text.isdigit():
+            self.position += 2
+            return Node("num", (token.value, -1))  # most groups are an integer, which no rule below reads otherwise
         self.enter_rule()
         if self.accept("}"):
             if self.is_op("_", "^") and (node := self.prescript()) is not None:

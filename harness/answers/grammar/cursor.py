@@ -56,12 +56,14 @@ class Cursor:
 
     def is_op(self, *signs: str) -> bool:
         """Whether the next token is one of `signs`."""
-        token = self.peek()
-        return token.kind == "op" and token.text in signs
+        token = self.tokens[self.position] if self.position < len(self.tokens) else _END
+        return token[0] == "op" and token[1] in signs
 
     def accept(self, *signs: str) -> bool:
         """Move past the next token if it is one of `signs`; return whether it was."""
-        if self.is_op(*signs):
+        # Not by `is_op`: most calls of the grammar are this one, and most find another token.
+        token = self.tokens[self.position] if self.position < len(self.tokens) else _END
+        if token[0] == "op" and token[1] in signs:
             self.position += 1
             return True
         return False

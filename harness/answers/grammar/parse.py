@@ -39,6 +39,9 @@ from harness.answers.grammar.units import smaller_unit
 _OTHERWISE = re.compile(r"(?i)\b(?:else|otherwise|elif)\b|否则")
 """Words before a second value: `1 if n > 0 else 0` is two answers, not one."""
 
+_DIGITS = re.compile(r"[0-9]{1,400}")
+"""A natural number, which most answers are; no rule reads it otherwise."""
+
 _CONNECTIVES = {"∧": "and", "∨": "or"}
 """Signs of logic with the word that each stands for between items."""
 
@@ -55,6 +58,8 @@ def parse(source: str, *, list_commas: bool = False) -> Node:
 def _parse(source: str, list_commas: bool) -> Node:
     if len(source) > MAX_ANSWER_CHARS:
         raise Unreadable("too long")
+    if _DIGITS.fullmatch(source):
+        return num(int(source))
     if source.strip() == "{}":
         return Node("set", ())
     tokens = tokenize(plain_source(source), list_commas=list_commas)
@@ -340,7 +345,7 @@ class _AnswerParser(Powers):
     def setwise(self) -> Node:
         """Parse a side: sums joined by ∪, ∩ and ∖."""
         node = self.sum()
-        while True:
+        while self.peek().kind in ("op", "sym"):
             if self.accept("∪") or self.accept_letter_u():
                 right = self.sum()
                 node = Node("union", (*node.args, right) if node.op == "union" else (node, right))
@@ -349,7 +354,8 @@ class _AnswerParser(Powers):
             elif self.accept("∖"):
                 node = Node("minus", (node, self.sum()))
             else:
-                return node
+                break
+        return node
 
     def accept_letter_u(self) -> bool:
         """Move past the letter U if it stands for ∪ between two intervals; return whether it did."""
@@ -369,7 +375,9 @@ class _AnswerParser(Powers):
         """Parse terms with their signs; a minus beside a set is a difference of sets."""
         self.enter_rule()
         terms: list[Node] = []
-        if self.accept("-"):
+        if self.peek().kind != "op":
+            terms.append(self.product())
+        elif self.accept("-"):
             terms.append(_negate(self.product()))
         elif self.accept("±"):
             terms.append(Node("pm", (num(0), self.product())))
@@ -446,6 +454,8 @@ class _AnswerParser(Powers):
 
     def signed_power(self) -> Node:
         """Parse a factor with its sign, as the -3 of `2 * -3`."""
+        if self.peek().kind != "op":
+            return self.power()
         if self.accept("-"):
             return _negate(self.signed_power_of())
         if self.accept("+"):

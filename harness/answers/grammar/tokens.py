@@ -60,6 +60,9 @@ _REPEATING = re.compile(
     r"(\d*)\.(\d*)\s?(?:\\(?:overline|bar|dot|overset\{\\?\.\})\s?(?:\{(\d+)\}|(\d))(?:(\d*)\\dot\s?\{?(\d)\}?)?|\((\d+)\))"
 )
 _CONTINUED = re.compile(r"(\d*)\.(\d{2,})\s?(?:\.{2,}|\\[lc]?dots(?![a-zA-Z]))")
+_ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
+"""A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
+
 _NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?![\w.]))?")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
@@ -128,16 +131,16 @@ class _Lexer:
         while self.position < size:
             if len(self.tokens) > MAX_TOKENS:
                 raise Unreadable("too many signs")
-            space = _SPACE.match(source, self.position)
-            if space is not None:
+            mark = source[self.position]
+            if (mark in "\\$~" or mark.isspace()) and (space := _SPACE.match(source, self.position)) is not None:
                 self.position, self.spaced = space.end(), True
                 if self.position >= size:
                     break
-            mark = source[self.position]
-            if (based := _BASED.match(source, self.position)) is not None:
+                mark = source[self.position]
+            if mark.isalnum() and (based := _BASED.match(source, self.position)) is not None:
                 self.position = based.end()
                 self.put("text", based.group().upper())
-            elif (prefixed := _HEX_OR_BINARY.match(source, self.position)) is not None:
+            elif mark == "0" and (prefixed := _HEX_OR_BINARY.match(source, self.position)) is not None:
                 self.position = prefixed.end()
                 self.put("num", prefixed.group(), Fraction(int(prefixed.group(), 0)))
             elif (mark.isdigit() and mark.isascii()) or (mark == "." and _AFTER_POINT.match(source, self.position + 1)):
@@ -166,6 +169,10 @@ class _Lexer:
     def number(self) -> None:
         """Read a number: with grouped digits (1,234), repeating decimals, or plain."""
         source, start = self.source, self.position
+        if (plain := _ONLY_DIGITS.match(source, start)) is not None:
+            self.position = plain.end()
+            self.literal(plain.group())
+            return
         match = _LATEX_GROUPED.match(source, start)
         if match is None and not self.brackets and not self.follows_listed_number():
             match = _COMMA_GROUPED.match(source, start) or _SPACE_GROUPED.match(source, start)

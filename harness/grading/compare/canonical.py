@@ -8,6 +8,7 @@ field (`modular`). Anything else votes by its text without layout.
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from harness.answers.grammar.literals import Unreadable
@@ -23,6 +24,9 @@ from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.radicals import NotExact, freeze, rational
 from harness.grading.compare.realsets import NotASet, RealInterval, real_set
+
+_FRACTION = re.compile(r"0|-?[1-9][0-9]{0,14}|(-?)\\[dt]?frac\{([1-9][0-9]{0,14})\}\{([1-9][0-9]{0,14})\}")
+"""An integer as its vote is written, or a fraction of two: most answers, and a tree takes fifty times as long."""
 
 _DIGITS = 30
 """Digits to which an irrational number is computed for its vote."""
@@ -41,6 +45,8 @@ def canonical(answer: str, question: Question) -> str | None:
     if question.kind == "choice":
         letter = letter_of(answer, any_case=True)
         return letter or words_of(answer)[:200]
+    if (plain := _FRACTION.fullmatch(answer)) is not None:
+        return answer if plain[1] is None else str(Fraction(int(plain[1] + plain[2]), int(plain[3])))
     if is_words(answer):
         return words_of(answer)[:200]
     try:

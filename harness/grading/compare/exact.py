@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from math import comb, factorial, gcd, lcm, prod
 
 from harness.answers.bounds import MAX_DEPTH
@@ -29,15 +30,37 @@ from harness.grading.compare.radicals import (
     scale,
 )
 
+_MAX_KNOWN = 128
+"""Trees whose values are kept; one value may take half a megabyte."""
 
-def exact(node: Node, _depth: int = 0) -> Value:
-    """Return the value of a closed form, canonical: equal values have equal dicts. Raises `NotExact`, `Undefined`."""
-    if _depth > 4 * MAX_DEPTH:
+
+def exact(node: Node) -> Value:
+    """Return the value of a closed form, canonical: equal values have equal dicts. Raises `NotExact`, `Undefined`.
+
+    The dict is shared, so nobody changes it.
+    """
+    value = _known(node)
+    if isinstance(value, NotExact):
+        raise type(value)(*value.args)
+    return value
+
+
+@lru_cache(maxsize=_MAX_KNOWN)
+def _known(node: Node) -> Value | NotExact:
+    """The value of a tree, or why it has none: a comparison, a near miss and a vote ask for the same ones."""
+    try:
+        return _exact(node, 0)
+    except NotExact as error:
+        return type(error)(*error.args)  # without its traceback, which would keep the trees alive
+
+
+def _exact(node: Node, depth: int) -> Value:
+    if depth > 4 * MAX_DEPTH:
         raise NotExact("nested too deeply")
     rule = _RULES.get(node.op)
     if rule is None:
         raise NotExact(node.op)
-    value = rule(node, _depth + 1)
+    value = rule(node, depth + 1)
     if len(value) > MAX_TERMS:
         raise NotExact("too many terms")
     return value
@@ -47,35 +70,35 @@ def exact(node: Node, _depth: int = 0) -> Value:
 def _add(node: Node, depth: int) -> Value:
     total: Value = {}
     for term in node.args:
-        total = add(total, exact(term, depth))
+        total = add(total, _exact(term, depth))
     return total
 
 
 def _mul(node: Node, depth: int) -> Value:
     result = of(1)
     for factor in node.args:
-        result = multiply(result, exact(factor, depth))
+        result = multiply(result, _exact(factor, depth))
     return result
 
 
 def _pow(node: Node, depth: int) -> Value:
     """Compute a power: of e as a monomial, of any other base by `radicals.power`."""
     base, exponent = node.args
-    raised = rational(exact(exponent, depth))
+    raised = rational(_exact(exponent, depth))
     if base.op == "const" and base.args[0] == "e":
         if raised is None:
             raise NotExact("a power of e")
         return {Monomial((), Fraction(0), raised, 0): Fraction(1)}
     if raised is None:
         raise NotExact("an irrational exponent")
-    return power(exact(base, depth), raised)
+    return power(_exact(base, depth), raised)
 
 
 def _root(node: Node, depth: int) -> Value:
-    degree = rational(exact(node.args[0], depth))
+    degree = rational(_exact(node.args[0], depth))
     if degree is None or degree.denominator != 1 or not 0 < degree.numerator < 1000:
         raise NotExact("the degree of a root")
-    return power(exact(node.args[1], depth), 1 / degree)
+    return power(_exact(node.args[1], depth), 1 / degree)
 
 
 def _const(node: Node, _depth: int) -> Value:
@@ -114,7 +137,7 @@ def _fn(node: Node, depth: int) -> Value:
     rule = _FUNCTIONS.get(name)
     if rule is None:
         raise NotExact(name)
-    values = [rational(exact(argument, depth)) for argument in arguments]
+    values = [rational(_exact(argument, depth)) for argument in arguments]
     if any(value is None for value in values):
         raise NotExact(name)
     try:
@@ -212,7 +235,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
 def _sum(node: Node, depth: int) -> Value:
     """Compute a sum or product with integer limits, term by term."""
     name, variable, start, end, body = node.args
-    limits = [rational(exact(limit, depth)) for limit in (start, end)]
+    limits = [rational(_exact(limit, depth)) for limit in (start, end)]
     if any(limit is None or limit.denominator != 1 for limit in limits) or variable.op not in ("sym", "const"):
         raise NotExact("limits")
     low, high = (int(limit) for limit in limits if limit is not None)
@@ -220,13 +243,13 @@ def _sum(node: Node, depth: int) -> Value:
         raise NotExact("too many terms")
     total = of(0) if name == "sum" else of(1)
     for step in range(low, high + 1):
-        term = exact(substitute(body, variable, num(step)), depth)
+        term = _exact(substitute(body, variable, num(step)), depth)
         total = add(total, term) if name == "sum" else multiply(total, term)
     return total
 
 
 def _determinant(node: Node, depth: int) -> Value:
-    rows = [[exact(cell, depth) for cell in row] for row in node.args[0].args]
+    rows = [[_exact(cell, depth) for cell in row] for row in node.args[0].args]
     if len(rows) > 6 or any(len(row) != len(rows) for row in rows):
         raise NotExact("a determinant")
     return _expand(rows)
@@ -247,14 +270,14 @@ def _expand(rows: list[list[Value]]) -> Value:
 _RULES: dict[str, Callable[[Node, int], Value]] = {
     "num": lambda node, _depth: of(node.args[0]),
     "const": _const,
-    "neg": lambda node, depth: scale(exact(node.args[0], depth), Fraction(-1)),
+    "neg": lambda node, depth: scale(_exact(node.args[0], depth), Fraction(-1)),
     "add": _add,
     "mul": _mul,
-    "div": lambda node, depth: divide(exact(node.args[0], depth), exact(node.args[1], depth)),
+    "div": lambda node, depth: divide(_exact(node.args[0], depth), _exact(node.args[1], depth)),
     "pow": _pow,
     "root": _root,
     "base": _base,
     "det": _determinant,
     "fn": lambda node, depth: _sum(node, depth) if node.args[0] in ("sum", "prod") else _fn(node, depth),
-    "pct": lambda node, depth: scale(exact(node.args[0], depth), Fraction(1, 100)),
+    "pct": lambda node, depth: scale(_exact(node.args[0], depth), Fraction(1, 100)),
 }

@@ -31,6 +31,9 @@ _MAX_COEFFICIENT_BITS = 20_000
 
 _MAX_EXPONENT = 1 << 64
 
+_MAX_KNOWN = 256
+"""Residues of trees that are kept."""
+
 
 MAX_PRIMES = 2 * _MAX_COEFFICIENT_BITS // _PRIME_BITS + 1
 
@@ -135,19 +138,42 @@ class Residues:
 
     def __init__(self, index: int = 0, salt: int = 0) -> None:
         self.prime = _prime(index)
-        self.salt = salt
+        self._point = index, salt
         self.opaque = False
         self.bits = 0
 
     def value(self, node: Node) -> int:
         """Return the residue of an expression. Raises `NotModular`."""
-        residue, degree, bits = self._value(node, 0)
+        known = _known(node, *self._point)
+        if known is None:
+            raise NotModular("no residue")
+        (residue, degree, bits), opaque = known
+        self.opaque = self.opaque or opaque
         self.bits += bits
         if degree > _MAX_DEGREE or self.bits > _MAX_COEFFICIENT_BITS:
             raise NotModular("too large")
         return residue
 
-    def _value(self, node: Node, depth: int) -> _Residue:
+
+@lru_cache(maxsize=_MAX_KNOWN)
+def _known(node: Node, index: int, salt: int) -> tuple[_Residue, bool] | None:
+    """Return a tree's residue and whether it is opaque, or None: a comparison and a vote ask for the same trees."""
+    point = _Point(index, salt)
+    try:
+        return point.residue_of(node, 0), point.opaque
+    except NotModular:
+        return None
+
+
+class _Point:
+    """The evaluation of one tree. Parameters and `opaque` as in `Residues`."""
+
+    def __init__(self, index: int, salt: int) -> None:
+        self.prime = _prime(index)
+        self.salt = salt
+        self.opaque = False
+
+    def residue_of(self, node: Node, depth: int) -> _Residue:
         """Return the residue of an expression, with its bounds."""
         if depth > 4 * MAX_DEPTH:
             raise NotModular("nested too deeply")
@@ -161,9 +187,9 @@ class Residues:
                 raise NotModular("infinity")
             if op == "const" and args[0] == "i":
                 return _Residue(_root_of_minus_one(self.prime), 0, 1)
-            return _Residue(self._letter(op, args[0]), 1, 0)
+            return _Residue(_digest_of_name(self.salt, op, args[0]) % self.prime, 1, 0)
         if op in ("add", "mul", "neg", "div", "deg", "pct"):
-            return self._operation(op, [self._value(part, depth) for part in args])
+            return self._operation(op, [self.residue_of(part, depth) for part in args])
         if op == "pow":
             return self._power(args[0], args[1], depth)
         if op == "root":
@@ -172,7 +198,7 @@ class Residues:
             return self._function(args[0], args[1:], depth)
         if op == "apply":
             inner = args[1]
-            arguments = [self._value(part, depth) for part in (inner.args if inner.op == "list" else (inner,))]
+            arguments = [self.residue_of(part, depth) for part in (inner.args if inner.op == "list" else (inner,))]
             return self._new_letter(f"apply {args[0]}", arguments)
         raise NotModular(op)
 
@@ -207,7 +233,7 @@ class Residues:
             number = -exponent.args[0].args[0]
         if number is None or number.denominator != 1 or abs(number.numerator) >= _MAX_EXPONENT:
             return self._function("pow", (base, exponent), depth)
-        residue, degree, bits = self._value(base, depth)
+        residue, degree, bits = self.residue_of(base, depth)
         if residue == 0 and number <= 0:
             raise NotModular("a power of zero")
         times = max(abs(int(number)), 1)
@@ -221,7 +247,7 @@ class Residues:
         if name in ("ln", "log", "lg") and (logarithm := self._logarithm(name, arguments)) is not None:
             return logarithm
         self.opaque = True
-        values = [self._value(argument, depth) for argument in arguments]
+        values = [self.residue_of(argument, depth) for argument in arguments]
         if name == "abs":
             values = [values[0]._replace(residue=min(values[0].residue, self.prime - values[0].residue))]
         elif name in ("gcd", "lcm", "max", "min"):
@@ -264,8 +290,7 @@ class Residues:
 
     def _letter(self, *parts: object) -> int:
         """Return a residue that looks random, fixed by `parts` and the point."""
-        text = repr((self.salt, *parts)).encode("utf-8", "surrogatepass")
-        return int.from_bytes(blake2b(text, digest_size=32).digest(), "big") % self.prime
+        return _digest(self.salt, *parts) % self.prime
 
     def _inverse(self, residue: int) -> int:
         """1 / residue. Raises `NotModular` for 0."""
@@ -273,3 +298,13 @@ class Residues:
             return pow(residue, -1, self.prime)
         except ValueError as error:
             raise NotModular("division by zero") from error
+
+
+def _digest(*parts: object) -> int:
+    """A number of 256 bits that looks random, fixed by `parts`."""
+    text = repr(parts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=32).digest(), "big")
+
+
+_digest_of_name = lru_cache(maxsize=1_024)(_digest)
+"""Letters and constants come again in every tree."""

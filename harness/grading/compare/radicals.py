@@ -73,14 +73,14 @@ def _plain(number: Fraction) -> str:
 
 def of(number: Fraction | int) -> Value:
     """Return the value of a rational number."""
-    return {ONE: Fraction(number)} if number else {}
+    return {ONE: number if type(number) is Fraction else Fraction(number)} if number else {}
 
 
 def add(left: Value, right: Value) -> Value:
     """Sum."""
     total = dict(left)
     for monomial, coefficient in right.items():
-        together = total.get(monomial, Fraction(0)) + coefficient
+        together = total[monomial] + coefficient if monomial in total else coefficient
         if together:
             total[monomial] = together
         else:

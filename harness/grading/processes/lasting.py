@@ -8,7 +8,7 @@ starts another.
 - A forked process starts workers of its own, and leaves its parent's alone.
 - An interrupt (Ctrl-C) in the middle of an answer ends the workers, so that no late reply is taken for the next one.
 - Linux ends a worker with the thread that started it. So a thread that lives as long as the process starts them.
-- Numbers of few digits, which cannot take long, are decided without a worker.
+- Numbers of few digits and short polynomials, which cannot take long, are decided without a worker.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from typing import Any, Literal
 
 import msgspec
 
-from harness.core.records import AnswerKind, GradeRules, Question
+from harness.core.records import AnswerKind, GradeRules, Question, Sample
 from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, sample_of, verdict_with
-from harness.grading.verdict import Verdict
+from harness.grading.verdict import EXHAUSTED, AnswerVerdict, Verdict, conclude, search
 
 _MAX_DECISIONS = 4_096
 """Up to this many decisions are remembered, for equal answers; when there are more, all are dropped."""
@@ -102,13 +103,29 @@ def lasting_verdict(
     rules: GradeRules,
     choices: tuple[str, ...],
     deadline_s: float,
+    with_steps: bool = False,
 ) -> Verdict:
-    """Return what `pool.verdict_on` returns, by a worker that stays alive. Takes no verifier of a benchmark's own."""
+    """Return what `pool.verdict_on` returns, by a worker that stays alive. Takes no verifier of a benchmark's own.
+
+    with_steps: the verdict has its steps; else they are worked out if they are read, since they cost more than it does.
+    """
     check_deadline(deadline_s)
     check_tolerances(rules)
     question, sample = _question(reference, kind, rules, choices), sample_of(response)
     with _lasting.held(deadline_s) as pool:
-        return verdict_with(pool, question, sample)
+        verdict = verdict_with(pool, question, sample, with_steps=with_steps)
+    if with_steps:
+        return verdict
+    if verdict.rule in EXHAUSTED:  # another try may end otherwise, after as long a time
+        decision = AnswerVerdict(verdict.outcome, verdict.rule, verdict.vote)
+        return conclude(search(question, sample, with_steps=True), decision, verdict.unextracted)
+    return verdict.explained_by(partial(_steps, question, sample, deadline_s))
+
+
+def _steps(question: Question, sample: Sample, deadline_s: float) -> tuple[str, ...]:
+    """The steps of a verdict that has none yet, under the same bounds."""
+    with _lasting.held(deadline_s) as pool:
+        return verdict_with(pool, question, sample, with_steps=True).steps
 
 
 _questions: dict[tuple[Any, ...], Question] = {}

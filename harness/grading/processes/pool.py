@@ -70,7 +70,8 @@ _WINDOW = 4_096
 
 
 class _Job(NamedTuple):
-    """One answer to one question. key: a digest of the question's id and the answer; decisions are stored by it."""
+    """One answer to one question. key: a digest of the question's id, the answer and with_steps; decisions are stored
+    by it."""
 
     question: Question
     answer: str
@@ -81,7 +82,8 @@ class _Job(NamedTuple):
     def of(cls, question: Question, answer: str, *, with_steps: bool = False) -> _Job:
         """Return the job with its key."""
         hashed = blake2b(question.question_id.encode("utf-8", "surrogatepass"), digest_size=16)
-        hashed.update(b"\xff" + answer.encode("utf-8", "surrogatepass"))  # a byte that no text holds
+        separator = b"\xfe" if with_steps else b"\xff"  # bytes that no text holds
+        hashed.update(separator + answer.encode("utf-8", "surrogatepass"))
         return cls(question, answer, with_steps, hashed.digest())
 
 
@@ -223,16 +225,19 @@ def sample_of(response: str) -> Sample:
     )  # fmt: skip
 
 
-def verdict_with(pool: Pool, question: Question, sample: Sample) -> Verdict:
-    """Return the verdict on one sample, with its steps, by the rules and the workers of `pool`, which stays open.
+def verdict_with(pool: Pool, question: Question, sample: Sample, *, with_steps: bool) -> Verdict:
+    """Return the verdict on one sample, by the rules and the workers of `pool`, which stays open.
 
-    Numbers of few digits are decided here: they cannot take long, and a message to a worker takes longer.
+    Short answers are decided here: they cannot take long, and a message to a worker takes longer. Where no rule can
+    tell, the worker may still, for it has sympy.
     """
-    searched = search(question, sample, with_steps=True)
-    jobs = _jobs(question, searched, with_steps=True)
+    searched = search(question, sample, with_steps=with_steps)
+    jobs = _jobs(question, searched, with_steps=with_steps)
     for job in jobs:
         if job.key not in pool.decisions and is_short(question, job.answer):
-            pool.decisions[job.key] = decide(question, job.answer, with_steps=job.with_steps)
+            decision = decide(question, job.answer, with_steps=job.with_steps)
+            if decision.outcome != "undecided":
+                pool.decisions[job.key] = decision
         pool.ask(job)
     return _Pending(sample, GRADER, searched, jobs).judged(pool)[1]
 
