@@ -6,6 +6,8 @@
 for hostile text it must run in a process that can be killed (`processes.pool`). Its result depends only on the question
 and the answer, so equal answers of many samples are decided once. `conclude` makes the verdict from both results.
 `harness score`, `harness grade` and Python get the same `Verdict`.
+
+Long: the steps in words stand beside what they describe.
 """
 
 from __future__ import annotations
