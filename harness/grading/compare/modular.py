@@ -144,10 +144,10 @@ class Residues:
 
     def value(self, node: Node) -> int:
         """Return the residue of an expression. Raises `NotModular`."""
-        known = _known(node, *self._point)
-        if known is None:
+        evaluated = _known(node, *self._point)
+        if evaluated is None:
             raise NotModular("no residue")
-        (residue, degree, bits), opaque = known
+        (residue, degree, bits), opaque = evaluated
         self.opaque = self.opaque or opaque
         self.bits += bits
         if degree > _MAX_DEGREE or self.bits > _MAX_COEFFICIENT_BITS:
