@@ -17,6 +17,7 @@ from harness.client.libraries.aio import AiohttpTransport
 from harness.client.libraries.sdk import SdkTransport
 from harness.client.protocol.reply import RequestFailed
 from tests.faults.server import CLOSE, STALL, FaultServer, Pause, Request, Step, http
+from tests.patience import PATIENCE_SECONDS
 
 Answer = Callable[[Request], Iterable[Step]]
 
@@ -274,6 +275,85 @@ def test_after_the_first_doubt_a_connection_carries_one_request_and_the_next_rep
     assert got[5:] == OWN[5:]
     assert [note.partition(";")[0] for note in notes] == ["its server has sent replies that nobody asked for"]
     assert len(set(connections[-6:])) == 6
+
+
+@pytest.mark.parametrize("make", KEEPING)
+def test_after_the_first_doubt_no_connection_that_was_idle_carries_another_request(
+    make: Callable[[], Transport],
+) -> None:
+    both, unasked = threading.Barrier(2), threading.Event()
+
+    def answer(request: Request) -> Iterable[Step]:
+        word = word_of(request)
+        if word != "w2":
+            both.wait(PATIENCE_SECONDS)  # so that each has a connection of its own
+        yield counted(word, 10)
+        if word == "w0":
+            yield Pause(0.05)
+            yield counted("of nobody", 10)
+            unasked.set()
+
+    async def main(url: str) -> list[str | None]:
+        transport = make()
+
+        async def ask(word: str) -> str | None:
+            body = json.dumps({"model": "m", "messages": word}).encode()
+            done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
+            return done.text
+
+        try:
+            got = list(await asyncio.gather(ask("w0"), ask("w1")))
+            await asyncio.to_thread(unasked.wait, PATIENCE_SECONDS)
+            await asyncio.sleep(0.2)
+            return [*got, await ask("w2")]
+        finally:
+            await transport.close()
+
+    with FaultServer(answer) as server:
+        assert asyncio.run(main(server.base_url)) == OWN[:3]
+        assert server.connections == 3
+
+
+@pytest.mark.parametrize("make", KEEPING)
+def test_what_was_under_way_over_a_used_connection_at_the_first_doubt_is_asked_again(
+    make: Callable[[], Transport],
+) -> None:
+    """Two connections each bring another reply, one sooner; the third request waits on either of them."""
+
+    async def third(url: str) -> str | None:
+        transport = make()
+
+        async def ask(word: str) -> str | None:
+            body = json.dumps({"model": "m", "messages": word}).encode()
+            done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
+            return done.text
+
+        try:
+            assert await asyncio.gather(ask("w0"), ask("w1")) == ["w0", "w1"]
+            return await ask("w2")
+        except RequestFailed:
+            assert await ask("w2") == "w2"
+            return None
+        finally:
+            await transport.close()
+
+    def served(sooner: str) -> str | None:
+        both = threading.Barrier(2)
+
+        def answer(request: Request) -> Iterable[Step]:
+            word = word_of(request)
+            if word != "w2":
+                both.wait(PATIENCE_SECONDS)  # so that each has a connection of its own
+            yield counted(word, 10)
+            if word != "w2":
+                yield Pause(0.2 if word == sooner else 1.0)
+                yield counted("of nobody", 10)
+
+        with FaultServer(answer) as server:
+            return asyncio.run(third(server.base_url))
+
+    # On a busy machine both may come before the third request is sent; nothing is under way then.
+    assert any(served(sooner) is None for sooner in ("w0", "w1") * 5)
 
 
 @pytest.mark.parametrize("make", KEEPING)

@@ -79,8 +79,7 @@ class FastTransport:
         route = self._routes.get((endpoint, path)) or self._route(endpoint, path)
         request = b"%b%d\r\n\r\n%b" % (route.head, len(body), body)
         while True:
-            idle = self._idle.get(route.peer)
-            used = idle.pop() if idle else None
+            used = self._take_idle(route.peer)
             connection = used or await self._open(route.peer, deadlines.connect)
             parser = ReplyParser(
                 started=time.monotonic(),
@@ -110,6 +109,18 @@ class FastTransport:
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
+
+    def _take_idle(self, peer: Peer) -> Connection | None:
+        """Return an idle connection for the next request. Once the server is doubted (`Leftovers`), close them all."""
+        idle = self._idle.get(peer)
+        if not idle:
+            return None
+        if not self._leftovers[peer].doubted:
+            return idle.pop()
+        for connection in [*idle]:
+            connection.close()
+        idle.clear()
+        return None
 
     def keep_idle(self, connection: Connection) -> None:
         """See `connection.Owner`."""

@@ -355,8 +355,9 @@ class Leftovers:
       steady so far (`STEADY_COUNTS`). If the new number comes a second time, it is believed, and the counts prove
       nothing any more.
 
-    Once a server is doubted, no connection to it carries a second request, so nothing can be left over. Its next reply
-    gets a note that says how many earlier replies came over connections that had carried a request: these may be wrong.
+    Once a server is doubted, no connection to it carries a second request, so nothing can be left over. What was under
+    way then over a connection that had carried a request is refused, and asked again. The next reply gets a note that
+    says how many earlier replies came over such connections: these may be wrong.
     Not covered: before the first doubt, a leftover with a new id whose token count fits or is unknown.
     """
 
@@ -387,9 +388,13 @@ class Leftovers:
         """Check whether a finished reply is a leftover; returns its mark, None for a reply without an id.
 
         before: mark of the reply before it on the same connection. prompt: hash of the request's prompt (`prompt_of`).
-        used: whether the connection had carried another request. Raises `RequestFailed` for a leftover; the caller must
-        then close the connection.
+        used: whether the connection had carried another request. Raises `RequestFailed` for a leftover, and for what
+        may be one, a reply over a used connection after the first doubt; the caller must then close the connection.
         """
+        if used and self.doubted:
+            raise RequestFailed(
+                "malformed", f"{AFTER_LEFTOVER}, and this one came over a connection that had carried another request"
+            )
         self._count(reply.usage.prompt_tokens, prompt, used)
         self._n_exposed += used
         reply_id = reply.request_id
