@@ -18,9 +18,9 @@ from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
-from harness.grading.processes.deadline import Deadline
 from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on
 from harness.scoring import score_benchmark
+from server_launchers.isolated import Deadline
 from tests.grading.given import question, sample
 from tests.grading.pairs import PAIRS
 from tests.patience import PATIENCE_SECONDS

@@ -15,10 +15,10 @@ import pytest
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import GRADER, grade
-from harness.grading.processes.deadline import Deadline
 from harness.grading.processes.pool import verdict_on
 from harness.grading.second.second_opinion import agreement, second_verdicts
 from harness.grading.selftest import self_test
+from server_launchers.isolated import Deadline
 from tests.grading.given import question, sample
 
 pytestmark = pytest.mark.slow

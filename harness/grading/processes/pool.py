@@ -43,7 +43,6 @@ from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
-from harness.grading.processes.deadline import Deadline
 from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask, frame
 from harness.grading.verdict import (
     GRADER,
@@ -60,6 +59,7 @@ from harness.grading.verdict import (
 )
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 from server_launchers import isolated
+from server_launchers.isolated import Deadline
 
 _NO_RULES = GradeRules()
 

@@ -21,8 +21,8 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.find.reasoning import final_part
-from harness.grading.processes.deadline import Deadline
 from server_launchers import isolated
+from server_launchers.isolated import Deadline
 
 DEADLINE_SECONDS = 15.0
 """Deadline of one answer, in seconds, while the grader has a processor; Math-Verify's own limit is 5 s a step."""
