@@ -1,7 +1,7 @@
-"""A graded run in the formats of other tools: training data, tables, and their own files of results.
+"""Writing a graded run in the formats of other tools: training data, tables, and their own files of results.
 
-Enter by `export`, and by `formats` for what there is; `trackers.track` sends the scores to an experiment tracker.
-Formats and trackers are extensions: a file each in `harness.extensions`.
+Other packages call `export`, and `formats` for the list of formats; `trackers.track` sends the scores to an experiment
+tracker. Each format and each tracker is an extension, a file in `harness.extensions`.
 """
 
 from harness.exports.choice import ExportedBenchmark, File, SampleChoice, SampleRow, Take

@@ -1,4 +1,7 @@
-"""Which samples of a run an export holds. Samples are read one by one, so that memory holds only their keys."""
+"""Choosing the samples of a run that an export contains, and what an exporter may ask about them.
+
+Samples are read one at a time, so memory holds their keys and not their texts.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +23,23 @@ from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.scoring import Score, score_file
 
 Take = Literal["correct", "all"]
+"""Which samples an export takes, by their verdicts."""
 
 GROUP_BYTES = 128 * 1024 * 1024
-"""Bytes of a journal whose samples are in memory at a time, where an export is in the order of the questions."""
+"""Size of the samples that are in memory at a time, for an export in the order of the questions."""
 
 ENDED = ("stop",)
-"""The finish reason of a reply that the model ended itself."""
+"""The finish reasons of replies that the model itself ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleChoice:
-    """Which planned samples an export holds, and how much of each.
+    """Which of the planned samples an export contains, and how much of each.
 
-    take: the correct ones, or all. shortest: at most this many of each question, the shortest by characters of
-    reasoning and text; None: all. finish_reasons: how a reply must have ended; empty: in any way. distinct: keep only
-    the first of equal replies to a question. reasoning: with the model's reasoning, or the final part only.
+    take: the correct ones, or all. shortest: most samples per question; the shortest ones are taken, by characters of
+    reasoning and text; None: all. finish_reasons: the accepted ones; empty: any. distinct: whether only the first of
+    equal replies to a question is taken. reasoning: whether a reply keeps the model's reasoning; False: its final part
+    only.
     """
 
     take: Take = "all"
@@ -45,7 +50,7 @@ class SampleChoice:
 
 
 class SampleRow(NamedTuple):
-    """A sample with its question. grade: None where the sample has not been graded."""
+    """A sample with its question and its grade. grade: None if the sample has not been graded."""
 
     question: Question
     sample: Sample
@@ -53,7 +58,7 @@ class SampleRow(NamedTuple):
 
 
 class File(NamedTuple):
-    """A written file. n: samples or results in the file; None where it holds neither."""
+    """A file that an exporter wrote. n: number of samples or results in it; None if it holds neither."""
 
     path: Path
     n: int | None = None
@@ -61,7 +66,7 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class ExportedBenchmark:
-    """A benchmark of a run as an exporter gets it: the samples of the choice, the score, the settings."""
+    """A benchmark of a run as an exporter gets it: its chosen samples, score and settings, each read on demand."""
 
     folder: RunFolder
     manifest: Manifest
@@ -75,32 +80,35 @@ class ExportedBenchmark:
 
     @cached_property
     def questions(self) -> dict[str, Question]:
-        """Those of the plan, by id, in its order."""
+        """Id → question, for the questions of the run's plan, in its order."""
         planned = questions.read_planned(self.folder.benchmark(self.name), self.record)
         return {question.question_id: question for question in planned}
 
     @cached_property
     def grades(self) -> dict[Key, Grade]:
-        """The verdicts by key; none where the run has not been scored."""
+        """Key → grade; empty if the run has not been scored."""
         folder = self.folder.benchmark(self.name)
         return {grade.key: grade for grade in grades.read(folder)} if folder.grades.is_file() else {}
 
     @cached_property
     def score(self) -> Score:
-        """Raises `UsageError` where the run has not been scored."""
+        """The benchmark's score. Raises `UsageError` if the run has not been scored."""
         score = score_file.read(self.folder.benchmark(self.name))
         if score is None:
-            raise not_scored(self.folder, self.name)
+            raise not_scored_error(self.folder, self.name)
         return score
 
     def rows(self) -> Iterator[SampleRow]:
-        """The chosen samples in the order of the journal, which is read again each time. Raises `StoreError`."""
+        """The chosen samples in the order in which they finished; each call reads the journal. Raises `StoreError`."""
         shortest = None if self.choice.shortest is None else self._shortest(self.choice.shortest)
         return (row for row in self._passing() if shortest is None or row.sample.key in shortest)
 
     def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
-        """The chosen samples of each question, by rising index, in the order of the plan; a question without any is
-        left out. The journal is read once for each `GROUP_BYTES` of it, so that no more is held."""
+        """(question, its chosen samples by index) in the order of the plan, without questions that have none.
+
+        The journal is read once for each group of questions whose samples have about `GROUP_BYTES`, so that memory
+        holds one group.
+        """
         ids = list(self.questions)
         size = self.folder.benchmark(self.name).samples.stat().st_size if ids else 0
         step = math.ceil(len(ids) / math.ceil(max(1, size) / GROUP_BYTES)) if ids else 1
@@ -137,25 +145,28 @@ class ExportedBenchmark:
         for row in self._passing():
             sample = row.sample
             heap = heaps.setdefault(sample.question_id, [])
-            heapq.heappush(heap, (-length(sample), -sample.sample_index))
+            heapq.heappush(heap, (-reply_length(sample), -sample.sample_index))
             if len(heap) > most:
                 heapq.heappop(heap)
         return {Key(question_id, -index) for question_id, heap in heaps.items() for _, index in heap}
 
 
-def not_scored(folder: RunFolder, name: str) -> UsageError:
-    """The refusal of what needs verdicts where there are none."""
+def not_scored_error(folder: RunFolder, name: str) -> UsageError:
+    """The error to raise if an export needs verdicts and the benchmark `name` has none."""
     return UsageError(f"{name} of {folder.path} has not been graded; give `harness score {folder.path}` first")
 
 
-def length(sample: Sample) -> int:
-    """Characters that the model wrote, thinking included."""
+def reply_length(sample: Sample) -> int:
+    """Length of what the model wrote, reasoning included, in characters."""
     return len(sample.text or "") + len(sample.reasoning or "")
 
 
-def written(sample: Sample, *, reasoning: bool) -> str:
-    """The reply as one text: thinking that the server set apart stands before it in `<think>` tags; without
-    `reasoning`, what was said after the thinking alone. Empty where nothing was said."""
+def reply_text(sample: Sample, *, reasoning: bool) -> str:
+    """The reply as one text; empty if the model wrote nothing.
+
+    reasoning: True puts reasoning that the server sent in a field of its own before the text, in `<think>` tags. False
+    returns only the part after the reasoning.
+    """
     text = sample.text or ""
     if not reasoning:
         part = final_part(text)
@@ -166,15 +177,15 @@ def written(sample: Sample, *, reasoning: bool) -> str:
     return text
 
 
-def whole(text: str) -> str:
-    """`text` with each half of a surrogate pair that stands alone replaced: other tools' readers refuse it."""
+def without_lone_surrogates(text: str) -> str:
+    """`text` with each lone surrogate replaced by U+FFFD: other tools refuse to read one."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def json_line(value: object) -> bytes:
-    """A line of JSON in which no character ends a line for readers that split as Python's `splitlines` does."""
+    """A line of JSON, without characters at which a reader that splits like Python's `splitlines` would end it."""
     line = codec.inert(codec.encode(value))
     return line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029") + b"\n"
 
@@ -184,8 +195,8 @@ def _digest(sample: Sample) -> bytes:
     return blake2b(reply.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def counted_metrics(score: Score) -> dict[str, float]:
-    """Accuracy, pass@k and maj@k for k above 1, as fractions; nothing where no sample is there."""
+def metrics_of(score: Score) -> dict[str, float]:
+    """Name → value of accuracy, pass@k and maj@k for k above 1, as fractions; empty if the score has no sample."""
     if score.accuracy is None:
         return {}
     named = (("pass", score.pass_at), ("maj", score.maj_at))
@@ -193,7 +204,7 @@ def counted_metrics(score: Score) -> dict[str, float]:
 
 
 def uncertainty(score: Score) -> dict[str, Any]:
-    """What should stand beside an accuracy wherever there is room; see `Score`."""
+    """Name → value of the facts that say how far an accuracy can be trusted: errors, intervals, counts; see `Score`."""
     return {
         "sampling_error": score.sampling_error,
         "sampling_interval": score.sampling_interval,

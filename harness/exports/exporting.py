@@ -1,6 +1,6 @@
-"""What a format is, what each may be given, and what is refused: training on what a benchmark tests.
+"""The export of a run: finding the format, choosing samples by its kind, refusing what must not become training data.
 
-The formats themselves are extensions (`harness.extensions.exporters`), found by name.
+The formats themselves are extensions (`harness.extensions.exporters`) or plug-ins, found by name.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from harness.benchmarks import catalogue
 from harness.core import plugins
 from harness.core.errors import UsageError, option
 from harness.core.inert import visible
-from harness.exports.choice import ENDED, ExportedBenchmark, File, SampleChoice, Take, not_scored
+from harness.exports.choice import ENDED, ExportedBenchmark, File, SampleChoice, Take, not_scored_error
 from harness.runs import Manifest, RunFolder
 
 Kind = Literal["training", "samples", "results"]
-"""training: data to learn from, by default correct replies that ended, each once. samples: any samples, by default all.
-results: what the score counts, as another tool files it; nothing is chosen."""
+"""The kind of a format. training: data to train on; by default correct replies that the model ended, each once.
+samples: any samples; by default all. results: the score in another tool's form; there is nothing to choose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporter:
-    """A format. about: what it writes, in a few words. write: puts the files of the benchmarks into a folder; raises
-    `UsageError`, `StoreError`. withholds: the format shows questions, answers or samples, so those that may not be
-    published are refused.
+    """A format of exports.
+
+    about: what it writes, in a few words for the help. write: a function that writes the benchmarks' files into a
+    folder and returns them; raises `UsageError`, `StoreError`. withholds: whether the format shows questions, answers
+    or samples, so that a benchmark that may not be published is refused.
     """
 
     kind: Kind
@@ -36,13 +38,13 @@ class Exporter:
 
 
 def formats() -> dict[str, Exporter]:
-    """Every format that ships, by name; plug-ins are left out."""
+    """Name → format, for all formats that ship; those of plug-ins are left out."""
     return {name: plugins.extension("exporter", name) for name in plugins.extensions("exporter")}
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files of an export, below `folder`."""
+    """The result of an export: its files, which are in `folder` or below."""
 
     folder: Path
     files: tuple[File, ...]
@@ -60,12 +62,12 @@ def export(
     reasoning: bool = True,
     i_know: bool = False,
 ) -> Written:
-    """The run in the format `to`, in `out`; default `exports/` and the format's name, in the run folder.
+    """Write the run in the format `to`. out: the folder for the files; None: `exports/FORMAT` in the run folder.
 
-    take … reasoning: see `SampleChoice`; None: the default of the format's kind (see `Kind`). i_know: also training
-    data of benchmarks that test, and questions that may not be published. Raises `UsageError`, `StoreError`.
+    take … reasoning: see `SampleChoice`; None: the default of the format's kind (see `Kind`). i_know: also export
+    training data from test sets, and questions that may not be published. Raises `UsageError`, `StoreError`.
     """
-    exporter = exporter_named(to)
+    exporter = find_exporter(to)
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}
     if exporter.kind == "results":
         given["reasoning"] = None if reasoning else False
@@ -87,13 +89,13 @@ def export(
         _refuse(benchmarks, to, exporter, chosen_to_learn=training or choice.take == "correct" or shortest is not None)
     for benchmark in benchmarks:
         if (choice.take == "correct" or exporter.kind == "results") and not benchmark.grades:
-            raise not_scored(folder, benchmark.name)
+            raise not_scored_error(folder, benchmark.name)
     target = (out or folder.path / "exports" / to).absolute()
     return Written(target, tuple(exporter.write(benchmarks, target)))
 
 
-def exporter_named(name: str) -> Exporter:
-    """Ours, else a plug-in's. Raises `UsageError` with the near names."""
+def find_exporter(name: str) -> Exporter:
+    """The format of that name, shipped or of a plug-in. Raises `UsageError` that suggests near names."""
     exporter: Exporter | None = plugins.extension("exporter", name)
     if exporter is not None:
         return exporter
@@ -118,9 +120,11 @@ def _of_plugin(name: str, offered: object) -> Exporter:
 
 
 def _refuse(benchmarks: Sequence[ExportedBenchmark], to: str, exporter: Exporter, *, chosen_to_learn: bool) -> None:
-    """Raises `UsageError` for what nobody should learn from, or publish, by mistake.
+    """Raise `UsageError` if test data would become training data, or a benchmark would be published against its
+    authors' wish.
 
-    chosen_to_learn: the format is of training data, or only right or short replies go along, as one would train on.
+    chosen_to_learn: whether the export can serve as training data: by its format, or because it takes only correct or
+    only short replies.
     """
     for benchmark in benchmarks:
         name = visible(benchmark.name, 100)

@@ -1,4 +1,4 @@
-"""Files of JSON lines, one a benchmark: a line a sample, made of what was asked and the reply."""
+"""What exporters of JSON lines share: a file for each benchmark, with a line for each chosen sample."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from harness.core import codec
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.core.records import Question
-from harness.exports.choice import ExportedBenchmark, File, SampleRow, json_line, whole, written
+from harness.exports.choice import ExportedBenchmark, File, SampleRow, json_line, reply_text, without_lone_surrogates
 
 Line = Callable[[SampleRow, str], dict[str, Any]]
-"""A line from a sample and its reply as one text."""
+"""A function of (sample, its reply as one text) that returns the object of the sample's line."""
 
 
 def llama_factory(benchmarks: Sequence[ExportedBenchmark], out: Path, line: Line, form: dict[str, Any]) -> list[File]:
-    """A file a benchmark, and `dataset_info.json` beside them, by which LLaMA-Factory finds each and knows its form."""
+    """Write a file for each benchmark, and `dataset_info.json`, by which LLaMA-Factory finds the files.
+
+    form: the fields that describe each file's layout there. Returns all files.
+    """
     files = [training_file(benchmark, out, line) for benchmark in benchmarks]
     info = {file.path.stem: {"file_name": file.path.name, **form} for file in files}
     write_atomically(out / "dataset_info.json", codec.pretty(info))
@@ -25,11 +28,11 @@ def llama_factory(benchmarks: Sequence[ExportedBenchmark], out: Path, line: Line
 
 
 def training_file(benchmark: ExportedBenchmark, out: Path, line: Line) -> File:
-    """A line for each chosen sample whose reply is not empty."""
+    """Write the benchmark's file: a line for each chosen sample whose reply is not empty."""
 
     def values() -> Iterator[dict[str, Any]]:
         for row in benchmark.rows():
-            reply = whole(written(row.sample, reasoning=benchmark.choice.reasoning))
+            reply = without_lone_surrogates(reply_text(row.sample, reasoning=benchmark.choice.reasoning))
             if reply:  # an empty reply teaches nothing
                 yield line(row, reply)
 
@@ -37,7 +40,7 @@ def training_file(benchmark: ExportedBenchmark, out: Path, line: Line) -> File:
 
 
 def lines_file(benchmark: ExportedBenchmark, out: Path, values: Iterable[dict[str, Any]]) -> File:
-    """The values as the lines of the benchmark's file."""
+    """Write the benchmark's file in the folder `out`, with each value as a line of JSON."""
     path, n = out / f"{safe_name(benchmark.name)}.jsonl", 0
     with replacing(path) as file:
         for value in values:
@@ -47,9 +50,9 @@ def lines_file(benchmark: ExportedBenchmark, out: Path, values: Iterable[dict[st
 
 
 def conversation(question: Question) -> tuple[str, list[tuple[str, str]]]:
-    """(system prompt, turns of user and assistant up to the question); a plain text is one turn of the user."""
+    """(system prompt, [(role, text), …] up to the question); the prompt of the completions API is one user message."""
     if not question.messages:
-        return "", [("user", whole(question.prompt))]
-    messages = [(message.role, whole(message.content)) for message in question.messages]
+        return "", [("user", without_lone_surrogates(question.prompt))]
+    messages = [(message.role, without_lone_surrogates(message.content)) for message in question.messages]
     system = "\n\n".join(text for role, text in messages if role == "system")
     return system, [(role, text) for role, text in messages if role != "system"]

@@ -1,8 +1,8 @@
-"""Sends the scores of a run to an experiment tracker: Weights & Biases, MLflow, trackio, or a plug-in's.
+"""Sending the scores of a run to an experiment tracker: Weights & Biases, MLflow, trackio, or a plug-in's.
 
-Enter by `track`. A tracker gets the numbers of the scores and the facts of the run's identity: no question, no text of
-a sample, no address of a server, no key. A run that is sent again updates its entry there.
-The trackers themselves are extensions (`harness.extensions.trackers`), found by name.
+`track` is the entry. A tracker gets the numbers of the scores and the facts of the run's identity, and never a
+question, a sample's text, a server's address or a key. Sending a run again updates its entry in the tracker. The
+trackers themselves are extensions (`harness.extensions.trackers`), found by name.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from harness.scoring import Score
 from harness.scoring.columns import numbers
 
 PROJECT = "reasoning-harness"
-"""The project, or experiment, where the tracker's own environment names none."""
+"""The project (or experiment) in the tracker, unless the tracker's environment variables name one."""
 
 MAX_FACT_CHARS = 250
-"""Longest fact that is sent as text, in characters; of a longer one (a system prompt, a prefill) the digest is sent."""
+"""Longest fact that is sent as text; of a longer one (a system prompt, a prefill) the digest is sent."""
 
 _NOT_IN_NAMES = re.compile(r"[^\w.\- :/]")
 """Characters that MLflow refuses in a name."""
 
 Fact = str | int | float | bool
+"""The value of a fact about a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +56,14 @@ class Tracked:
 
 
 Tracker = Callable[[Tracked], object]
-"""Sends a scored run. What the function returns, if anything, says where the run can be seen."""
+"""A function that sends a scored run. It may return where the run can be seen, as a text."""
 
 
-def tracker_named(name: str) -> Tracker:
-    """Ours, else a plug-in's; its failures are sentences. Raises `UsageError`: unknown, or its package is missing."""
+def find_tracker(name: str) -> Tracker:
+    """The tracker of that name, shipped or of a plug-in. Whatever it raises becomes a `UsageError` of one sentence.
+
+    Raises `UsageError` if the name is unknown, or the tracker's package is not installed.
+    """
     send = plugins.extension("tracker", name)
     if send is not None:
         if util.find_spec(name) is None:
@@ -72,24 +76,24 @@ def tracker_named(name: str) -> Tracker:
 
 
 def track(folder: RunFolder, scores: Sequence[Score], tracker: Tracker) -> str:
-    """Send the scores. Returns where they can be seen; empty where the tracker does not say. Raises `UsageError`."""
-    with contextlib.redirect_stdout(sys.stderr):  # trackers print, and what this command prints may be JSON
-        return str(tracker(tracked(Manifest.load(folder), folder.path.absolute().name, scores)) or "")
+    """Send a run's scores. Returns where they can be seen; empty if the tracker does not say. Raises `UsageError`."""
+    with contextlib.redirect_stdout(sys.stderr):  # trackers print; our standard output may have to be JSON only
+        return str(tracker(describe_run(Manifest.load(folder), folder.path.absolute().name, scores)) or "")
 
 
-def tracked(manifest: Manifest, name: str, scores: Sequence[Score]) -> Tracked:
-    """The scored run in the folder of that name."""
+def describe_run(manifest: Manifest, name: str, scores: Sequence[Score]) -> Tracked:
+    """The facts and scores of a run as a tracker gets them. name: the run folder's name."""
     run = f"{manifest.created}\n{manifest.model}\n{name}"
     facts = dict(_flat("model", manifest.model))
     facts |= {"created": manifest.created, "harness_version": manifest.harness_version}
     for benchmark, record in manifest.benchmarks.items():
-        facts |= dict(_flat(_named(benchmark), without_secrets(record.identity)))
+        facts |= dict(_flat(_tracker_name(benchmark), without_secrets(record.identity)))
     return Tracked(
         key=hashlib.sha256(run.encode("utf-8", "surrogatepass")).hexdigest()[:16],
         name=name,
         facts=facts,
         scores={
-            _named(f"{score.benchmark}/{column}"): value
+            _tracker_name(f"{score.benchmark}/{column}"): value
             for score in scores
             for column, value in numbers(score).items()
             if isinstance(value, int | float)
@@ -97,12 +101,13 @@ def tracked(manifest: Manifest, name: str, scores: Sequence[Score]) -> Tracked:
     )
 
 
-def _named(name: str) -> str:
+def _tracker_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name.replace("@", "_at_").replace("^", "_hat_"))
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Fact]]:
-    """The scalars of a JSON value by dotted path; nothing for null, and a list as one text."""
+    """(dotted path, value) of each scalar in a JSON value; null is left out, a list is one text, a long text its
+    digest."""
     if isinstance(value, dict):
         for field, inner in value.items():
             yield from _flat(f"{name}.{field}", inner)

@@ -1,1 +1,4 @@
-"""What other tools wrote, as questions and samples of ours. Enter by `outputs.read`; knows no run and no grade."""
+"""Reading files of other tools as questions and samples of ours. Other packages enter by `outputs.read`.
+
+file ──▶ `formats`, `layouts` (one reader a tool) ──▶ OutputRow ──▶ `outputs` (question, sample) pairs
+"""

@@ -1,4 +1,4 @@
-"""What the tools' rows and files hold, as values that can be relied on: anything else is None, empty or a sentence."""
+"""Reading single values of other tools' rows: a value of the wrong type becomes None or empty, or is an error."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from harness.core.files import read_named
 from harness.core.inert import visible
 
 
-def whole_text(path: Path) -> str:
-    """A file that is no rows. Raises `UsageError`."""
+def read_text(path: Path) -> str:
+    """The text of a whole file. Raises `UsageError`."""
     shown = visible(str(path))
     try:
         data = read_named(path, MAX_DATA_BYTES)
@@ -25,50 +25,50 @@ def whole_text(path: Path) -> str:
     return data.decode("utf-8", "replace")
 
 
-def need(row: Row, names: Iterable[str], tool: str) -> None:
-    """Raises `UsageError` where the row lacks one of these columns."""
+def require_columns(row: Row, names: Iterable[str], tool: str) -> None:
+    """Raise `UsageError` if the row lacks a column that all rows of `tool` have."""
     missing = [name for name in names if name not in row.value]
     if missing:
         raise UsageError(f"{row.where} is no row of {tool}: it has no {missing[0]!r}")
 
 
-def flat(value: Any) -> str | None:
-    """A question as one text: chat messages are joined."""
+def as_text(value: Any) -> str | None:
+    """A question as one text: a text itself, or chat messages joined; None for anything else."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        texts = [parts(m.get("content"))[0] for m in value if isinstance(m, dict)]
-        return "\n\n".join(text for text in texts if text) or None
+        texts = [split_content(m.get("content"))[0] for m in value if isinstance(m, dict)]
+        return "\n\n".join(text_or_none for text_or_none in texts if text_or_none) or None
     return None
 
 
-def parts(content: Any) -> tuple[str | None, str | None]:
-    """(text, reasoning) of a message's content: a text, or a list of typed parts."""
+def split_content(content: Any) -> tuple[str | None, str | None]:
+    """(text, reasoning) of a message's content, which is a text or a list of typed parts; None for anything else."""
     if isinstance(content, str):
         return content, None
     if not isinstance(content, list):
         return None, None
-    parts = [part for part in content if isinstance(part, dict)]
-    text = "".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
-    reasoning = "".join(str(part.get("reasoning", "")) for part in parts if part.get("type") == "reasoning")
+    typed = [part for part in content if isinstance(part, dict)]
+    text = "".join(str(part.get("text", "")) for part in typed if part.get("type") == "text")
+    reasoning = "".join(str(part.get("reasoning", "")) for part in typed if part.get("type") == "reasoning")
     return text, reasoning or None
 
 
-def mapping(value: Any) -> dict[str, Any]:
-    """A mapping; an empty one for anything else."""
+def mapping_or_empty(value: Any) -> dict[str, Any]:
+    """`value` if it is a mapping, else {}."""
     return value if isinstance(value, dict) else {}
 
 
 def id_of(value: Any) -> str | None:
-    """What names something: a text or a number."""
+    """`value` as an id, if it is a text or a number; else None."""
     return None if value is None or isinstance(value, bool | dict | list) else str(value)
 
 
-def count(value: Any) -> int | None:
-    """A number of something."""
+def count_or_none(value: Any) -> int | None:
+    """`value` if it is a whole number of at least 0, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def text(value: Any) -> str | None:
-    """A text."""
+def text_or_none(value: Any) -> str | None:
+    """`value` if it is a text, else None."""
     return value if isinstance(value, str) else None

@@ -1,7 +1,7 @@
-"""Another tool's half-done file goes on as a run: its replies become samples of the run, marked as the file's.
+"""Continuing another tool's unfinished file as a run of ours: the file's replies become samples of the run.
 
-A reply belongs to the question with the same text, with or without an instruction at its end; the id and the reference
-answer decide where a set repeats a question. Such a sample has `file:NAME` as its endpoint, no seed and no times.
+A reply belongs to the question with the same text, with or without an instruction at its end; if several questions have
+that text, the id and the reference answer decide. The samples have `file:NAME` as their endpoint, no seed and no times.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from harness.foreign.recognising import ByText, text_of
 class FileReplies:
     """The replies in a file to the questions of a run.
 
-    n_strange: replies to other questions; n_empty: replies without a text; both of the last pass over `samples`.
+    n_strange: number of replies to other questions. n_empty: number of replies without text. Both are set by a pass
+    over `samples`.
     """
 
     def __init__(self, path: Path, questions: Iterable[Question], n_wanted: Mapping[str, int]) -> None:
-        """n_wanted: samples of each question, by benchmark. Raises `UsageError` where the file cannot be read."""
+        """n_wanted: benchmark → number of samples per question. Raises `UsageError` if the file cannot be read."""
         listed = list(questions)
         self._outputs = outputs.read(path, questions=listed, half_done=True)
         self._path = path
@@ -35,16 +36,16 @@ class FileReplies:
         self.n_strange = self.n_empty = 0
 
     def samples(self) -> Iterator[Sample]:
-        """Samples in file order, at most as many per question as wanted, numbered from 0 for each question.
+        """The samples in the order of the file, at most `n_wanted` per question, numbered from 0 for each question.
 
-        Raises `UsageError` at the end where not one reply is to a question of the run.
+        Raises `UsageError` at the end if no reply belongs to a question of the run.
         """
         self.n_strange = self.n_empty = 0
         taken: Counter[tuple[str, str]] = Counter()
         n = 0
         for row_question, sample in self._outputs:
             n += 1
-            if not (sample.text or sample.reasoning):  # a request that failed there is owed here
+            if not (sample.text or sample.reasoning):  # the other tool's request failed; the run asks again
                 self.n_empty += 1
                 continue
             candidates = self._by_text.of(row_question)
@@ -55,7 +56,7 @@ class FileReplies:
             if open_:
                 question = open_[0]
                 key = question.benchmark, question.question_id
-                yield self._marked(sample, row_question, question, taken[key])
+                yield self._as_run_sample(sample, row_question, question, taken[key])
                 taken[key] += 1
         if n and n == self.n_strange:
             raise UsageError(
@@ -63,7 +64,7 @@ class FileReplies:
                 "were its questions put in other words?"
             )
 
-    def _marked(self, sample: Sample, row_question: Question, question: Question, index: int) -> Sample:
+    def _as_run_sample(self, sample: Sample, row_question: Question, question: Question, index: int) -> Sample:
         return msgspec.structs.replace(
             sample,
             benchmark=question.benchmark,

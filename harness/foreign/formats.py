@@ -1,9 +1,16 @@
-"""What other tools write, row by row: one adapter a format, each from source rows to `OutputRow` records.
+"""Readers of other tools' outputs, one function for each format: rows of a file → `OutputRow` records.
 
-An adapter does not judge and does not group; it says which question was asked, what the reference is, and what came
-back. Formats: llmeval (`prompt`, `gen`, `answer`), limo (`question`, `generated_responses`, `gold_answer`), lm_eval
-(sample logs), inspect (`.eval` logs), openai_batch (needs the questions), sglang (the state dump of its reasoning
-benchmark; needs the questions), columns (any file, by column names).
+A reader says which question was asked, what the reference is and what the model replied. It does not grade, and it does
+not gather the samples of a question. Tools whose outputs are a folder, or one JSON value, are in `layouts`.
+
+    format         what it reads                                                        needs the questions
+    columns        any file, by the names of its columns                                no
+    llmeval        rows with `prompt`, `gen`, `answer`                                  no
+    limo           rows with `question`, `generated_responses`, `gold_answer`           no
+    lm_eval        sample logs of lm-evaluation-harness                                 no
+    inspect        `.eval` logs                                                         no
+    openai_batch   result files of OpenAI's batches                                     yes
+    sglang         the state dump of SGLang's reasoning benchmark                       yes
 """
 
 from __future__ import annotations
@@ -30,16 +37,22 @@ RESPONSE_COLUMNS = (
     "gen", "generated_responses", "response", "responses", "output", "outputs", "generation", "generations",
     "completion", "completions", "generated_text", "model_output", "prediction", "code",
 )  # fmt: skip
+"""Usual names of columns with a model's reply, in the order in which they are tried."""
 REASONING_COLUMNS = ("reasoning", "reasoning_content", "thinking")
+"""Usual names of columns with a model's reasoning."""
 GOLD_COLUMNS = ("gold_answer", "gold", "answer", "ground_truth", "expected_answer", "reference", "target", "gt")
+"""Usual names of columns with a reference answer."""
 
 MAX_MEMBER_BYTES = 256 * 1024 * 1024
-"""Longest sample of an `.eval` log, in bytes after decompression."""
+"""Longest sample of an `.eval` log, after decompression."""
 
 
-@dataclass(slots=True)  # not frozen, which takes three times as long to make, and a row needs two
+@dataclass(slots=True)  # not frozen: a frozen one takes three times as long to make, and each row makes two objects
 class Response:
-    """One completion as a tool stored it. None = it stored nothing."""
+    """A completion as a tool stored it. A field is None if the tool did not store it.
+
+    index: the number of the sample among those of its question, from 0.
+    """
 
     text: str | None
     reasoning: str | None = None
@@ -47,12 +60,15 @@ class Response:
     completion_tokens: int | None = None
     prompt_tokens: int | None = None
     index: int | None = None
-    """Number of the sample of its question, from 0, where the tool says it."""
 
 
 @dataclass(slots=True)
 class OutputRow:
-    """A question as a tool stored it, with its responses. card_question: the same question in a card, if any."""
+    """A question as a tool stored it, with its responses.
+
+    where: file and line, for messages. answer: the reference. card_question: the same question in a card, for formats
+    that need the questions; else None.
+    """
 
     where: str
     responses: list[Response]
@@ -64,7 +80,10 @@ class OutputRow:
 
 
 def response_columns(response: str | None, *others: str | None) -> frozenset[str]:
-    """Columns that hold what the model wrote and nothing that tells the question; as for `by_columns`."""
+    """The columns that can only hold the model's reply, so that a first pass for the questions need not decode them.
+
+    response: the column that the user names for the reply; None: the usual names. others: columns named otherwise.
+    """
     texts = {response} if response is not None else {*RESPONSE_COLUMNS, *REASONING_COLUMNS}
     return frozenset(texts.difference(others, GOLD_COLUMNS, ANSWER_COLUMNS, QUESTION_COLUMNS))
 
@@ -72,13 +91,16 @@ def response_columns(response: str | None, *others: str | None) -> frozenset[str
 def by_columns(
     rows: Iterable[Row], response: str | None, answer: str | None, question: str | None, question_id: str | None
 ) -> Iterator[OutputRow]:
-    """Any file: columns as named, else the usual names. Raises `UsageError` for a column that is not there."""
+    """Read any file by its columns. response, answer, question, question_id: names of columns; None: the usual names.
+
+    Raises `UsageError` if a column is missing.
+    """
     ahead = iter(rows)
     first = next(ahead)
-    response_column = _needed(first, response, RESPONSE_COLUMNS, "the response", "response_key")
-    answer_column = _needed(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), "the reference", "answer_key")
-    question_column = _column(first, question, QUESTION_COLUMNS, "the question")
-    id_column = _column(first, question_id, (), "the id")
+    response_column = _require_column(first, response, RESPONSE_COLUMNS, "the response", "response_key")
+    answer_column = _require_column(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), "the reference", "answer_key")
+    question_column = _find_column(first, question, QUESTION_COLUMNS, "the question")
+    id_column = _find_column(first, question_id, (), "the id")
     for row in chain([first], ahead):
         for column in (response_column, answer_column):
             if column not in row.value:
@@ -87,49 +109,49 @@ def by_columns(
         yield OutputRow(
             row.where,
             _responses(row, row.value[response_column], response_column),
-            question=cells.flat(text),
+            question=cells.as_text(text),
             answer=row.value[answer_column],
             question_id=cells.id_of(row.value.get(id_column)) if id_column else None,
         )
 
 
 def llmeval(rows: Iterable[Row]) -> Iterator[OutputRow]:
-    """LLMEval: `gen` is a text or a list; newer files tell a question by `doc_id`."""
+    """Read LLMEval's rows: `gen` is a text or a list of texts; newer files have the question's id as `doc_id`."""
     for row in rows:
-        cells.need(row, ("prompt", "gen", "answer"), "LLMEval")
+        cells.require_columns(row, ("prompt", "gen", "answer"), "LLMEval")
         yield OutputRow(
             row.where,
             _responses(row, row.value["gen"], "gen"),
-            question=cells.flat(row.value["prompt"]),
+            question=cells.as_text(row.value["prompt"]),
             answer=row.value["answer"],
             question_id=cells.id_of(row.value.get("doc_id")),
         )
 
 
 def limo(rows: Iterable[Row]) -> Iterator[OutputRow]:
-    """LIMO's evaluation (and its descendants): all samples of a question in one row."""
+    """Read rows of LIMO's evaluation and of scripts made from it: a row has all samples of a question."""
     for row in rows:
-        cells.need(row, ("generated_responses",), "LIMO")
+        cells.require_columns(row, ("generated_responses",), "LIMO")
         gold = next((name for name in GOLD_COLUMNS if name in row.value), None)
         if gold is None:
             raise UsageError(f"{row.where} has no reference answer; LIMO's files have one as gold_answer")
         yield OutputRow(
             row.where,
             _responses(row, row.value["generated_responses"], "generated_responses"),
-            question=cells.flat(row.value.get("question", row.value.get("problem"))),
+            question=cells.as_text(row.value.get("question", row.value.get("problem"))),
             answer=row.value[gold],
             question_id=cells.id_of(row.value.get("id")),
         )
 
 
 def lm_eval(rows: Iterable[Row]) -> Iterator[OutputRow]:
-    """lm-evaluation-harness `samples_*.jsonl`: `resps` holds the texts before its own filters.
+    """Read `samples_*.jsonl` of lm-evaluation-harness: `resps` has the texts before that tool's filters.
 
-    It writes a line for each of its filters, all with the same responses: the first line of a `doc_id` counts.
+    The tool writes a line for each of its filters, all with the same responses; the first line of a `doc_id` counts.
     """
     seen: set[str] = set()
     for row in rows:
-        cells.need(row, ("doc_id", "doc", "target", "resps"), "lm-evaluation-harness")
+        cells.require_columns(row, ("doc_id", "doc", "target", "resps"), "lm-evaluation-harness")
         doc_id = str(row.value["doc_id"])
         if doc_id in seen:
             continue
@@ -148,7 +170,7 @@ def lm_eval(rows: Iterable[Row]) -> Iterator[OutputRow]:
 
 
 def inspect(path: Path) -> Iterator[OutputRow]:
-    """Inspect's `.eval` log: a zip with one JSON file for each sample and epoch."""
+    """Read an `.eval` log of Inspect: a zip archive with a JSON file for each sample and epoch. Raises `UsageError`."""
     shown = visible(str(path))
     try:
         with open_named(path) as raw, zipfile.ZipFile(raw) as archive:
@@ -174,7 +196,7 @@ def inspect(path: Path) -> Iterator[OutputRow]:
 
 
 def _by_epoch(name: str) -> tuple[str, int]:
-    """An Inspect sample's file as (question, epoch): epoch 10 comes after epoch 9."""
+    """(question, epoch) in the name of a sample's file, for sorting: epoch 10 comes after epoch 9."""
     question, _, epoch = name.removesuffix(".json").rpartition("_epoch_")
     return question, int(epoch) if epoch.isdecimal() and len(epoch) < 10 else 0
 
@@ -182,21 +204,21 @@ def _by_epoch(name: str) -> tuple[str, int]:
 def _inspect_sample(sample: Any, where: str) -> OutputRow:
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
         raise UsageError(f"{where} is no sample of an Inspect log")
-    output = cells.mapping(sample["output"])
-    usage = cells.mapping(output.get("usage"))
+    output = cells.mapping_or_empty(sample["output"])
+    usage = cells.mapping_or_empty(output.get("usage"))
     choices = output["choices"] if isinstance(output.get("choices"), list) else []
-    epoch = cells.count(sample.get("epoch"))
+    epoch = cells.count_or_none(sample.get("epoch"))
     responses = []
-    for choice in map(cells.mapping, choices):
-        text, reasoning = cells.parts(cells.mapping(choice.get("message")).get("content"))
+    for choice in map(cells.mapping_or_empty, choices):
+        text, reasoning = cells.split_content(cells.mapping_or_empty(choice.get("message")).get("content"))
         reason = str(choice.get("stop_reason", "unknown"))
         responses.append(
             Response(
                 text,
                 reasoning,
                 "length" if reason in ("max_tokens", "model_length") else reason,
-                cells.count(usage.get("output_tokens")),
-                cells.count(usage.get("input_tokens")),
+                cells.count_or_none(usage.get("output_tokens")),
+                cells.count_or_none(usage.get("input_tokens")),
                 epoch - 1 if epoch and len(choices) == 1 else None,
             )
         )
@@ -206,18 +228,22 @@ def _inspect_sample(sample: Any, where: str) -> OutputRow:
     return OutputRow(
         where,
         responses or [Response(None)],
-        question=cells.flat(sample.get("input")),
+        question=cells.as_text(sample.get("input")),
         answer=target,
         question_id=cells.id_of(sample.get("id")),
-        metadata={k: v for k, v in cells.mapping(sample.get("metadata")).items() if isinstance(v, str | int)},
+        metadata={k: v for k, v in cells.mapping_or_empty(sample.get("metadata")).items() if isinstance(v, str | int)},
     )
 
 
 def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator[OutputRow]:
-    """OpenAI batch output: `custom_id` is the question's id, alone or followed by `-3`, `:3` or `#3` for a sample."""
+    """Read a result file of an OpenAI batch.
+
+    `custom_id` is the question's id, alone or followed by the sample's number as `-3`, `:3` or `#3`. questions: those
+    of the benchmark, which have the reference answers. Raises `UsageError`.
+    """
     by_id = {question.question_id: question for question in questions}
     for row in rows:
-        cells.need(row, ("custom_id", "response"), "an OpenAI batch")
+        cells.require_columns(row, ("custom_id", "response"), "an OpenAI batch")
         custom = str(row.value["custom_id"])
         numbered = re.fullmatch(r"(.+)[-_:#/@]\d+", custom, re.DOTALL)
         question = by_id.get(custom) or (by_id.get(numbered[1]) if numbered else None)
@@ -225,13 +251,13 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
             raise UsageError(
                 f"{row.where}: the custom_id {visible(custom, 100)!r} is no question's id.{near_names(custom, by_id)}"
             )
-        body = cells.mapping(cells.mapping(row.value["response"]).get("body"))
+        body = cells.mapping_or_empty(cells.mapping_or_empty(row.value["response"]).get("body"))
         if not isinstance(body.get("choices"), list):
-            continue  # a failed request is no sample
-        usage = cells.mapping(body.get("usage"))
-        for choice in map(cells.mapping, body["choices"]):
-            message = cells.mapping(choice.get("message"))
-            text, parts = cells.parts(message.get("content", choice.get("text")))
+            continue  # the request failed, so there is no sample
+        usage = cells.mapping_or_empty(body.get("usage"))
+        for choice in map(cells.mapping_or_empty, body["choices"]):
+            message = cells.mapping_or_empty(choice.get("message"))
+            text, parts = cells.split_content(message.get("content", choice.get("text")))
             reasoning = message.get("reasoning_content")
             yield OutputRow(
                 row.where,
@@ -240,8 +266,8 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
                         text,
                         reasoning if isinstance(reasoning, str) else parts,
                         str(choice.get("finish_reason") or "unknown"),
-                        cells.count(usage.get("completion_tokens")) if len(body["choices"]) == 1 else None,
-                        cells.count(usage.get("prompt_tokens")),
+                        cells.count_or_none(usage.get("completion_tokens")) if len(body["choices"]) == 1 else None,
+                        cells.count_or_none(usage.get("prompt_tokens")),
                     )
                 ],
                 card_question=question,
@@ -252,15 +278,16 @@ _STATE = re.compile(r"^={40} (\d+) ={40}\n", re.MULTILINE)
 
 
 def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
-    """The text dump of SGLang's reasoning benchmark (`tmp_output_*.txt`): prompt and answer in one text a state.
+    """Read the text dump of SGLang's reasoning benchmark (`tmp_output_*.txt`).
 
-    A state is matched to its question by the question's text, the longest that occurs in it.
+    The dump has one text for each request (a state): the prompt and then the answer. The question of a state is the one
+    with the longest text that occurs in it. Raises `UsageError`.
     """
     shown = visible(str(path))
-    states = _STATE.split(cells.whole_text(path))
+    states = _STATE.split(cells.read_text(path))
     if len(states) < 3:
         raise UsageError(f"{shown} is no state dump of SGLang's benchmark")
-    texts = sorted(((_asked_text(q), q) for q in questions), key=lambda pair: -len(pair[0]))
+    texts = sorted(((_question_text(q), q) for q in questions), key=lambda pair: -len(pair[0]))
     for number, block in zip(states[1::2], states[2::2], strict=True):
         match = next(((text, q) for text, q in texts if text in block), None)
         if match is None:
@@ -274,7 +301,7 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
         )
 
 
-def _asked_text(question: Question) -> str:
+def _question_text(question: Question) -> str:
     from harness.benchmarks.prompts import without_instruction  # prompts, which the other formats do without
 
     text = question.messages[-1].content if question.messages else question.prompt
@@ -282,7 +309,7 @@ def _asked_text(question: Question) -> str:
 
 
 def _responses(row: Row, value: Any, column: str) -> list[Response]:
-    """A cell with one response or a list of them; finish reason and counts of the row belong to a single one."""
+    """The responses in a cell, which is a text or a list. A single one also gets the row's finish reason and counts."""
     items = value if isinstance(value, list) else [value]
     if not items:
         raise UsageError(f"{row.where}: the column {column!r} is an empty list of responses")
@@ -304,15 +331,18 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
             texts[0],
             reasoning,
             reason if isinstance(reason, str) else "unknown",
-            cells.count(usage.get("completion_tokens")),
-            cells.count(usage.get("prompt_tokens")),
-            cells.count(row.value.get("sample_index")),
+            cells.count_or_none(usage.get("completion_tokens")),
+            cells.count_or_none(usage.get("prompt_tokens")),
+            cells.count_or_none(row.value.get("sample_index")),
         )
     ]
 
 
-def _column(row: Row, column: str | None, usual: Iterable[str], role: str) -> str | None:
-    """The column of that name, else the first of the usual names that is there."""
+def _find_column(row: Row, column: str | None, usual: Iterable[str], role: str) -> str | None:
+    """`column` itself if the user names one, else the first of the usual names that the row has, or None.
+
+    role: what the column should hold, for messages. Raises `UsageError` if the row lacks the named column.
+    """
     if column is not None:
         if column in row.value:
             return column
@@ -322,8 +352,8 @@ def _column(row: Row, column: str | None, usual: Iterable[str], role: str) -> st
     return next((name for name in usual if name in row.value), None)
 
 
-def _needed(row: Row, column: str | None, usual: Iterable[str], role: str, field: str) -> str:
-    name = _column(row, column, usual, role)
+def _require_column(row: Row, column: str | None, usual: Iterable[str], role: str, field: str) -> str:
+    name = _find_column(row, column, usual, role)
     if name is None:
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
         raise UsageError(f"{row.where} has no usual column for {role}; name one with {option(field)}. It has {have}")

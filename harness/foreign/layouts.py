@@ -1,8 +1,12 @@
-"""Tools whose outputs are a layout of files, or one JSON value: NeMo-Skills, sgl-eval, OpenCompass, EvalScope.
+"""Readers of tools whose outputs are a folder of files, or one JSON value: see `formats` for what a reader does.
 
-nemo_skills, sgl_eval: `output-rs0.jsonl`, `output-rs1.jsonl` … in a folder, one a sample: `problem`, `expected_answer`,
-`generation`. opencompass: `predictions/<model>/<set>.json`: `origin_prompt`, `prediction` and `gold` by number.
-evalscope: `reviews/<model>/<set>.jsonl`: `input`, `target`, `sample_score`, as version 1 writes them.
+format                   files                                                            fields
+nemo_skills, sgl_eval    a folder with `output-rs0.jsonl`, `output-rs1.jsonl` …, one for  `problem`, `generation`,
+                         each sample of all questions                                     `expected_answer`
+opencompass              `predictions/<model>/<set>.json`, a mapping by number            `origin_prompt`, `gold`,
+                                                                                          `prediction`
+evalscope                `reviews/<model>/<set>.jsonl` (version 1)                        `input`, `target`,
+                                                                                          `sample_score`
 """
 
 from __future__ import annotations
@@ -26,30 +30,33 @@ _ROLES = ("HUMAN", "human", "user")
 
 
 def nemo_skills(path: Path, *, again: bool = False) -> Iterator[OutputRow]:
-    """A folder of `output-rs*.jsonl`, or one such file; the number in its name is the sample's."""
-    files = numbered(path) if path.is_dir() else [(_number(path), path)]
+    """Read a folder of `output-rs*.jsonl`, or one such file; the number in a file's name is that of its samples.
+
+    again: whether the files were read before (see `tables.stream`).
+    """
+    files = numbered_files(path) if path.is_dir() else [(_sample_number(path), path)]
     for number, file in files:
         for row in tables.stream(file, responses=True, again=again, unread=() if again else ("generation",)):
-            cells.need(row, ("generation", "expected_answer", "problem"), "NeMo-Skills")
+            cells.require_columns(row, ("generation", "expected_answer", "problem"), "NeMo-Skills")
             response = Response(
-                cells.text(row.value["generation"]),
-                finish_reason=cells.text(row.value.get("finish_reason")) or "unknown",
-                completion_tokens=cells.count(row.value.get("num_generated_tokens")),
+                cells.text_or_none(row.value["generation"]),
+                finish_reason=cells.text_or_none(row.value.get("finish_reason")) or "unknown",
+                completion_tokens=cells.count_or_none(row.value.get("num_generated_tokens")),
                 index=number,
             )
             yield OutputRow(
                 row.where,
                 [response],
-                question=cells.text(row.value["problem"]),
+                question=cells.text_or_none(row.value["problem"]),
                 answer=row.value["expected_answer"],
                 question_id=cells.id_of(row.value.get("id", row.value.get("unique_id"))),
             )
 
 
 def opencompass(path: Path) -> Iterator[OutputRow]:
-    """One file of predictions; each is a text, or a list of them."""
+    """Read a file of predictions of OpenCompass; each prediction is a text or a list of texts. Raises `UsageError`."""
     shown = visible(str(path))
-    value = tables.parse_json(cells.whole_text(path), shown, constants=True)
+    value = tables.parse_json(cells.read_text(path), shown, constants=True)
     rows = value if isinstance(value, dict) else {}
     if not rows:
         raise UsageError(f"{shown} is no file of OpenCompass: it is no object of predictions by number")
@@ -60,26 +67,26 @@ def opencompass(path: Path) -> Iterator[OutputRow]:
         predictions = row["prediction"] if isinstance(row["prediction"], list) else [row["prediction"]]
         yield OutputRow(
             where,
-            [Response(cells.text(text)) for text in predictions],
-            question=_prompt(row.get("origin_prompt")),
+            [Response(cells.text_or_none(text)) for text in predictions],
+            question=_last_user_turn(row.get("origin_prompt")),
             answer=row["gold"],
             question_id=number,
         )
 
 
 def is_by_number(path: Path) -> bool:
-    """Whether a file begins as one of OpenCompass does; none of the other forms does."""
+    """Whether a file begins like one of OpenCompass, which no file of another format does."""
     if path.suffix != ".json" or not path.is_file():
         return False
     try:
         with open_named(path) as file:
             return _BY_NUMBER.match(file.read(1024)) is not None
     except OSError:
-        return False  # whoever reads it says so
+        return False  # the reader of the file will report it
 
 
 def evalscope(rows: Iterable[Row]) -> Iterator[OutputRow]:
-    """Reviews: `group_id` is the question where it was asked several times, else `index`."""
+    """Read reviews of EvalScope. The question's id is `group_id` if it was asked several times, else `index`."""
     for row in rows:
         outer = row.value.get("sample_score")
         score = outer.get("score") if isinstance(outer, dict) else None
@@ -88,34 +95,34 @@ def evalscope(rows: Iterable[Row]) -> Iterator[OutputRow]:
         group = outer.get("group_id")
         yield OutputRow(
             row.where,
-            [Response(cells.text(score.get("prediction")))],
-            question=cells.text(row.value.get("input")),
+            [Response(cells.text_or_none(score.get("prediction")))],
+            question=cells.text_or_none(row.value.get("input")),
             answer=row.value["target"],
             question_id=str(row.value.get("index") if group is None else group),
         )
 
 
 def is_numbered(folder: Path) -> bool:
-    """Whether it is a folder of `output-rs*.jsonl`."""
-    return folder.is_dir() and any(_number(path) is not None for path in folder.iterdir())
+    """Whether `folder` is a folder with `output-rs*.jsonl` files."""
+    return folder.is_dir() and any(_sample_number(path) is not None for path in folder.iterdir())
 
 
-def numbered(folder: Path) -> list[tuple[int | None, Path]]:
-    """(number, file) of its `output-rs*.jsonl`, in order. Raises `UsageError` where there is none."""
-    files = sorted((number, path) for path in folder.iterdir() if (number := _number(path)) is not None)
+def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:
+    """(number, file) of each `output-rs*.jsonl` in a folder, by number. Raises `UsageError` if there is none."""
+    files = sorted((number, path) for path in folder.iterdir() if (number := _sample_number(path)) is not None)
     if not files:
         raise UsageError(f"{visible(str(folder))} holds no output-rs0.jsonl …, which NeMo-Skills writes")
     return [*files]
 
 
-def _number(path: Path) -> int | None:
+def _sample_number(path: Path) -> int | None:
     named = _RS.fullmatch(path.name)
     return int(named[1]) if named else None
 
 
-def _prompt(value: Any) -> str | None:
-    """The last turn of the user; a plain prompt as it is."""
+def _last_user_turn(value: Any) -> str | None:
+    """The last message of the user in a prompt; a prompt that is a text stays as it is."""
     if isinstance(value, list):
         turns = [turn for turn in value if isinstance(turn, dict) and turn.get("role") in _ROLES]
-        return cells.text(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None
-    return cells.text(value)
+        return cells.text_or_none(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None
+    return cells.text_or_none(value)

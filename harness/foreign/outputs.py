@@ -1,9 +1,9 @@
-"""Outputs of other tools as input of the scorer: pairs of the question that was asked and one sample of it.
+"""Reading a file of another tool as (question, sample) pairs, which the scorer takes.
 
-A question that stands in several rows: where the tool names its questions (an id), they are samples of one question.
-Where it does not, rows with equal question and reference are taken together, and how often most questions occur says
-how many samples a question has: a set that truly repeats a question (real ones do) has it in twice as many rows, and
-then it is two questions. `repeats` overrides the guess.
+Several rows may have the same question. With ids in the file, rows of one id are samples of one question. Without ids,
+rows with equal question and reference belong together, and the number of samples per question is guessed: it is the
+number of rows that most questions have. If a question has twice as many rows, the data repeat it (some data sets do),
+and it counts as two questions. The argument `repeats` overrides the guess.
 """
 
 from __future__ import annotations
@@ -30,24 +30,26 @@ from harness.foreign import formats, layouts
 from harness.foreign.formats import OutputRow, Response
 
 FORMATS: tuple[Format, ...] = get_args(Format)
+"""The names of all formats."""
 
 Repeats = Literal["auto", "samples", "questions"]
-"""The meaning of rows with equal question and reference: see the module."""
+"""What rows with equal question and reference are, in a file without ids: samples of one question, or questions of
+their own. auto: guessed, see above."""
 
 
 _PIECE_BYTES = 1 << 20
 """Bytes that are read at a time for a checksum."""
 
 MAX_INDEX = 1_000_000
-"""Sample numbers in a file from this one on are ignored."""
+"""A sample's number in a file is ignored if it is not below this."""
 
 
 Pairs = Iterable[tuple[Question, Sample]]
-"""Questions with one sample of each; may be iterated any number of times."""
+"""(question, one sample of it) pairs, which can be iterated any number of times."""
 
 
 class Outputs:
-    """The (question, sample) pairs of a file, as often as they are gone through; each time the file is read."""
+    """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them."""
 
     def __init__(self, pairs: Callable[[], Iterator[tuple[Question, Sample]]]) -> None:
         self._pairs = pairs
@@ -57,7 +59,11 @@ class Outputs:
 
 
 class _RowIdentity(NamedTuple):
-    """What identifies the question of a row, without its responses. from_card: a card has the question."""
+    """What identifies the question of a row, without the responses.
+
+    named: the question's id in the file; None if it has none. from_card: whether the question is a card's. content:
+    digest of question and reference; None if the file lacks the question's text.
+    """
 
     where: str
     named: str | None
@@ -68,7 +74,7 @@ class _RowIdentity(NamedTuple):
 
     @classmethod
     def of(cls, row: OutputRow) -> _RowIdentity:
-        """The essence of a row. Raises `UsageError` for a row whose reference answer is none."""
+        """The identity of a row. Raises `UsageError` if its reference answer cannot be read."""
         if row.card_question is None:
             _reference(row)
         named = row.card_question.question_id if row.card_question else row.question_id
@@ -78,12 +84,12 @@ class _RowIdentity(NamedTuple):
 
 
 def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
-    """(of the reference, of the question with its reference where it is known); what the samples of one share."""
+    """(digest of the reference, digest of question and reference; None without the question's text)."""
     return digest(answer), digest([question, answer])[:16] if question else None
 
 
 _digests_of_text = lru_cache(maxsize=4_096)(_digests)
-"""Cached, since rows of one question stand close together or come again in the same order."""
+"""`_digests` with a cache: rows of one question stand close together, or recur in the same order."""
 
 
 def read(
@@ -99,14 +105,15 @@ def read(
     benchmark: str | None = None,
     half_done: bool = False,
 ) -> Outputs:
-    """(question, sample) pairs in the order of the file. Raises `UsageError`: one sentence with file, line and field.
+    """The (question, sample) pairs of a file, in its order. Raises `UsageError` that names file, line and field.
 
-    The file is read through once for its questions, and again for each time that the pairs are gone through, so that no
-    more than a few responses are held.
+    The call reads the whole file for its questions; each iteration over the result reads it again, so that memory holds
+    few responses at a time.
 
-    Keys name columns and imply the format "columns"; without keys and format the tool is recognised. `questions`:
-    those of a card, for formats that carry no reference answers (openai_batch, sglang). `benchmark`: name of the
-    set in the scores; default the file's. `half_done`: a last line that was not written to its end is left out.
+    response_key, answer_key, question_key, id_key: names of columns; they imply the format "columns". format: None
+    recognises the tool. questions: those of a card, for formats without reference answers (openai_batch, sglang).
+    repeats: see the module. benchmark: name of the benchmark in scores; None: the file's name. half_done: leave out an
+    unfinished last line, whose writer was killed.
     """
     path = Path(path)
     name = benchmark or path.name.split(".")[0] or "outputs"
@@ -117,26 +124,28 @@ def read(
         )
     if any(keys) and format not in (None, "columns"):
         raise UsageError(f"column names go with any file, not with the format {format!r}, which knows its own")
-    seen = [_RowIdentity.of(row) for row in _asked(path, format, keys, questions, half_done=half_done)]
+    seen = [_RowIdentity.of(row) for row in _read_rows(path, format, keys, questions, half_done=half_done)]
     if not seen:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
     identities = _identities(seen, repeats)
 
     def pairs() -> Iterator[tuple[Question, Sample]]:
-        return _pairs(_asked(path, format, keys, questions, again=True, half_done=half_done), identities, name)
+        return _pairs(_read_rows(path, format, keys, questions, again=True, half_done=half_done), identities, name)
 
     return Outputs(pairs)
 
 
 def are_outputs(path: Path) -> bool:
-    """Whether `path` is a file, or a folder of files that belong together; what is in them is not looked at."""
+    """Whether `path` can be a tool's outputs: a file, or a folder of `output-rs*.jsonl`. Contents are not checked."""
     return path.is_file() or layouts.is_numbered(path)
 
 
 def digest_of(path: Path) -> str:
-    """Of the names, sizes and CRC-32 of the files that `read` reads: tells a change, half as dear as a SHA-256 of
-    hundreds of megabytes. Raises `UsageError`."""
-    files = [file for _, file in layouts.numbered(path)] if path.is_dir() else [path]
+    """A digest that changes if the outputs change: of the names, sizes and CRC-32 of the files. Raises `UsageError`.
+
+    It takes half the time of a SHA-256, which matters for files of hundreds of megabytes.
+    """
+    files = [file for _, file in layouts.numbered_files(path)] if path.is_dir() else [path]
     parts = []
     for file in files:
         try:
@@ -151,7 +160,7 @@ def digest_of(path: Path) -> str:
 
 
 def recognise(row: Row) -> Format:
-    """The tool that wrote a row, by its columns; "columns" when it is none of the known."""
+    """The format of a row, told by its columns; "columns" if no tool's are recognised."""
     names = row.value.keys()
     if {"doc_id", "doc", "resps", "target"} <= names:
         return "lm_eval"
@@ -166,7 +175,7 @@ def recognise(row: Row) -> Format:
     return "columns"
 
 
-def _asked(
+def _read_rows(
     path: Path,
     format: Format | None,
     keys: tuple[str | None, ...],
@@ -185,7 +194,7 @@ def _asked(
         elif layouts.is_by_number(path):
             format = "opencompass"
     if format in ("openai_batch", "sglang") and not questions:
-        raise _need_questions(path, format)
+        raise _no_questions_error(path, format)
     numbered = format in ("nemo_skills", "sgl_eval")
     if path.is_dir() and not numbered:
         raise UsageError(f"{visible(str(path))} is a folder; expected a file of outputs")
@@ -204,7 +213,7 @@ def _asked(
     rows = chain([first], rows)
     if format == "openai_batch":
         if not questions:
-            raise _need_questions(path, format)
+            raise _no_questions_error(path, format)
         return formats.openai_batch(rows, questions)
     if format == "columns":
         return formats.by_columns(rows, *keys)
@@ -214,7 +223,7 @@ def _asked(
     return reader(rows)
 
 
-def _need_questions(path: Path, format: str) -> UsageError:
+def _no_questions_error(path: Path, format: str) -> UsageError:
     return UsageError(
         f"{visible(str(path))} is a file of the format {format}, which holds no reference answers: name its benchmark "
         f"with {option('benchmark')}"
@@ -230,17 +239,18 @@ def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> I
             question = built[question_id] = row.card_question or _question(row, name, question_id)
         for response in row.responses:
             index = next_index[question_id]
-            if response.index is not None and index <= response.index < MAX_INDEX:  # some before it are missing there
+            # The file's own number counts, unless it goes back: samples before it may be missing from the file.
+            if response.index is not None and index <= response.index < MAX_INDEX:
                 index = response.index
             next_index[question_id] = index + 1
             yield question, _sample(question, index, response)
 
 
 def _identities(seen: Sequence[_RowIdentity], repeats: Repeats) -> list[str]:
-    """The question id of each row. See the module for rows without an id of their own."""
+    """The question id of each row: the file's own, else one made by the rule in the module's docstring."""
     names = [row.named for row in seen]
     if all(names):
-        _check_consistent(seen)
+        _check_references(seen)
         return [str(i) for i in names]
     sizes: Counter[str] = Counter()
     for row in seen:
@@ -261,7 +271,7 @@ def _identities(seen: Sequence[_RowIdentity], repeats: Repeats) -> list[str]:
     return result
 
 
-def _check_consistent(seen: Sequence[_RowIdentity]) -> None:
+def _check_references(seen: Sequence[_RowIdentity]) -> None:
     first: dict[str, _RowIdentity] = {}
     for row in seen:
         earlier = first.setdefault(str(row.named), row)

@@ -1,4 +1,4 @@
-"""The question of a known set that another tool's row answers, by its text; and outputs as replies to such a set."""
+"""Matching another tool's rows to the questions of a benchmark, by their texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.foreign.outputs import Pairs
 
 
 class ByText:
-    """Questions by the text that is asked, with or without an instruction at its end."""
+    """An index of questions by their text, with and without an instruction at its end."""
 
     def __init__(self, questions: Iterable[Question]) -> None:
         self._by_text: dict[str, list[Question]] = {}
@@ -26,7 +26,8 @@ class ByText:
                 self._by_text.setdefault(form, []).append(question)
 
     def of(self, row_question: Question) -> list[Question]:
-        """The questions that a row may answer: several where neither id nor reference tells repeated ones apart."""
+        """The questions that a row may answer. Several only if the set repeats a text, and neither the row's id nor its
+        reference tells which one is meant."""
         text = text_of(row_question)
         candidates = self._by_text.get(text) or self._by_text.get(_bare(text)) or []
         named = [question for question in candidates if question.question_id == row_question.question_id]
@@ -35,16 +36,16 @@ class ByText:
 
 
 class Recognised:
-    """Outputs whose questions are those of a known set: with its ids, references and rules. Where a tool kept no text,
-    a question is told by its reference, if no other has it."""
+    """A tool's (question, sample) pairs with the questions of a benchmark in place of the file's: its ids, references
+    and rules. A row without the question's text is matched by its reference, if only one question has it."""
 
     def __init__(self, path: Path, pairs: Pairs, questions: Sequence[Question], name: str) -> None:
-        """path: of the outputs; name: of the set; both for the refusal."""
+        """path: the file of outputs. name: the benchmark. Both are for messages."""
         self._path, self._pairs, self._name = path, pairs, name
         self._questions, self._by_text = questions, ByText(questions)
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
-        """Raises `UsageError` at the first row that asks something else: it is another set's, or was put otherwise."""
+        """Raises `UsageError` at the first row that matches no question of the benchmark."""
         by_row_id: dict[str, Question] = {}
         taken: set[str] = set()
         before: Counter[str] = Counter()
@@ -53,7 +54,8 @@ class Recognised:
             if question is None:
                 question = by_row_id[row_question.question_id] = self._question(row_question, taken)
                 taken.add(question.question_id)
-            index = max(before[question.question_id], sample.sample_index)  # some before it may be missing there
+            # The file's own number counts, unless it goes back: samples before it may be missing from the file.
+            index = max(before[question.question_id], sample.sample_index)
             before[question.question_id] = index + 1
             yield (
                 question,
@@ -85,7 +87,7 @@ class Recognised:
 
 
 def text_of(question: Question) -> str:
-    """What the user asks, without a system prompt."""
+    """The text that a question asks, without a system prompt."""
     return question.messages[-1].content if question.messages else question.prompt
 
 

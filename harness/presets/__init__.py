@@ -1,1 +1,1 @@
-"""Settings by name: sampling, and what is known of models. Data with their sources; anybody above may read them."""
+"""Options of sampling and of grading, and presets: settings and facts of models, by name, with their sources."""

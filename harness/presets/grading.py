@@ -1,4 +1,4 @@
-"""How samples are graded: each option declared once, as a score, a report and the file of a sweep share it."""
+"""The options of grading, each declared once for the command `score`, its Python function and a sweep's file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from harness.core.options import Option, Options
 HEADING = "Grading"
 
 DEADLINE_SECONDS = 2.0
-"""Time for one answer, unless the caller gives another."""
+"""Seconds for grading an answer, unless the user gives another number."""
 
 MAX_DEADLINE_SECONDS = 3600.0
-"""A deadline of one answer lies below this."""
+"""Bound, itself excluded, of the deadline that a user may give."""
 
 
 class AnyK(Options):
@@ -91,17 +91,17 @@ class GradingOptions(AnyK):
     ] = None
 
     def _check(self) -> None:
-        """Raise `UsageError` for an interpreter without a grader."""
+        """Raise `UsageError` if `also_python` is given without `also`."""
         super()._check()
         if self.also_python is not None and self.also is None:
             raise UsageError(f"{option('also_python')} goes with {option('also', 'GRADER')}")
 
     @property
     def n_workers(self) -> int:
-        """Processes that grade: a core each, unless the caller gives a number."""
+        """Number of grading processes: the user's, else one for each core."""
         return self.workers or os.cpu_count() or 1
 
     @property
     def deadline_s(self) -> float:
-        """Seconds for one answer."""
+        """Seconds for grading an answer: the user's number, else `DEADLINE_SECONDS`."""
         return DEADLINE_SECONDS if self.deadline is None else self.deadline

@@ -1,7 +1,8 @@
-"""Settings by name, as data with their sources: one YAML file a preset, of a model or family or of sampling alone.
+"""Presets: YAML files with the settings that a model, a family of models or a paper asks for, each with its source.
 
-A preset fills what a run leaves open, when it is asked for by name; without being asked it only warns
-(`Preset.contradictions`): of sampling, prompt, length, template and prefill, by the rules of the model's own card.
+A preset that the user names fills the settings that the run leaves open. The preset of the run's model is looked up
+unasked, too, and then only warns (`Preset.contradictions`) about sampling, prompt, length, template or prefill that the
+model's own card advises against.
 """
 
 from __future__ import annotations
@@ -26,17 +27,19 @@ _FOLDER = Path(__file__).parent / "files"
 
 
 class Sourced(Part):
-    """A fact and where it stands. read: the page itself, or a stored copy of it; as somebody quotes it; or neither."""
+    """A fact and its source. read: how it was checked. "page": on the page itself or a stored copy; "quoted": where
+    somebody quotes the page; "no": not at all."""
 
     source: str
     read: Literal["page", "quoted", "no"]
 
 
 class SourcedSampling(Sourced):
-    """Sampling that the model's authors, or those who measured it, used; and where that stands.
+    """Sampling settings with their source.
 
-    plain: as it is sent; in the file its fields stand beside the rest. card: the authors ask for it; else somebody
-    measured with it. range: by field, the least and the most that they allow, where that is more than the one value.
+    plain: the settings; in the file their fields stand beside the others. card: True: the model's authors ask for them;
+    False: somebody measured the model with them. range: field → (smallest, largest) accepted value, if the authors
+    accept more than the one in `plain`.
     """
 
     plain: Sampling = Sampling()
@@ -45,43 +48,46 @@ class SourcedSampling(Sourced):
 
     @model_validator(mode="before")
     @classmethod
-    def _gathered(cls, value: dict[str, object]) -> dict[str, object]:
+    def _gather_sampling(cls, value: dict[str, object]) -> dict[str, object]:
         fields = sampling_fields()
         rest = {name: field for name, field in value.items() if name not in fields}
         return {**rest, "plain": {name: field for name, field in value.items() if name in fields}}
 
 
 class Parser(Sourced):
-    """The reasoning parser, in vLLM's spelling; but: engines' own names, None where one has no such parser."""
+    """The reasoning parser that a server needs for the model. name: vLLM's name of it. but: engine → its own name, or
+    None if the engine has no such parser."""
 
     name: str
     but: dict[str, str | None] = Field(default_factory=dict)
 
     def of(self, engine: str) -> str | None:
-        """The name of the parser for an engine, by the key under which the engine's own names stand."""
+        """The parser's name in an engine; None if the engine has no such parser. engine: a key of `but`."""
         return self.but.get(engine, self.name)
 
 
 class Context(Sourced):
-    """Tokens that prompt and answer may use together."""
+    """The model's context length: most tokens of prompt and answer together."""
 
     tokens: int = Field(ge=1)
 
 
 Rule = Literal["no_greedy", "no_system_prompt", "system_prompt", "boxed", "chat", "thinking_off", "effort", "prefill"]
-"""A card's advice beside sampling: no greedy decoding; no system prompt, or one of its own; \\boxed{} in mathematics;
-the chat template; thinking switched on, or an effort set, by the request; a reply that begins with `prefill`."""
+"""What a model's card may advise besides sampling. no_greedy: no temperature 0. no_system_prompt, system_prompt: none,
+or one. boxed: ask for \\boxed{} in mathematics. chat: use the chat template. thinking_off: thinking is off unless the
+request switches it on. effort: set an effort. prefill: let replies begin with `Advice.prefill`."""
 
 
 class Advice(Sourced):
-    """A rule of the model's card; `rule` is what is checked, `text` what a user reads."""
+    """A piece of advice in a model's card. rule: which kind, for the check. text: the words for a user. prefill: the
+    beginning of replies, for the rule of that name."""
 
     rule: Rule
     text: str
     prefill: str = ""
 
     @model_validator(mode="after")
-    def _complete(self) -> Self:
+    def _check_prefill(self) -> Self:
         if (self.rule == "prefill") != bool(self.prefill):
             raise ValueError("`prefill` goes with the rule of that name")
         return self
@@ -89,11 +95,11 @@ class Advice(Sourced):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProfile:
-    """The settings of a run that a model's card may have rules about.
+    """The settings of a run that are compared with a model's card.
 
-    prompt: all turns of the first question. mathematics: whether the answers are. context: tokens, as the server states
-    them. thinking: the switch or the effort. prefill: the beginning of replies. opens: whether the server's prompt ends
-    inside a reasoning that its template opened; None: not known.
+    prompt: all messages of the first question. mathematics: whether the answers are mathematical. context: context
+    length in tokens, as the server states it. thinking: the switch or the effort. prefill: the beginning of replies.
+    opens: whether the server's chat template ends prompts with an opening tag of reasoning; None: unknown.
     """
 
     sampling: Sampling
@@ -108,7 +114,8 @@ class RunProfile:
 
 
 class Preset(Part):
-    """One model or family, or sampling alone. models: patterns of hub names, case ignored."""
+    """The settings of a model or family, or only sampling settings. models: patterns of the models' names on the hub,
+    ignoring case."""
 
     name: str
     models: tuple[str, ...] = ()
@@ -118,11 +125,11 @@ class Preset(Part):
     advice: tuple[Advice, ...] = ()
 
     def rule(self, name: Rule) -> Advice | None:
-        """The card's rule of that kind."""
+        """The card's advice of that kind; None if it has none."""
         return next((advice for advice in self.advice if advice.rule == name), None)
 
     def contradictions(self, run: RunProfile) -> list[str]:
-        """One sentence for each setting that the model's card speaks against."""
+        """A sentence for each setting of the run that the model's card advises against."""
         return [*self._by_rules(run), *self._by_sampling(run.sampling), *self._by_length(run)]
 
     def _by_rules(self, run: RunProfile) -> Iterator[str]:
@@ -175,17 +182,17 @@ class Preset(Part):
 
 
 _NEUTRAL = {name: field.neutral for name, field in sampling_fields().items() if field.neutral is not None}
-"""Field of a card's sampling that a run is compared with → the value that is the same as leaving the field out."""
+"""Sampling field → the value that has the same effect as leaving the field out, for fields that have such a value."""
 
 
 def names() -> list[str]:
-    """Names of the presets, sorted."""
+    """The sorted names of all presets."""
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
 @cache
 def load(name: str) -> Preset:
-    """The preset of that name. Raises `UsageError` with the near names."""
+    """The preset of that name. Raises `UsageError` that lists the names and suggests near ones."""
     listing = names()
     if name not in listing:
         raise UsageError(
@@ -201,7 +208,10 @@ def load(name: str) -> Preset:
 
 
 def for_model(model: str) -> Preset | None:
-    """The preset whose patterns fit a model's name or its folder's; the longest pattern wins."""
+    """The preset for a model, by the model's name or its folder's; if several match, the one with the longest pattern.
+
+    None if no preset matches.
+    """
     candidates = {model, Path(model).name}
     fitting = [
         (len(pattern), name)
@@ -213,6 +223,6 @@ def for_model(model: str) -> Preset | None:
 
 
 def _models(name: str) -> tuple[str, ...]:
-    """The patterns of a preset, from the one line of its file that holds them: every run looks at all presets."""
+    """The patterns of a preset. Only the line with them is parsed, since every run looks at all presets."""
     lines = read_mapping(_FOLDER / f"{name}.yaml", "a preset", is_wanted=lambda line: line.startswith("models:"))
     return tuple(lines["models"])

@@ -1,12 +1,12 @@
-"""Sampling settings: each field declared once, as cards, presets and runs share it; and the defaults.
+"""The sampling options, each declared once for runs, cards, presets and sweeps; and their defaults.
 
-A field of a request's body that shapes the next token is added here, and nowhere else: its check, flag, keyword, key of
-a card, a preset and a sweep's file, its place in the body, the identity and the record all come from the declaration.
-So does what a run makes of it: whether `drop` keeps it out, whether a half-written answer may go on under it, whether a
-model's card is held against it. A declaration that leaves one of these open is refused by the type checker.
+To add a field of a request's body that influences the next token, declare it here and nowhere else. From the
+declaration come its check, its flag and keyword, its key in cards, presets and sweeps, its place in the body, in a
+run's identity and in the record. The declaration also says what continuing a half-written answer has to do about the
+field, and whether it is compared with a model's card; the type checker refuses one that leaves this out.
 
-Precedence, from strong to weak: what the run asks for, named preset, benchmark card, `DEFAULT_SAMPLING`; `resolve`
-applies it.
+Which value holds, from the strongest: the run's own, the named preset's, the benchmark card's, `DEFAULT_SAMPLING`.
+`resolve` applies this order.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from harness.core.options import Option, Options, options_of
 HEADING = "Sampling"
 
 ContinuationRule = Literal["same", "the rest", "counts", "servers differ", "at the seam"]
-"""The effect of a field on a request that continues a half-written answer. same: no difference. the rest: the request
-asks for what is left of the number. counts: the server counts the written part as prompt. servers differ: in what they
-count. at the seam: the written part may end inside a stop text."""
+"""What a field means in a request that continues a half-written answer. same: the same as in any request. the rest: the
+request asks for the number less the written part. counts: the server counts the written part as prompt, not as answer.
+servers differ: in what they count. at the seam: the written part may end in the middle of a stop text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingOption(Option):
-    """A field of the body. neutral: the value under which leaving it out changes nothing; None: there is none.
+    """The declaration of a sampling option.
 
-    filled: servers are known to fill the field where a request leaves it out (`harness.client.asker`).
+    neutral: the value that has the same effect as leaving the field out; None: there is no such value. continued: see
+    `ContinuationRule`. filled: whether servers fill in the field if a request leaves it out (`harness.client.asker`).
     """
 
     neutral: float | None
@@ -90,10 +91,10 @@ class SamplingOptions(Options):
 
 
 class Sampling(SamplingOptions, strict=True):
-    """What is sent with each request."""
+    """The sampling settings that are sent with each request."""
 
     def over(self, base: Sampling) -> Sampling:
-        """`base` with every field that is set here replaced."""
+        """`base`, with every field that is set in these settings replaced by theirs."""
         return base.but(**self.sent())
 
     def sent(self) -> dict[str, Any]:
@@ -102,16 +103,17 @@ class Sampling(SamplingOptions, strict=True):
 
 
 def sampling_fields() -> dict[str, SamplingOption]:
-    """The declarations by field, in the order of a body."""
+    """Field → its declaration, in the order in which a body has the fields."""
     return {name: field for name, field in options_of(Sampling).items() if isinstance(field, SamplingOption)}
 
 
 DEFAULT_SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=32768)
-"""The defaults for reasoning models (DeepSeek-R1's advice; also the scripts' defaults)."""
+"""The defaults, which suit reasoning models (DeepSeek-R1's authors advise them)."""
 
 
 def resolve(*layers: Sampling | None) -> Sampling:
-    """The settings that hold, from the strongest layer to the weakest; `DEFAULT_SAMPLING` is below them all."""
+    """The settings of several layers together, given from the strongest to the weakest; None is an absent layer. Fields
+    that no layer sets come from `DEFAULT_SAMPLING`."""
     result = DEFAULT_SAMPLING
     for layer in reversed(layers):
         if layer is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError, option
-from harness.exports.trackers import Tracker, track, tracker_named
+from harness.exports.trackers import Tracker, find_tracker, track
 from harness.runs import RunFolder
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, score_run
@@ -124,7 +124,7 @@ def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None,
 
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     """The trackers of these names; called before grading, so that a wrong name costs nothing. Raises `UsageError`."""
-    return {name: tracker_named(name) for name in names}
+    return {name: find_tracker(name) for name in names}
 
 
 def tell(scored: Scored, tracker: Tracker) -> str:

@@ -20,7 +20,7 @@ from harness.core.about import __version__
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import counted_metrics, json_line, uncertainty, whole
+from harness.exports.choice import json_line, metrics_of, uncertainty, without_lone_surrogates
 
 SCHEMA = "0.3.0"
 
@@ -58,7 +58,7 @@ def _aggregate(benchmark: ExportedBenchmark, identifier: str, moment: str) -> di
     fields = ("temperature", "top_p", "top_k", "max_tokens")
     arguments = {name: sampling[name] for name in fields if sampling.get(name) is not None}
     developer = manifest.model.rpartition("/")[0] or "unknown"
-    results = [_result(benchmark, name, value, arguments) for name, value in counted_metrics(benchmark.score).items()]
+    results = [_result(benchmark, name, value, arguments) for name, value in metrics_of(benchmark.score).items()]
     return {
         "schema_version": SCHEMA,
         "evaluation_id": identifier,
@@ -129,14 +129,14 @@ def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
 
 def _instance(benchmark: ExportedBenchmark, identifier: str, row: SampleRow) -> dict[str, Any]:
     question, sample, grade = row
-    text = whole(question.messages[-1].content if question.messages else question.prompt)
-    references = [whole(reference) for reference in question.references]
+    text = without_lone_surrogates(question.messages[-1].content if question.messages else question.prompt)
+    references = [without_lone_surrogates(reference) for reference in question.references]
     model = benchmark.manifest.model
     right = grade is not None and grade.verdict == "correct"
-    extracted = "" if grade is None or grade.extracted is None else whole(grade.extracted)
-    output = {"raw": [whole(sample.text or "")]}
+    extracted = "" if grade is None or grade.extracted is None else without_lone_surrogates(grade.extracted)
+    output = {"raw": [without_lone_surrogates(sample.text or "")]}
     if sample.reasoning:
-        output["reasoning_trace"] = [whole(sample.reasoning)]
+        output["reasoning_trace"] = [without_lone_surrogates(sample.reasoning)]
     prompt, completion, first = sample.usage.prompt_tokens, sample.usage.completion_tokens, sample.timing.first_token
     tokens = {"input_tokens": prompt, "output_tokens": completion, "total_tokens": (prompt or 0) + (completion or 0)}
     return {
@@ -148,7 +148,11 @@ def _instance(benchmark: ExportedBenchmark, identifier: str, row: SampleRow) -> 
         "sample_id": question.question_id,
         "sample_hash": hashlib.sha256((text + references[0]).encode()).hexdigest(),
         "interaction_type": "single_turn",
-        "input": {"raw": text, "reference": references, "choices": [whole(c) for c in question.choices] or None},
+        "input": {
+            "raw": text,
+            "reference": references,
+            "choices": [without_lone_surrogates(c) for c in question.choices] or None,
+        },
         "output": output,
         "answer_attribution": [
             {

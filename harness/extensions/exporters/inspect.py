@@ -20,7 +20,7 @@ from harness.core.files import replacing
 from harness.core.inert import safe_name
 from harness.core.records import Sample
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import counted_metrics, uncertainty, whole
+from harness.exports.choice import metrics_of, uncertainty, without_lone_surrogates
 from harness.runs import Manifest
 from server_launchers.engines import table as engines
 
@@ -99,20 +99,22 @@ def _model(manifest: Manifest) -> str:
 def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     """model: as it was asked for, which stands where the server named none."""
     question, sample, grade = row
-    text = whole(sample.text or "")
+    text = without_lone_surrogates(sample.text or "")
     content: Any = text
     if sample.reasoning:
-        content = [{"type": "reasoning", "reasoning": whole(sample.reasoning)}]
+        content = [{"type": "reasoning", "reasoning": without_lone_surrogates(sample.reasoning)}]
         content += [{"type": "text", "text": text}] if sample.text is not None else []
     reply = {"role": "assistant", "content": content, "source": "generate", "model": sample.server_model}
-    messages = [{"role": m.role, "content": whole(m.content), "source": "input"} for m in question.messages]
+    messages = [
+        {"role": m.role, "content": without_lone_surrogates(m.content), "source": "input"} for m in question.messages
+    ]
     usage = _usage(sample)
-    target = [whole(reference) for reference in question.references]
+    target = [without_lone_surrogates(reference) for reference in question.references]
     scores = {}
     if grade is not None:
         scores[SCORER] = {
             "value": "C" if grade.verdict == "correct" else "I",
-            "answer": None if grade.extracted is None else whole(grade.extracted),
+            "answer": None if grade.extracted is None else without_lone_surrogates(grade.extracted),
             "explanation": f"{grade.verdict} by the rule {grade.rule} of {grade.grader}",
             "metadata": {"verdict": grade.verdict},
         }
@@ -121,7 +123,7 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     return {
         "id": question.question_id,
         "epoch": sample.sample_index + 1,
-        "input": messages or whole(question.prompt),
+        "input": messages or without_lone_surrogates(question.prompt),
         "choices": list(question.choices) or None,
         "target": target[0] if len(target) == 1 else target,
         "messages": [*messages, reply],
@@ -158,7 +160,7 @@ def _summary(sample: dict[str, Any]) -> dict[str, Any]:
 
 def _results(benchmark: ExportedBenchmark, n: int) -> dict[str, Any]:
     score = benchmark.score
-    metrics = {name: {"name": name, "value": value} for name, value in counted_metrics(score).items()}
+    metrics = {name: {"name": name, "value": value} for name, value in metrics_of(score).items()}
     if score.question_error is not None:
         metrics["stderr"] = {"name": "stderr", "value": score.question_error}
     record = {

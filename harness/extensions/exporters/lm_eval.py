@@ -19,7 +19,7 @@ from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.core.records import Question
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import counted_metrics, json_line, uncertainty, whole, written
+from harness.exports.choice import json_line, metrics_of, reply_text, uncertainty, without_lone_surrogates
 
 FILTER = "harness"
 _METRIC = "exact_match"
@@ -51,17 +51,25 @@ def _lines(benchmark: ExportedBenchmark) -> Iterator[dict[str, Any]]:
 
 def _line(index: int, question: Question, rows: Sequence[SampleRow]) -> dict[str, Any]:
     right = [row.grade is not None and row.grade.verdict == "correct" for row in rows]
-    answers = [whole(row.grade.extracted) if row.grade and row.grade.extracted is not None else "" for row in rows]
+    answers = [
+        without_lone_surrogates(row.grade.extracted) if row.grade and row.grade.extracted is not None else ""
+        for row in rows
+    ]
     text = question.messages[-1].content if question.messages else question.prompt
-    target = whole(question.references[0])
-    doc = {"question": whole(text), "answer": target, "question_id": question.question_id, **question.metadata}
+    target = without_lone_surrogates(question.references[0])
+    doc = {
+        "question": without_lone_surrogates(text),
+        "answer": target,
+        "question_id": question.question_id,
+        **question.metadata,
+    }
     context = codec.encode([[m.role, m.content] for m in question.messages]).decode() if question.messages else text
     return {
         "doc_id": index,
         "doc": doc,
         "target": target,
         "arguments": {"gen_args_0": {"arg_0": context, "arg_1": {}}},
-        "resps": [[whole(written(row.sample, reasoning=True)) for row in rows]],
+        "resps": [[without_lone_surrogates(reply_text(row.sample, reasoning=True)) for row in rows]],
         "filtered_resps": answers,
         "filter": FILTER,
         "metrics": [_METRIC],
@@ -77,7 +85,7 @@ def _results(benchmarks: Sequence[ExportedBenchmark]) -> dict[str, Any]:
     for benchmark in benchmarks:
         score, sampling = benchmark.score, benchmark.record.identity.get("sampling") or {}
         metrics: dict[str, Any] = {"alias": benchmark.name}
-        for name, value in counted_metrics(score).items():
+        for name, value in metrics_of(score).items():
             metric = _METRIC if name == "accuracy" else name
             error = score.question_error if name == "accuracy" else None
             metrics |= {f"{metric},{FILTER}": value, f"{metric}_stderr,{FILTER}": "N/A" if error is None else error}

@@ -13,7 +13,7 @@ from harness.core.errors import UsageError
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import whole
+from harness.exports.choice import without_lone_surrogates
 
 ROWS_AT_A_TIME = 500
 """Samples in memory before they are written as one row group."""
@@ -29,10 +29,10 @@ class Field(NamedTuple):
 
 
 def _text(value: str | None) -> str | None:
-    return None if value is None else whole(value)
+    return None if value is None else without_lone_surrogates(value)
 
 
-def _asked(row: SampleRow) -> str:
+def _prompt_json(row: SampleRow) -> str:
     return row.question.messages[-1].content if row.question.messages else row.question.prompt
 
 
@@ -40,9 +40,17 @@ FIELDS = (
     Field("benchmark", "string", "name of the benchmark", lambda r: r.question.benchmark),
     Field("question_id", "string", "id of the question within the benchmark", lambda r: r.sample.question_id),
     Field("sample_index", "int32", "number of the sample of its question, from 0", lambda r: r.sample.sample_index),
-    Field("question", "string", "the user's last turn, or the plain prompt, as sent", lambda r: whole(_asked(r))),
     Field(
-        "references", "list<string>", "accepted reference answers", lambda r: [whole(a) for a in r.question.references]
+        "question",
+        "string",
+        "the user's last turn, or the plain prompt, as sent",
+        lambda r: without_lone_surrogates(_prompt_json(r)),
+    ),
+    Field(
+        "references",
+        "list<string>",
+        "accepted reference answers",
+        lambda r: [without_lone_surrogates(a) for a in r.question.references],
     ),
     Field("kind", "string", "kind of the answer", lambda r: r.question.kind),
     Field(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.choice import whole
+from harness.exports.choice import without_lone_surrogates
 from harness.exports.lines import training_file
 
 
@@ -17,10 +17,12 @@ def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
         question = row.question
-        solution = whole(question.references[0])
+        solution = without_lone_surrogates(question.references[0])
         if not question.messages:
-            return {"prompt": whole(question.prompt), "completion": reply, "solution": solution}
-        prompt = [{"role": message.role, "content": whole(message.content)} for message in question.messages]
+            return {"prompt": without_lone_surrogates(question.prompt), "completion": reply, "solution": solution}
+        prompt = [
+            {"role": message.role, "content": without_lone_surrogates(message.content)} for message in question.messages
+        ]
         return {"prompt": prompt, "completion": [{"role": "assistant", "content": reply}], "solution": solution}
 
     return [training_file(benchmark, out, line) for benchmark in benchmarks]
