@@ -33,8 +33,8 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 """The names of all formats."""
 
 Repeats = Literal["auto", "samples", "questions"]
-"""What rows with equal question and reference are, in a file without ids: samples of one question, or questions of
-their own. auto: guessed, see above."""
+"""The meaning of rows with equal question and reference, in a file without ids: samples of one question, or questions
+of their own. auto: guessed, see above."""
 
 
 _PIECE_BYTES = 1 << 20

@@ -73,9 +73,9 @@ class Context(Sourced):
 
 
 Rule = Literal["no_greedy", "no_system_prompt", "system_prompt", "boxed", "chat", "thinking_off", "effort", "prefill"]
-"""What a model's card may advise besides sampling. no_greedy: no temperature 0. no_system_prompt, system_prompt: none,
-or one. boxed: ask for \\boxed{} in mathematics. chat: use the chat template. thinking_off: thinking is off unless the
-request switches it on. effort: set an effort. prefill: let replies begin with `Advice.prefill`."""
+"""Advice that a model's card may give besides sampling. no_greedy: no temperature 0. no_system_prompt: send none.
+system_prompt: send one. boxed: ask for \\boxed{} in mathematics. chat: use the chat template. thinking_off: thinking is
+off unless the request switches it on. effort: set an effort. prefill: let replies begin with `Advice.prefill`."""
 
 
 class Advice(Sourced):

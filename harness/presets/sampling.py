@@ -19,7 +19,7 @@ from harness.core.options import Option, Options, options_of
 HEADING = "Sampling"
 
 ContinuationRule = Literal["same", "the rest", "counts", "servers differ", "at the seam"]
-"""What a field means in a request that continues a half-written answer. same: the same as in any request. the rest: the
+"""The meaning of a field in a request that continues a half-written answer. same: as in any request. the rest: the
 request asks for the number less the written part. counts: the server counts the written part as prompt, not as answer.
 servers differ: in what they count. at the seam: the written part may end in the middle of a stop text."""
 
