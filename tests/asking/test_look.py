@@ -74,7 +74,7 @@ def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pyt
 @pytest.mark.timeout(15)
 def test_where_none_comes_to_an_end_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "LOOK_S", 0.5)
-    with options(interim, interim) as asked, pytest.raises(ServerError, match="does not come to an end"):
+    with options(interim, interim) as asked, pytest.raises(ServerError, match="does not finish its answer"):
         servers.look(servers.find(asked, None), asked, Warned())
 
 
