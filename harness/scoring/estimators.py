@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from heapq import nlargest
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,16 @@ MAX_EXACT_VOTES = 128
 
 ESTIMATE_DRAWS = 4000
 """Subsets drawn for an estimated maj@k: a standard error of at most 0.8 points a question."""
+
+
+_NEGLIGIBLE = 1e-20
+"""A number of votes is left out of a sum if its share in the chance to win is smaller than this."""
+
+_MAX_DOUBT = 1e-15
+"""A majority counts as certain if the chance of another one is below this, smaller than the rounding of the sums."""
+
+_MAX_DOUBT_OF_DRAWS = 1e-8
+"""The same where maj@k is drawn: among `ESTIMATE_DRAWS` draws another majority would hardly be seen."""
 
 
 class VoteGroup(NamedTuple):
@@ -96,6 +107,8 @@ def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0)
     if k == n:
         winners = [group for group in groups if group.size == sizes[0]]
         return sum(group.correct / group.size for group in winners) / len(winners)
+    if (decided := _decided(groups, n, k)) is not None:
+        return decided
     if is_estimated(n, k):
         return _estimated_majority(groups, silent, k, seed)
     # Groups of the same size have the same chance to win; only their fractions of correct samples differ.
@@ -104,6 +117,31 @@ def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0)
         correct_share[group.size] = correct_share.get(group.size, 0.0) + group.correct / group.size
     total = math.fsum(share * _win_chance(sizes, n, size, k) for size, share in correct_share.items() if share)
     return min(1.0, total)
+
+
+def _decided(groups: Sequence[VoteGroup], n: int, k: int) -> float | None:
+    """maj@k where the largest group is nearly certain to win, else None.
+
+    Of k draws without replacement a group of share b gets as many as one of share a with a chance of at most
+    (1 − (√a − √b)²)^k (Chernoff; Hoeffding 1963, section 6); these bounds of the rivals are added up.
+    """
+    first, second = nlargest(2, groups, key=_size) if len(groups) > 1 else (groups[0], VoteGroup(0, 0))
+    doubt = _MAX_DOUBT_OF_DRAWS if is_estimated(n, k) else _MAX_DOUBT
+    if n <= MAX_EXACT_VOTES or _chance_to_catch_up(first.size, second.size, n, k) > doubt:
+        return None
+    times = Counter(map(_size, groups))
+    times[first.size] -= 1
+    chance = math.fsum(t * _chance_to_catch_up(first.size, size, n, k) for size, t in times.items() if t)
+    return first.correct / first.size if chance <= doubt else None
+
+
+def _size(group: VoteGroup) -> int:
+    return group.size
+
+
+def _chance_to_catch_up(first: int, size: int, n: int, k: int) -> float:
+    """The bound of `_decided` for groups of these sizes among n samples."""
+    return float((1 - (math.sqrt(first / n) - math.sqrt(size / n)) ** 2) ** k)
 
 
 def is_estimated(n: int, k: int) -> bool:
@@ -144,11 +182,23 @@ def _win_chance(sizes: tuple[int, ...], n: int, own: int, k: int) -> float:
     counts the rivals that take exactly v, the ties.
     """
     p = k / n
+    own_weights = _binomial(own, p, k)
+    counts = [v for v in range(1, min(own, k) + 1) if own_weights[v] > _NEGLIGIBLE * float(_binomial(n, p, k)[k])]
+    if not counts:
+        return 0.0
     rivals = list(sizes)
     rivals.remove(own)
+    # Without the rivals that are too small for any of the counts: leaving a sample of one of them out then is one case.
+    return _chance_over(tuple(size for size in rivals if size >= counts[0]), n, own, k, counts[0], counts[-1])
+
+
+@lru_cache(maxsize=4_096)
+def _chance_over(rivals: tuple[int, ...], n: int, own: int, k: int, low: int, high: int) -> float:
+    """`_win_chance` with `low` to `high` votes of its own. rivals: sizes of the groups of at least `low` samples."""
+    p = k / n
     own_weights = _binomial(own, p, k)
     chance = 0.0
-    for v in range(1, min(own, k) + 1):
+    for v in range(low, high + 1):
         strong = [size for size in rivals if size >= v]
         rest = n - own - sum(strong)
         degree = k - v
@@ -167,8 +217,9 @@ def _win_chance(sizes: tuple[int, ...], n: int, own: int, k: int) -> float:
     return chance / float(_binomial(n, p, k)[k])
 
 
+@lru_cache(maxsize=4_096)
 def _binomial(trials: int, p: float, degree: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Chances of 0 … degree successes in `trials`; zero beyond `trials`."""
+    """Chances of 0 … degree successes in `trials`; zero beyond `trials`. The array is shared, so nobody changes it."""
     log_p, log_q = math.log(p), math.log1p(-p)
     weights = np.zeros(degree + 1)
     for x in range(min(trials, degree) + 1):

@@ -241,3 +241,18 @@ def test_errors_of_thirty_questions_of_64_samples_near_31_percent_are_as_simulat
     assert 100 * spread_of_runs == pytest.approx(0.8, abs=0.08)
     assert 100 * sum(errors) / len(errors) == pytest.approx(100 * spread_of_runs, rel=0.1)
     assert 100 * sum(question_errors) / len(question_errors) == pytest.approx(5.2, abs=0.1)
+
+
+def test_the_majority_of_many_samples_is_certain_only_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.scoring import estimators
+
+    for sizes in ([900, 60, 40], [520, 470, 10], [300, 280, 5, 5, 1, 1], [400]):
+        for right in range(len(sizes)):
+            groups = [VoteGroup(size, size if index == right else 0) for index, size in enumerate(sizes)]
+            for k in (2, 16, 100):
+                short = maj_at_k(groups, 7, k)
+                with monkeypatch.context() as summed:
+                    summed.setattr(estimators, "_decided", lambda *_: None)
+                    assert maj_at_k(groups, 7, k) == pytest.approx(short, abs=1e-11)
+    close = [VoteGroup(1000, 1000), VoteGroup(990, 0)]
+    assert 0.5 < maj_at_k(close, 0, 127) < 0.7
