@@ -65,7 +65,6 @@ class _RowIdentity(NamedTuple):
     digest of question and reference; None if the file lacks the question's text.
     """
 
-    where: str
     named: str | None
     from_card: bool
     answer_digest: str
@@ -80,7 +79,7 @@ class _RowIdentity(NamedTuple):
         named = row.card_question.question_id if row.card_question else row.question_id
         digests = _digests_of_text if isinstance(row.answer, str) else _digests
         from_card = row.card_question is not None
-        return cls(row.where, named, from_card, *digests(row.question, row.answer), len(row.responses))
+        return cls(named, from_card, *digests(row.question, row.answer), len(row.responses))
 
 
 def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
@@ -124,8 +123,10 @@ def read(
         )
     if any(keys) and format not in (None, "columns"):
         raise UsageError(f"column names go with any file, not with the format {format!r}, which knows its own")
-    seen = [_RowIdentity.of(row) for row in _read_rows(path, format, keys, questions, half_done=half_done)]
-    if not seen:
+    seen = _Seen()
+    for row in _read_rows(path, format, keys, questions, half_done=half_done):
+        seen.add(row)
+    if not seen.rows:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
     identities = _identities(seen, repeats)
 
@@ -246,11 +247,39 @@ def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> I
             yield question, _sample(question, index, response)
 
 
-def _identities(seen: Sequence[_RowIdentity], repeats: Repeats) -> list[str]:
+class _Seen:
+    """What the rows of a file say of their questions, eight bytes a row: equal identities are held once.
+
+    first: of each name, the first row that has it and where that row is. conflict: the first row whose reference
+    differs from that of the first row of its name, which is an error if all rows have names.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[_RowIdentity] = []
+        self._distinct: dict[_RowIdentity, _RowIdentity] = {}
+        self._first: dict[str, tuple[_RowIdentity, str]] = {}
+        self.conflict: UsageError | None = None
+
+    def add(self, row: OutputRow) -> None:
+        """Add the next row. Raises `UsageError` for a row whose reference answer is none."""
+        identity = _RowIdentity.of(row)
+        identity = self._distinct.setdefault(identity, identity)
+        self.rows.append(identity)
+        earlier, where = self._first.setdefault(str(identity.named), (identity, row.where))
+        if self.conflict is None and not identity.from_card and identity.answer_digest != earlier.answer_digest:
+            self.conflict = UsageError(
+                f"{row.where}: the question {visible(str(identity.named), 100)!r} has another reference answer than at "
+                f"{where}; samples of one question must agree"
+            )
+
+
+def _identities(table: _Seen, repeats: Repeats) -> list[str]:
     """The question id of each row: the file's own, else one made by the rule in the module's docstring."""
+    seen = table.rows
     names = [row.named for row in seen]
     if all(names):
-        _check_references(seen)
+        if table.conflict is not None:
+            raise table.conflict
         return [str(i) for i in names]
     sizes: Counter[str] = Counter()
     for row in seen:
@@ -258,7 +287,8 @@ def _identities(seen: Sequence[_RowIdentity], repeats: Repeats) -> list[str]:
             sizes[row.content] += row.n_responses
     usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
     before: Counter[str] = Counter()
-    result = []
+    result: list[str] = []
+    distinct: dict[str, str] = {}
     for number, row in enumerate(seen, 1):
         key = row.content
         if key is None:
@@ -267,19 +297,9 @@ def _identities(seen: Sequence[_RowIdentity], repeats: Repeats) -> list[str]:
         questions = {"samples": 1, "questions": sizes[key], "auto": max(1, round(sizes[key] / usual))}[repeats]
         ordinal = before[key] * questions // sizes[key] + 1
         before[key] += row.n_responses
-        result.append(key if ordinal == 1 else f"{key}-{ordinal}")
+        question_id = key if ordinal == 1 else f"{key}-{ordinal}"
+        result.append(distinct.setdefault(question_id, question_id))
     return result
-
-
-def _check_references(seen: Sequence[_RowIdentity]) -> None:
-    first: dict[str, _RowIdentity] = {}
-    for row in seen:
-        earlier = first.setdefault(str(row.named), row)
-        if not row.from_card and row.answer_digest != earlier.answer_digest:
-            raise UsageError(
-                f"{row.where}: the question {visible(str(row.named), 100)!r} has another reference answer than at "
-                f"{earlier.where}; samples of one question must agree"
-            )
 
 
 def _question(row: OutputRow, name: str, question_id: str) -> Question:

@@ -376,14 +376,14 @@ def grade_outputs(
             )
             yield sample
 
-    graded: dict[str, list[Grade]] = {}
+    graded: dict[str, Packed[Grade]] = {}
     bases: dict[str, str] = {}
     for grade in pool.grade_all(
         by_id, samples(), workers=grading.n_workers, deadline_s=grading.deadline_s, sandbox=grading.sandbox
     ):
         if grade.question_id not in bases:
             bases[grade.question_id] = basis(by_id[grade.question_id])
-        same_benchmark = graded.setdefault(grade.benchmark, [])
+        same_benchmark = graded.setdefault(grade.benchmark, Packed(Grade))
         same_benchmark.append(msgspec.structs.replace(grade, basis=bases[grade.question_id]))
         on_graded(grade.benchmark, len(same_benchmark))
     return [
