@@ -123,7 +123,7 @@ def read(
         )
     if any(keys) and format not in (None, "columns"):
         raise UsageError(f"column names go with any file, not with the format {format!r}, which knows its own")
-    seen = _Seen()
+    seen = _RowIdentities()
     for row in _read_rows(path, format, keys, questions, half_done=half_done):
         seen.add(row)
     if not seen.rows:
@@ -247,7 +247,7 @@ def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> I
             yield question, _sample(question, index, response)
 
 
-class _Seen:
+class _RowIdentities:
     """What the rows of a file say of their questions, eight bytes a row: equal identities are held once.
 
     first: of each name, the first row that has it and where that row is. conflict: the first row whose reference
@@ -273,7 +273,7 @@ class _Seen:
             )
 
 
-def _identities(table: _Seen, repeats: Repeats) -> list[str]:
+def _identities(table: _RowIdentities, repeats: Repeats) -> list[str]:
     """The question id of each row: the file's own, else one made by the rule in the module's docstring."""
     seen = table.rows
     names = [row.named for row in seen]
