@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.client.fast.batches import Batch, Template, Templates, learnt
+from harness.client.fast.batches import Template, Templates, TokenBatch, learn_template
 from tests.client.dialects import DIALECTS, PIECES
 
 
@@ -37,7 +37,7 @@ def frame(value: Any, ascii_only: bool = False, **dumps: Any) -> bytes:
 
 
 def learnt_from(value: dict[str, Any], **dumps: Any) -> Template:
-    template = learnt(json.dumps(value, ensure_ascii=False, **dumps).encode())
+    template = learn_template(json.dumps(value, ensure_ascii=False, **dumps).encode())
     assert template is not None
     return template
 
@@ -133,7 +133,7 @@ def test_an_event_that_is_no_token_ends_the_run_before_it(tokens: list[str], odd
     ],
 )
 def test_nothing_is_learnt_from_an_event_with_more_than_a_token(value: Any) -> None:
-    assert learnt(json.dumps(value).encode()) is None
+    assert learn_template(json.dumps(value).encode()) is None
 
 
 def test_a_model_named_like_a_field_confuses_nothing() -> None:
@@ -157,11 +157,11 @@ def test_any_bytes_are_refused_without_an_error(raw: bytes) -> None:
         if got is not None:
             # The first chunk's size is not checked against its contents.
             assert bytes_[: got[0]].split(b"\r\n", 1)[1] == (good * len(got[1])).split(b"\r\n", 1)[1]
-    learnt(raw)
+    learn_template(raw)
     Templates().learn(raw)
 
 
-def batch_of(body: bytes) -> Batch | None:
+def batch_of(body: bytes) -> TokenBatch | None:
     """What is read at once of a stream whose first text has been read, each event in a chunk of its own."""
     raw = b"".join(frame(event) for event in re.findall(rb"data: (\{.*\})\n\n", body))
     templates = Templates()

@@ -1,30 +1,30 @@
-"""The bytes of one response, in reads with stamps → its parser: many token events in one step where that is possible.
+"""Passing the bytes of a response to the reply parser, if possible many token events in one step (a batch).
 
-Three ways lead to the parser, the fastest that fits first; all three give the same reply:
+There are three ways to the parser, and the fastest one that fits is taken; all three give the same reply:
 
     way          what fits                                            a token costs
-    template     a run of chunks, one learnt event each               a share of one regular expression and one decoding
+    template     a run of chunks, each one event of a known form      a share of one regular expression and one decoding
     event        a chunk that is one event on one line                a decoding of the fields that matter
     general      anything else: heads, split chunks, CRLF, errors     a walk through chunks, lines and events
 
-Invariant: the first two are taken at a chunk's and an event's border only, and end at one. Splits of the bytes never
-change the outcome.
+Invariant: the first two begin and end only where a chunk and an event begin. How the bytes are split into reads never
+changes the outcome.
 
-Many token events in one step: what a server's events have in common is learnt once, then cut away.
-
-Consecutive token events of one server differ in the token, in `created` and, where asked for, in `token_ids`:
+A template is what the token events of a server have in common. Consecutive ones differ only in the token's text, in
+`created` and, if asked for, in `token_ids`:
 
     1a4\r\ndata: {"id":"c-7","created":17,…"delta":{"content":"  4  "}}]}\n\n\r\n1a5\r\ndata: {"id":"c-7",…
     size          head                                         text  tail               size          head
 
-A template is the head and the tail, learnt from one event whose every field is understood. A run of whole HTTP chunks
-is turned into one JSON array of token texts by replacing everything between two texts by `","`.
+The template is the head and the tail, taken from an event of which every field is understood. In a run of whole HTTP
+chunks, everything between two texts is replaced by `","`, which makes one JSON array of texts, decoded in one call.
 
-Guarantee: a batch is taken only if every event in it is the learnt one around a JSON string, and all state one id.
-Anything else (a finish reason, usage, an error, a comment, CRLF, another field, another model) is left to the general
-path. Why that is safe: the replaced piece holds line ends, which no JSON string can; an event that does not fit leaves
-its own line ends behind. The first event's `"id":"c-7"` must occur in the run once an event; no text can hold it, since
-its quotes would be escaped. The sizes of the chunks inside a batch are not checked against their contents.
+Guarantee: a run is taken as a batch only if each event in it is the template around a JSON string, and all events state
+the same id. Anything else (a finish reason, usage, an error, a comment, CRLF, another field, another model) goes the
+general way. Why this is safe: the replaced piece contains line ends, which no JSON string can contain, and an event
+that does not fit leaves its own line ends in the result, where they are found. The first event's `"id":"c-7"` must occur
+once per event; no text can contain it, since its quotes would be escaped. The sizes of the chunks in a batch are not
+compared with their contents.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ _TEXT_FIELD = re.compile(rb'"(content|reasoning_content|reasoning|text)"\s*:\s*"
 _decode_texts = msgspec.json.Decoder(list[str]).decode
 
 
-class Batch(NamedTuple):
+class TokenBatch(NamedTuple):
     """A run of token events. end: where it ends; texts: of its events; tail: the bytes that its last event ends in.
     ids: of each event's tokens, where all state them. reply_id: the `id` that all events state."""
 
@@ -243,8 +243,8 @@ class Template:
 
     def __init__(self, head: bytes, tail: bytes, reasoning: bool, model: str | None = None) -> None:
         """head, tail: of the event's JSON around the token's text, without the quotes."""
-        before = rb"data: ?" + _masked(head) + rb'"'
-        after = rb'"' + _masked(tail) + rb"\n\n"
+        before = rb"data: ?" + _varying_pattern(head) + rb'"'
+        after = rb'"' + _varying_pattern(tail) + rb"\n\n"
         self.reasoning = reasoning
         self.model = model
         self._states_id = _ID.search(head) is not None or _ID.search(tail) is not None
@@ -259,7 +259,7 @@ class Template:
         """Such an event begins at `position`, the border of a chunk."""
         return self._first.match(raw, position) is not None
 
-    def batch(self, raw: bytes, position: int) -> Batch | None:
+    def batch(self, raw: bytes, position: int) -> TokenBatch | None:
         """The run of such events that begins at `position`; None if there is none.
 
         `position` is the border of a chunk. The last few frames may be others at little cost.
@@ -283,7 +283,7 @@ class Template:
             end = before
         return position
 
-    def _texts(self, raw: bytes, position: int, end: int) -> Batch | None:
+    def _texts(self, raw: bytes, position: int, end: int) -> TokenBatch | None:
         """`raw[position:end]`, a run of such events; None if anything else is among them."""
         first = self._first.match(raw, position, end)
         before = raw.rfind(END_OF_FRAME, position, end - len(END_OF_FRAME))
@@ -307,7 +307,7 @@ class Template:
                 return None
             reply_id = stated[1].decode("utf-8", "replace")
         ids = _ids(raw, position, end) if self._states_ids else None
-        return Batch(end, texts, last["tail"][:-2], ids if ids and len(ids) == len(texts) else None, reply_id)
+        return TokenBatch(end, texts, last["tail"][:-2], ids if ids and len(ids) == len(texts) else None, reply_id)
 
 
 def _ids(raw: bytes, position: int, end: int) -> list[list[int]] | None:
@@ -342,7 +342,7 @@ class Templates:
             start = raw.rfind(b"data:", 0, max(end, 0))
             if start < 0:
                 return
-            template = learnt(raw[start + 5 : end])
+            template = learn_template(raw[start + 5 : end])
             if template is not None:
                 self._misses = 0
                 if all(earlier.pattern != template.pattern for earlier in self._templates):
@@ -352,7 +352,7 @@ class Templates:
             end = raw.rfind(END_OF_FRAME, 0, start)
 
 
-def learnt(event: bytes) -> Template | None:
+def learn_template(event: bytes) -> Template | None:
     """The template of a token event's JSON; None if it carries anything besides one token's text."""
     if len(event) > MAX_EVENT_BYTES:
         return None
@@ -407,7 +407,7 @@ _FREE = (rb'"[^"\\\n]*"', rb"\d+", rb"\[[\d, ]*\]")
 """Forms of the values that `_VARIES` finds: a text without escapes, a whole number, a list of numbers."""
 
 
-def _masked(piece: bytes) -> bytes:
+def _varying_pattern(piece: bytes) -> bytes:
     """`piece` as a pattern in which the values of `id`, `created` and `token_ids` are free."""
     pattern = []
     position = 0

@@ -1,1 +1,1 @@
-"""Kinds of answers that the rules do not compare: one room each, found by its name."""
+"""Kinds of answers that the grading rules cannot compare: a package for each, found by its name."""

@@ -1,1 +1,1 @@
-"""One room a kind of cluster: its `CLUSTER` runs, grades and serves there."""
+"""Kinds of clusters: a package for each, whose `CLUSTER` runs, grades and serves there."""

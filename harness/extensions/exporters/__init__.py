@@ -1,1 +1,2 @@
-"""One file a format of `harness export`: its `EXPORTER` says what it holds and who writes it."""
+"""The formats of `harness export`: a file for each, whose `EXPORTER` has its kind, its help and the function that
+writes it."""

@@ -11,7 +11,7 @@ from harness.exports.lines import conversation, llama_factory
 
 
 def alpaca(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """`instruction`, `input` (empty), `output`, `system`, and `history` of worked examples."""
+    """Write lines with `instruction`, `input` (empty), `output`, `system`, and `history` (worked examples)."""
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
         system, turns = conversation(row.question)

@@ -26,7 +26,7 @@ SCHEMA = "0.3.0"
 
 
 def every_eval_ever(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """`data/<benchmark>/<developer>/<model>/<uuid>.json`, and `<uuid>_samples.jsonl` beside."""
+    """Write `data/<benchmark>/<developer>/<model>/<uuid>.json` for each benchmark, and `<uuid>_samples.jsonl`."""
     files = []
     for benchmark in benchmarks:
         moment = str(round(datetime.fromisoformat(benchmark.manifest.created).timestamp()))

@@ -22,7 +22,8 @@ from harness.scoring import Score
 
 
 def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """Raises `UsageError` where no benchmark of the run comes from the hub, or one has no accuracy."""
+    """Write a file for each benchmark that is a data set of the hub. Raises `UsageError` if there is none, or if one
+    has no accuracy."""
     files = []
     for benchmark in benchmarks:
         card = catalogue.shipped_card_of(benchmark.name, benchmark.record.settings)

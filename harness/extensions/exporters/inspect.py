@@ -32,7 +32,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state: equal 
 
 
 def inspect_log(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """A log a benchmark. An epoch is a sample's index plus 1."""
+    """Write a log for each benchmark. A sample's epoch is its index plus 1."""
     files = []
     for benchmark in benchmarks:
         path = out / f"{safe_name(benchmark.name)}.eval"
@@ -90,14 +90,14 @@ def _spec(benchmark: ExportedBenchmark) -> dict[str, Any]:
 
 
 def _model(manifest: Manifest) -> str:
-    """The model as Inspect names it, the provider first: other readers of its logs take a log by that alone."""
+    """The model's name as Inspect writes it, with the provider first, which other readers of its logs require."""
     names = {server.host.get("engine") for server in manifest.provenance.servers.values()}
     engine = next(iter(names)) if len(names) == 1 else None
     return f"{engines.dialect(engine).inspect_name or ANY_SERVER}/{manifest.model}"
 
 
 def _sample(row: SampleRow, model: str) -> dict[str, Any]:
-    """model: as it was asked for, which stands where the server named none."""
+    """The sample's JSON in a log. model: the name that was asked for; it stands if the server named none."""
     question, sample, grade = row
     text = without_lone_surrogates(sample.text or "")
     content: Any = text

@@ -11,7 +11,8 @@ from harness.exports.lines import conversation, lines_file
 
 
 def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """`prompt`, `answer` and `gen`, a list of one text; `doc_id`, `reasoning` and what else `harness score` reads."""
+    """Write lines with `prompt`, `answer` and `gen` (a list of one text), and with `doc_id`, `reasoning` and the other
+    fields that `harness score` reads."""
     return [lines_file(benchmark, out, map(_generation, benchmark.rows())) for benchmark in benchmarks]
 
 

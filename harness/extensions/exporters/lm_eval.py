@@ -26,7 +26,7 @@ _METRIC = "exact_match"
 
 
 def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """A file of results, and one of samples for each benchmark: a line a question, with all its replies."""
+    """Write a file of results, and for each benchmark a file with a line for each question and all its replies."""
     model = benchmarks[0].manifest.model
     folder = out / safe_name(re.sub(r"[\"<>:/|\\?*\[\]]+", "__", model))
     date = re.sub(r"[+:]", "-", benchmarks[0].manifest.created)

@@ -20,7 +20,7 @@ ROWS_AT_A_TIME = 500
 
 
 class Field(NamedTuple):
-    """A column. type: pyarrow's name of it."""
+    """A column of the file. type: pyarrow's name of the column's type."""
 
     name: str
     type: str
@@ -85,7 +85,7 @@ FIELDS = (
 
 
 def parquet(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """A file a benchmark, and `fields.json`. Raises `UsageError` where pyarrow is not installed."""
+    """Write a file for each benchmark, and `fields.json`. Raises `UsageError` if pyarrow is not installed."""
     try:
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter

@@ -13,7 +13,7 @@ _ROLES = {"user": "human", "assistant": "gpt"}
 
 
 def sharegpt(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """`conversations` of `from` and `value`, and `system`."""
+    """Write lines with `conversations` (objects with `from` and `value`) and `system`."""
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
         system, turns = conversation(row.question)

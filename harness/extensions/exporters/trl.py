@@ -12,8 +12,8 @@ from harness.exports.lines import training_file
 
 
 def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """`prompt` and `completion` (conversations; texts where the run asked with plain texts), and `solution`, the
-    column that `harness.rewards` and open-r1's rewards take the reference from."""
+    """Write lines with `prompt` and `completion` (conversations, or texts if the run used the completions API), and
+    with `solution`, from which `harness.rewards` and open-r1's rewards take the reference."""
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
         question = row.question

@@ -1,1 +1,1 @@
-"""One file a job scheduler: its `SCHEDULER` writes the script of a job and submits it."""
+"""Job schedulers: a file for each, whose `SCHEDULER` writes the script of a job and submits it."""

@@ -1,8 +1,9 @@
-"""Servers on many nodes of a Slurm cluster: one job array, whose members register where clients find them.
+"""Starting servers on many nodes of a Slurm cluster: one job array, each member of which starts and registers a server.
 
-The script is plain text that may be read, changed and submitted by hand (`script`); `submit` hands it to sbatch. A
-member that is requeued starts again and registers anew, in the file that is its own. A member of several nodes is one
-server: a job step runs the command on each node, with the node's rank, and ends on all of them where it ends on one.
+`script` writes the job's script, plain text that a user may read, change and submit; `submit` hands it to sbatch.
+Clients find the servers in a shared folder, where each member writes its address into a file of its own; a member that
+Slurm requeues writes it anew. A server may take several nodes: the command then runs on each of them with the node's
+rank, and if it ends on one node, Slurm ends it on all.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from server_launchers import isolated
 from server_launchers.errors import LaunchError, SpecError
 
 MAX_MEMBERS = 4000
-"""Members of one array; Slurm's own limit is 1001 unless the site has raised it."""
+"""Most servers of a job array. Slurm itself allows 1001 unless the site has raised that."""
 
 SUBMIT_SECONDS = 60.0
-"""Seconds that sbatch may take to answer."""
+"""Longest wait for sbatch."""
 
 _INDEX = '"$SLURM_ARRAY_TASK_ID"'
 
 _RANKED = ('--node-rank "$SLURM_NODEID"', '--head-address "$head_address"', '--head-port "$head_port"')
-"""Options of a command that runs on several nodes, each set by Slurm or by the script."""
+"""Options that are added to the command of a server on several nodes; Slurm or the script sets these variables."""
 
 _FREE_PORT = 'import socket; print(socket.create_server(("", 0)).getsockname()[1])'
 
@@ -39,11 +40,11 @@ def script(
     nodes: int = 1,
     head_port: int | None = None,
 ) -> str:
-    """The script of `members` servers, each started by `command` (argv) and registered in `folder`.
+    """The script of a job array of `members` servers, each started by `command` (argv) and registered in `folder`.
 
-    directives: further lines of sbatch, such as `--partition=gpu`. nodes: of each server; every one of them runs
-    `command` with its rank, and the address and port at which the first one gathers them. head_port: that port; None
-    takes one that is free on the first node. Raises SpecError.
+    directives: further options of sbatch, such as `--partition=gpu`. nodes: nodes of each server; each node runs
+    `command` with its rank and with the address and port of the first node, where the nodes meet. head_port: that port;
+    None takes a free one. Raises SpecError.
     """
     if not 1 <= members <= MAX_MEMBERS:
         raise SpecError("slurm", f"expected 1 to {MAX_MEMBERS} servers")
@@ -86,7 +87,7 @@ def script(
 
 
 def submit(text: str, folder: Path) -> str:
-    """Hand the script to sbatch; the job's number. The folder is made, for its logs. Raises LaunchError."""
+    """Hand the script to sbatch; returns the job's number. Makes `folder`, for the logs. Raises LaunchError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(

@@ -1,8 +1,10 @@
-"""Programs as answers: read from a reply, run in a sandbox, right if they pass their tests. Enter by `ANSWER`.
+"""Programs as answers: a program is read from a reply, run in a sandbox, and right if it passes its tests.
 
     reply ─ replies ─► program ─ decide ─► jobs ─ cells ─► sandbox (bubblewrap)
-                                   │                          └─ inside: the only code that ever runs beside a program
+                                   │                          └─ inside: the only code that runs in the sandbox with it
     row ─ rows ─► tests_of ────────┘
+
+`ANSWER` is the entry.
 
 Guarantees: a model's text is executed inside a sandbox and nowhere else; without one, nothing is executed. A verdict
 depends on no byte that the program could have forged (`inside.tests_outside`, `decide`). A failure of the sandbox is

@@ -1,13 +1,12 @@
-"""The command of a sandbox by bubblewrap: an empty machine with an interpreter in it.
+"""Starting a sandbox with bubblewrap: an empty machine with only a Python interpreter in it.
 
-    root       empty and read-only: the interpreter, its standard library, the shared libraries that these load, numpy
-               where the harness has one for this interpreter, our own `inside`; /dev/null, /dev/urandom, /proc, an
-               empty /tmp
-    missing    network, environment, every other file, every other process, privileges of the machine
-    user       where the harness runs as root: nobody (65534), so that nothing in the sandbox is root outside
+    present    read-only: the interpreter, its standard library, the shared libraries that these load, numpy if the
+               harness has one for this interpreter, our code `inside`; /dev/null, /dev/urandom, /proc, an empty /tmp
+    absent     network, environment variables, every other file and process, privileges
+    user       "nobody" (65534) if the harness runs as root, so that nothing in the sandbox is root outside
 
-Inside its own user name space the first process keeps CAP_SYS_ADMIN, and no other capability, to make a fresh name
-space for each program (`inside.cell`); programs have none.
+The sandbox's first process keeps one capability, CAP_SYS_ADMIN, inside its own user name space: it needs it to make a
+fresh name space for each program (`inside.cell`). Programs have no capability.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ PACKAGE = "bubblewrap"
 _NOBODY = 65534
 _INSIDE = "harness/extensions/answers/program/inside"
 _LIBRARY = "/sandbox"
-"""Folder in the sandbox that holds `inside`, by its full name, and numpy."""
+"""Folder in the sandbox with `inside`, under its full module name, and numpy."""
 
 _PROBE_SECONDS = 60.0
 _PROBE = """
@@ -59,7 +58,8 @@ print(json.dumps({"version": list(sys.version_info[:3]), "stdlib": sysconfig.get
 
 
 class Interpreter(NamedTuple):
-    """The Python of the sandbox. files: shared libraries that it and its modules load. numpy: its folder, or None."""
+    """The Python that runs in the sandbox. files: shared libraries that it and its modules load. numpy: the folder of
+    its numpy; None without one."""
 
     path: str
     version: tuple[int, ...]
@@ -69,13 +69,14 @@ class Interpreter(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As a grade names it: verdicts may differ between versions of Python."""
+        """The interpreter's name in grades, since verdicts may differ between versions of Python."""
         return f"python{'.'.join(map(str, self.version))}"
 
 
 @cache
 def interpreter() -> Interpreter:
-    """The Python that programs run on: the harness's own, else the system's. Raises `UsageError`."""
+    """The Python for programs: the harness's own, else the system's. Raises `UsageError` if the sandbox's user can read
+    neither."""
     candidates = [os.path.realpath(getattr(sys, "_base_executable", sys.executable)), "/usr/bin/python3"]
     numpy = _numpy_folder()
     for path in candidates:
@@ -117,7 +118,7 @@ def _numpy_folder() -> str | None:
 
 
 def _may_read(path: str) -> bool:
-    """The user of the sandbox can read the file or folder."""
+    """Whether the sandbox's user can read the file or folder."""
     if os.geteuid() != 0:
         return os.access(path, os.R_OK)
     real = Path(path)
@@ -128,12 +129,12 @@ def _may_read(path: str) -> bool:
 
 
 def _user() -> dict[str, Any]:
-    """Arguments of a started process: nobody, where this one is root."""
+    """Arguments of `subprocess` that start a process as "nobody" if this process is root."""
     return {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
 
 
 def require() -> str:
-    """The path of bubblewrap. Raises `UsageError` in a sentence where no sandbox can be made."""
+    """The path of bubblewrap. Raises `UsageError` if no sandbox can be made on this machine."""
     path = shutil.which(PROGRAM)
     if path is None:
         raise UsageError(
@@ -147,7 +148,7 @@ def require() -> str:
 
 
 def command(channel: int) -> list[str]:
-    """The command of one sandbox that talks over the descriptor `channel`. Raises `UsageError`."""
+    """The command line of a sandbox that exchanges messages over the descriptor `channel`. Raises `UsageError`."""
     words = [require(), *_EMPTY]
     python = interpreter()
     for file in (python.path, *python.files):
@@ -180,7 +181,7 @@ _EMPTY = [
 
 
 def _links(files: tuple[str, ...]) -> list[str]:
-    """The symbolic links by which a binary finds its loader and its libraries, as this system has them."""
+    """Options that make this system's symbolic links to the loader and the libraries, by which a binary finds them."""
     words = []
     for name in ("lib", "lib64", "bin"):
         root = Path("/", name)
@@ -196,7 +197,7 @@ def _links(files: tuple[str, ...]) -> list[str]:
 
 
 def start(channel: int) -> subprocess.Popen[bytes]:
-    """Start a sandbox that talks over `channel`, a descriptor of this process. Raises `UsageError`."""
+    """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`."""
     words = command(channel)
     return subprocess.Popen(
         words, pass_fds=(channel,), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

@@ -1,8 +1,7 @@
-"""Sandboxes that are kept, and jobs in them: the side of the harness.
+"""The harness's side of a sandbox: one `SandboxCell` keeps a sandbox running and does one job after the other in it.
 
-A job goes to a sandbox that has none. The sandbox is believed in one thing: which bytes came out of it. If it dies,
-says what it must not, or is silent for too long, it is killed, and the job is done once more in another; failing twice,
-it raises `SandboxFailedError`, which is no verdict on the program.
+If a sandbox dies, sends an unexpected message or is silent for too long, it is killed, and the job is done again in a
+new one. If that fails too, `SandboxFailedError` is raised, which says nothing about the program.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.inside import frames
 
 _START_SECONDS = 60.0
-"""Longest start of a sandbox, in seconds."""
+"""Longest time for starting a sandbox."""
 
 _SILENCE_SECONDS = 60.0
 _SILENCE_FACTOR = 40.0
-"""A sandbox that says nothing for this many seconds, and this many times the limits of the program in all its cases, is
-stuck: more than a machine with 20 processes a core needs."""
+"""A sandbox counts as stuck if it is silent for `_SILENCE_SECONDS` and `_SILENCE_FACTOR` times the time limits of all
+cases of the job. A machine with 20 processes per core needs less."""
 
 _MAX_COMPLAINT_BYTES = 2_000
 
@@ -36,11 +35,11 @@ T = TypeVar("T")
 
 
 class SandboxFailedError(Exception):
-    """The sandbox failed, not the program in it."""
+    """The sandbox itself failed; nothing is known about the program in it."""
 
 
 class Conversation(Protocol):
-    """One job under way."""
+    """The exchange of messages with a sandbox during a job."""
 
     def say(self, message: Any) -> None:
         """Send a message. Raises `SandboxFailedError`."""
@@ -52,7 +51,7 @@ class Conversation(Protocol):
 
 
 class SandboxCell:
-    """A sandbox that is kept for job after job; for one thread."""
+    """A sandbox that is kept running from job to job. It belongs to one thread."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,8 +59,10 @@ class SandboxCell:
         self._silence = _SILENCE_SECONDS
 
     def do(self, job: dict[str, Any], lead: Callable[[Conversation], T]) -> T:
-        """What `lead` makes of the job. Raises `SandboxFailedError` if two sandboxes failed, `UsageError` if none
-        starts."""
+        """Do a job and return the result of `lead`, which exchanges the job's messages.
+
+        Raises `SandboxFailedError` if two sandboxes failed, `UsageError` if no sandbox can be started.
+        """
         limits = job["limits"]
         self._silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
         for attempt in (1, 2):
@@ -78,7 +79,7 @@ class SandboxCell:
 
     @contextlib.contextmanager
     def _job(self) -> Iterator[None]:
-        """Start a sandbox if there is none; at the end, the sandbox is ready for the next job, or gone."""
+        """Context manager of a job: starts a sandbox if none runs; afterwards it is ready for another job, or ended."""
         if self._process is None:
             self._start()
         try:
@@ -141,7 +142,7 @@ class SandboxCell:
             raise UsageError(f"no sandbox could be started: {visible(why, 300)}; nothing was executed") from error
 
     def close(self) -> str:
-        """End the sandbox and all in it; return what bubblewrap complained of."""
+        """Kill the sandbox with all its processes; returns what bubblewrap wrote to its standard error."""
         process, self._process = self._process, None
         if self._socket is not None:
             self._socket.close()

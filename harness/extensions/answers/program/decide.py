@@ -1,10 +1,10 @@
-"""From a program and its tests to a verdict, by jobs in a sandbox.
+"""Deciding whether a program passes its tests, by jobs in a sandbox. The tests have one of three styles:
 
-    stdin    a fresh process for each test; its standard output is compared here, so it never sees what is expected
-    calls    one process; the results of its function are compared in another one (`inside.tests_outside`)
-    checks   one process; the tests run in another one, likewise
+    stdin    a fresh process for each test; its output is compared here, so the program never sees the expected output
+    calls    one process; another process (`inside.tests_outside`) compares the results of the program's function
+    checks   one process; the test code runs in another process (`inside.tests_outside`)
 
-What the sandbox could not carry out twice is undecided, never wrong.
+If the sandbox fails twice, the verdict is "undecided", never "wrong".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.extensions.answers.program.tests_of import QuestionTests
 T = TypeVar("T")
 
 PASSED, SANDBOX, TESTS = "all tests", "sandbox", "broken tests"
-"""Rules of verdicts: every test passed; the sandbox failed; the benchmark's own tests cannot be run."""
+"""Names of rules: every test passed; the sandbox failed; the benchmark's own tests cannot be run."""
 
 RULES = {
     PASSED: "the program passed all its tests in the sandbox",
@@ -37,27 +37,28 @@ RULES = {
     SANDBOX: "the sandbox failed twice, which says nothing of the program",
     TESTS: "the benchmark's own tests cannot be run",
 }
-"""Rule → its meaning in words."""
+"""Rule → the reason for the verdict, in words."""
 
 MAX_SHOWN_CHARS = 400
-"""Longest input, output or message of a failure, in characters."""
+"""Longest input, output or message of a failed test that is shown."""
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
-"""Largest output of a program for one test; twice what is expected, where that is more."""
+"""Largest output of a program for a test; if twice the expected output is more, that is the bound."""
 
 _MAX_FILE_BYTES = 16 * 1024 * 1024
+"""Largest file that a program may write."""
 _RECURSION = 50_000
-"""Limit of recursion, as in LiveCodeBench."""
+"""Python's recursion limit for programs, as in LiveCodeBench."""
 
 _SLEEP_SECONDS = 5.0
-"""Shortest time that a program may sleep, in seconds: a limit for programs that wait for nothing."""
+"""Time that every program may sleep; a longer CPU limit allows as much sleep."""
 
 _TESTS_MEMORY_MB = 4096
 _TESTS_CPU_SECONDS = 120
 
 
 class Sandbox(Protocol):
-    """Where jobs are done; for one thread."""
+    """A place that does jobs, one at a time, for one thread."""
 
     def do(self, job: dict[str, Any], lead: Callable[[Conversation], T]) -> T:
         """See `cells.SandboxCell.do`."""
@@ -65,7 +66,8 @@ class Sandbox(Protocol):
 
 
 class Failure(NamedTuple):
-    """The first test that failed. test: its number from 1, 0 for the program itself. Texts as they came."""
+    """The first test that failed. test: its number, from 1; 0 if the program failed before any test. given, expected,
+    came, message: as the test and the program state them, not made harmless."""
 
     test: int
     given: str = ""
@@ -75,7 +77,7 @@ class Failure(NamedTuple):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The failure, a sentence a step."""
+        """The failure in sentences, for the steps of a verdict."""
         first = (
             f"the first test that failed is number {self.test}" if self.test else "the program failed before any test"
         )
@@ -84,7 +86,7 @@ class Failure(NamedTuple):
 
 
 class ProgramDecision(NamedTuple):
-    """The verdict on a program. cpu_seconds: of its slowest test."""
+    """The verdict on a program. cpu_seconds: CPU time of its slowest test."""
 
     outcome: Outcome
     rule: str
@@ -93,7 +95,7 @@ class ProgramDecision(NamedTuple):
 
 
 def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
-    """Run the program on its tests until one fails. Raises `UsageError` where no sandbox can be started."""
+    """Run the program `code` on its tests until one fails. Raises `UsageError` if no sandbox can be started."""
     try:
         return _DECIDERS[tests.style](sandbox, tests, code)
     except SandboxFailedError as error:
@@ -140,7 +142,7 @@ def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDeci
 
 
 def _rule_of(came: dict[str, Any]) -> str:
-    """The rule by which a process failed that ended like this; "" for one that ended well."""
+    """The rule by which a program failed, from the sandbox's report (`came`) on its process; "" if it ended well."""
     end = came.get("end")
     if end != "closed":
         if end not in RULES:
@@ -154,9 +156,9 @@ def _rule_of(came: dict[str, Any]) -> str:
 
 
 def same_lines(came: str, expected: str) -> bool:
-    """Whether two outputs agree line by line: equal but for blanks around, or both a row of equal decimal numbers.
+    """Whether two outputs agree, line by line: equal texts without the blanks around them, or equal decimal numbers.
 
-    As LiveCodeBench compares (lcb_runner/evaluation/testing_util.py, grade_stdio).
+    The rule is LiveCodeBench's (lcb_runner/evaluation/testing_util.py, grade_stdio).
     """
     lines = [[line.strip() for line in text.strip().split("\n")] for text in (came, expected)]
     return len(lines[0]) == len(lines[1]) and all(a == b or _same_numbers(a, b) for a, b in zip(*lines, strict=True))

@@ -1,4 +1,4 @@
-"""Verdicts on replies that are programs, by a sandbox for each worker."""
+"""Grading replies that are programs: threads, each with a sandbox of its own, take samples and return verdicts."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ from harness.grading.find.extract import shorten_answer
 from harness.grading.verdict import Verdict
 
 VERSION = "1"
-"""Version of the rules. It goes up whenever any program may get another verdict."""
+"""Version of the rules. It is raised with every change by which a program may get another verdict."""
 
 _VOTE_DIGITS = 16
-"""Digits of the checksum by which a program votes: only equal programs vote together, so maj@k is of the commonest."""
+"""Digits of the checksum of a program that is its vote. Only equal programs vote together, so maj@k takes the most
+frequent program."""
 
 _Task = tuple["Future[Verdict]", Question, Sample, bool]
+"""(the verdict to fulfil, question, sample, whether the verdict's steps are asked for)."""
 
 
 class ProgramGrader:
-    """See `harness.grading.elsewhere.Decider`. A thread and a sandbox for each worker, started when they are needed."""
+    """See `harness.grading.elsewhere.Decider`. Threads and sandboxes are started when the first samples come."""
 
     def __init__(self, workers: int, sandbox: str | None) -> None:
         self._size = workers
@@ -40,7 +42,7 @@ class ProgramGrader:
 
     @property
     def name(self) -> str:
-        """See `Decider`. Raises `UsageError` where no sandbox works."""
+        """See `Decider`. Raises `UsageError` if no sandbox can be made on this machine."""
         return f"program/{VERSION} {self._kind.name()}"
 
     def ask(self, question: Question, sample: Sample, *, with_steps: bool = False) -> Future[Verdict]:
@@ -100,7 +102,7 @@ def _verdict(sandbox: Sandbox, question: Question, sample: Sample, grader: str, 
 
 @lru_cache(maxsize=64)
 def _tests(reference: str) -> QuestionTests:
-    """The tests of a reference; cached, for it is the same for all samples of a question."""
+    """The tests in a reference; cached, since all samples of a question have the same reference."""
     return tests_of(reference)
 
 

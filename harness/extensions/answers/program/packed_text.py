@@ -1,7 +1,8 @@
-"""LiveCodeBench's private tests: base64 of zlib of a pickle of one text, read without `pickle`.
+"""Reading LiveCodeBench's private tests, which are a pickled text in zlib in base64, without Python's `pickle`.
 
-A pickle is a program for a small machine that can import and call anything. This reader knows the few instructions
-that write one text and refuses every other one. Source of the format: CPython, Lib/pickletools.py.
+A pickle is a list of instructions that can import and call anything, so loading a foreign one is unsafe. This reader
+knows only the few instructions that write a text, and refuses all others. Source of the format: CPython,
+Lib/pickletools.py.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import zlib
 from harness.extensions.answers.program.tests_of import MAX_TESTS_BYTES
 
 _LENGTH_BYTES = {b"\x8c": 1, b"X": 4, b"\x8d": 8}
-"""SHORT_BINUNICODE, BINUNICODE, BINUNICODE8: the bytes of the length that follows."""
+"""Instruction that writes a text (SHORT_BINUNICODE, BINUNICODE, BINUNICODE8) → bytes of the length that follows it."""
 
 _PROTO, _FRAME, _STOP = b"\x80", b"\x95", b"."
 _MEMO = {b"\x94": 0, b"q": 1, b"r": 4}
-"""MEMOIZE, BINPUT, LONG_BINPUT: bytes of their argument. They remember the text, which nothing here needs."""
+"""Instruction that remembers the text (MEMOIZE, BINPUT, LONG_BINPUT) → bytes of its argument, which is skipped."""
 
 
 def unpacked_text(packed: str) -> str:
-    """The text. Raises `ValueError` for anything but the pickle of exactly one text."""
+    """The text in a cell of packed tests. Raises `ValueError` if the cell is not the pickle of exactly one text."""
     try:
         reader = zlib.decompressobj()
         data = reader.decompress(base64.b64decode(packed, validate=True), MAX_TESTS_BYTES)
@@ -33,7 +34,7 @@ def unpacked_text(packed: str) -> str:
 
 
 def pickled_text(data: bytes) -> str:
-    """The text of a pickle that holds one text. Raises `ValueError` for every other pickle."""
+    """The text in a pickle. Raises `ValueError` if the pickle is not of exactly one text."""
     offset, text = 0, None
     while offset < len(data):
         code, offset = data[offset : offset + 1], offset + 1

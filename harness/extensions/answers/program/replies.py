@@ -1,9 +1,11 @@
-"""From a reply to the program that it gives, by text alone: nothing is parsed.
+"""Finding the program in a reply, by its text; no code is parsed.
 
-A reply to a whole program, or to a function of LiveCodeBench: the lines between the last two lines that hold three
-backticks, as its own code takes them (lcb_runner/utils/extraction_utils.py, extract_code). A reply to a function with
-starter code (HumanEval, MBPP): the last fenced block that defines the function, else the last block; without a fence,
-the text itself where it goes on from the starter code or defines the function.
+question                                  program
+a whole program, or a function of         the lines between the last two lines with three backticks, as its own code
+LiveCodeBench                             does (lcb_runner/utils/extraction_utils.py, extract_code)
+a function (HumanEval, MBPP)              the last fenced block that defines the function, else the last block; in a
+                                          reply without fences, all of it, if it defines the function or begins
+                                          with an indented line, as the body after the starter code does
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ from harness.extensions.answers.program.tests_of import QuestionTests
 from harness.grading.find.reasoning import final_part
 
 MAX_PROGRAM_CHARS = 400_000
-"""Longest program, in characters; a longer one is no answer."""
+"""Longest program; a longer one counts as no answer."""
 
 FENCE = "```"
+"""The mark of a line that begins or ends a block of code in Markdown."""
 
 
 class ReplyProgram(NamedTuple):
-    """The program of a reply. code: as it is run. start, end: where its text stands in the reply, in characters."""
+    """The program in a reply. code: the program as it is run. start, end: where its text stands in the reply, in
+    characters."""
 
     code: str
     start: int
@@ -29,7 +33,7 @@ class ReplyProgram(NamedTuple):
 
 
 def program_of(text: str | None, tests: QuestionTests) -> ReplyProgram | None:
-    """The program that a reply gives after its reasoning; None where it gives none."""
+    """The program that a reply gives behind its reasoning; None if it gives none."""
     part = final_part(text) if text else None
     if text is None or part is None:
         return None
@@ -49,7 +53,8 @@ def program_of(text: str | None, tests: QuestionTests) -> ReplyProgram | None:
 
 
 def _joined(code: str, tests: QuestionTests) -> str:
-    """The code with the starter code: its imports and helpers before a whole function, all of it before a body."""
+    """The reply's code with starter code before it: all of it before a function's body, only its imports and helpers
+    before a whole function."""
     if not tests.starter or tests.style != "checks":
         return code
     if not _defines(code, tests.function):
@@ -65,13 +70,13 @@ def _defines(code: str, function: str) -> bool:
 
 
 def _continues(code: str, tests: QuestionTests) -> bool:
-    """The text is the body of the starter code's function: its first line is indented."""
+    """Whether the text is the body of the starter code's function: its first line is indented."""
     first = next((line for line in code.splitlines() if line.strip()), "")
     return bool(tests.starter) and first[:1] in (" ", "\t")
 
 
 def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """(start, end without the line feed) of each line of text[start:end]."""
+    """(start, end) of each line in text[start:end], without its line feed."""
     spans, begin = [], start
     while begin <= end:
         stop = text.find("\n", begin, end)
@@ -91,7 +96,7 @@ def _last_between_fences(text: str, start: int, end: int) -> tuple[int, int] | N
 
 
 def _blocks(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The fenced blocks; one that is never closed ends with the reply."""
+    """(start, end) of each fenced block; a block that is not closed ends with the reply."""
     blocks, opened = list[tuple[int, int]](), -1
     for a, b in _lines(text, start, end):
         if not text[a:b].lstrip().startswith(FENCE):

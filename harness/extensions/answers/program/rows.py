@@ -1,6 +1,6 @@
-"""The tests in a row of a data set, by the format that its card names.
+"""Reading a question's tests from a row of the data, by the format that the card names.
 
-    tests          of one's own: `tests` (a list of {input, output}, or of test code), `function`, `starter`, `solution`
+    tests          a user's own: `tests` (a list of {input, output}, or of test code), `function`, `starter`, `solution`
     humaneval      HumanEval, HumanEval+: prompt, test (code with `check`), entry_point, canonical_solution
     mbpp           MBPP: test_list, test_setup_code, code    ·    MBPP+: test (code), code, prompt
     livecodebench  public_test_cases, private_test_cases, metadata (func_name), starter_code
@@ -25,11 +25,11 @@ from harness.extensions.answers.program.tests_of import Case, ProgramLimits, Que
 T = TypeVar("T")
 
 MAX_CASES = 10_000
-"""Largest number of tests of one question."""
+"""Most tests of a question."""
 
 
 class ReadRow(NamedTuple):
-    """A question as its row asks it: the text, and the tests."""
+    """The text of a row's question, and its tests."""
 
     text: str
     tests: QuestionTests
@@ -69,9 +69,9 @@ _WITHOUT_STARTER = (
 
 
 def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> ReadRow:
-    """The question and the tests of a row. settings: the card's `program`. text: the question's column.
+    """The question and the tests in a row. settings: the card's `program`. text: the cell of the question's column.
 
-    Raises `ValueError`: a sentence that begins with what is wrong with the row.
+    Raises `ValueError` with the end of a sentence whose subject is the row ("has no list of tests …").
     """
     limits = ProgramLimits(seconds=settings["seconds"], memory_mb=settings["memory_mb"])
     read_row = _FORMATS[settings["format"]](text, row)
@@ -97,7 +97,7 @@ _CALLED = re.compile(
     r"^\s*assert\s+(?:not\s+)?[(\s]*(?:(?:\w+\.)*(?:set|sorted|abs|isclose|tuple|list|str|len|round)\s*\(\s*)*"
     r"([A-Za-z_]\w*)\s*\("
 )
-"""The first function of the program that an assertion of MBPP calls."""
+"""The function of the program that a test of MBPP calls first, behind calls such as `set(` and `sorted(`."""
 
 
 def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:

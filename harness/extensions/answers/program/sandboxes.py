@@ -1,4 +1,4 @@
-"""The kinds of sandboxes, by the word of the option `sandbox`."""
+"""The kinds of sandboxes that the option `sandbox` names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.extensions.answers.program.decide import Sandbox
 
 
 class StartedSandbox(Sandbox, Protocol):
-    """A sandbox that is ended when it is no longer needed."""
+    """A sandbox that its user ends by `close`."""
 
     def close(self) -> object:
         """End the sandbox."""
@@ -19,14 +19,14 @@ class StartedSandbox(Sandbox, Protocol):
 
 
 class SandboxKind(Protocol):
-    """How sandboxes are made."""
+    """A way to make sandboxes."""
 
     def name(self) -> str:
-        """The kind and its interpreter, as grades name them. Raises `UsageError` where it does not work here."""
+        """The kind and its interpreter, for grades. Raises `UsageError` if it does not work on this machine."""
         ...
 
     def start(self) -> StartedSandbox:
-        """A sandbox for one thread."""
+        """Make a sandbox for one thread."""
         ...
 
 
@@ -42,11 +42,11 @@ class _Bubblewrap:
 
 
 KINDS = {"bwrap": _Bubblewrap}
-"""Word → kind."""
+"""Value of the option `sandbox` → kind."""
 
 
 def sandbox_kind(word: str | None) -> SandboxKind:
-    """The kind of that word; None: bubblewrap. Raises `UsageError`."""
+    """The kind that the option `sandbox` names; None: bubblewrap. Raises `UsageError`."""
     if word is None or word in KINDS:
         return KINDS[word or "bwrap"]()
     raise UsageError(f"unknown sandbox; there are {', '.join(KINDS)}", field="sandbox", value=word)

@@ -1,17 +1,17 @@
-"""Tests in words, for a person who reads a question."""
+"""Describing a question's tests in words, for a person who reads the question."""
 
 from __future__ import annotations
 
 from harness.extensions.answers.program.tests_of import QuestionTests, summary_of
 
 MAX_SHOWN_CHARS = 300
-"""Longest test that is shown, in characters."""
+"""Longest test that is shown; a longer one is cut."""
 
 _STYLES = {"stdin": "input and output", "calls": "calls of a function", "checks": "test code"}
 
 
 def shown(reference: str) -> str:
-    """How many tests of which form, their limits, and the first one."""
+    """The tests of a reference in a sentence: their number and style, their limits, and the first one."""
     tests = summary_of(reference)
     n = tests.n
     limits = f"{tests.limits.seconds:g} s of CPU time, {tests.limits.memory_mb} MB"
@@ -20,7 +20,8 @@ def shown(reference: str) -> str:
 
 
 def examples(reference: str) -> tuple[str, str] | None:
-    """(a reply with the solution, one with a program that does nothing); None where the data have no solution."""
+    """(a right reply, a wrong reply) for trying a card: the data's solution, and a program that does nothing. None if
+    the data have no solution."""
     tests = summary_of(reference)
     if not tests.solution:
         return None

@@ -1,8 +1,8 @@
-"""The tests of a question, as its reference holds them, and the programs that they are run on.
+"""A question's tests, which are its reference answer: writing them into the reference and reading them from it.
 
-A reference is the JSON of a `QuestionTests`. Long tests (LiveCodeBench has megabytes for one question) are kept once,
-in the cache folder under their checksum; the reference then holds the checksum in their place (`stored`), so that a
-run folder stays small. Where the cache lacks them, reading the card's data again brings them back.
+A reference is the JSON of a `QuestionTests`. Long tests (LiveCodeBench has megabytes for a question) are stored once,
+in the cache folder, under their checksum; the reference then has the checksum in their place (`stored`), so that run
+folders stay small. If the cache loses them, reading the card's data again restores them.
 """
 
 from __future__ import annotations
@@ -19,36 +19,38 @@ from harness.core.errors import UsageError, option
 from harness.core.files import read_named, write_atomically
 
 MAX_INLINE_CHARS = 40_000
-"""Longest tests that stand in the reference itself, in characters of JSON."""
+"""Longest tests that stand in the reference itself, as JSON."""
 
 MAX_TESTS_BYTES = 512 * 1024 * 1024
-"""Largest unpacked size of the tests of one question, in bytes."""
+"""Largest unpacked size of a question's tests."""
 
 Style = Literal["stdin", "calls", "checks"]
-"""stdin: whole programs, standard output compared · calls: results of one function compared · checks: test code."""
+"""How a program is tested. stdin: it is a whole program, whose output is compared · calls: the results of one of its
+functions are compared · checks: test code runs on it."""
 
 
 class Case(msgspec.Struct, frozen=True):
-    """What goes in and must come out: text of the standard streams, or JSON of arguments (one a line) and result."""
+    """A test by input and expected output: texts of the standard streams (style stdin), or JSON of the arguments, one
+    per line, and of the result (style calls)."""
 
     input: str
     output: str
 
 
 class ProgramLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """CPU seconds of a test (in `checks`: of all tests of a question) and MB of memory that a program may use."""
+    """Bounds of a program. seconds: CPU time of a test; in style checks, of all tests of a question. memory_mb: MB."""
 
     seconds: float = 10.0
     memory_mb: int = 4096
 
 
 class QuestionTests(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The tests of one question.
+    """The tests of a question.
 
-    cases: of `stdin` and `calls`. checks: test code, a text a test; setup: code before it. function: the one that the
-    question asks for, "" for a whole program. starter: code that a reply may go on from. header: code that every
-    program begins with. solution: a right program, where the data have one. stored: checksum of these tests in the
-    cache, in place of cases, checks and setup.
+    cases: for the styles stdin and calls. checks: for the style checks, the code of each test; setup: code that runs
+    before them. function: the function that the question asks for; "" for a whole program. starter: code that a reply
+    may continue. header: code that runs before every program. solution: a right program; "" if the data have none. n:
+    number of tests. stored: checksum under which cases, checks and setup lie in the cache; "" if they stand here.
     """
 
     style: Style
@@ -66,7 +68,7 @@ class QuestionTests(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def reference_of(tests: QuestionTests) -> str:
-    """The reference that holds the tests; long ones are put into the cache."""
+    """The reference for these tests; long tests are put into the cache."""
     tests = msgspec.structs.replace(tests, n=len(tests.cases) or len(tests.checks))
     text = codec.encode(tests)
     if len(text) <= MAX_INLINE_CHARS:
@@ -81,7 +83,7 @@ def reference_of(tests: QuestionTests) -> str:
 
 
 def tests_of(reference: str) -> QuestionTests:
-    """The tests of a reference, whole. Raises `UsageError` where the cache lacks them."""
+    """All tests of a reference. Raises `UsageError` if they belong in the cache and are not there."""
     tests = summary_of(reference)
     if not tests.stored:
         return tests
@@ -109,7 +111,7 @@ def tests_of(reference: str) -> QuestionTests:
 
 
 def summary_of(reference: str) -> QuestionTests:
-    """The tests of a reference as far as they stand in it. Raises `UsageError` for what is no tests."""
+    """The tests of a reference, without those that lie in the cache. Raises `UsageError` if it holds no tests."""
     try:
         return codec.decode(reference.encode("utf-8", "surrogatepass"), QuestionTests)
     except codec.DecodeError as error:

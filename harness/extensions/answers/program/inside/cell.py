@@ -1,4 +1,4 @@
-"""The first process of a sandbox: it stays, and forks a fresh supervisor and a fresh program for each job.
+"""The first process of a sandbox, which stays for all jobs and forks a fresh supervisor and a fresh program for each.
 
     harness ═ socket ═ cell (keeps no byte of a job)
                         └─ supervisor (reads the job; runs the tests; sees the program die)
@@ -9,9 +9,9 @@ what the program must not see. At the end the cell kills every process but itsel
 `over`. What could leak from one program to the next: the cell's memory, which a job never enters; files, which lie in
 a mount that dies with the program; processes, of which none is left; System V objects, which the filter refuses.
 
-The limits of a program are of its CPU time, by the clock of the process (`clock_gettime`), and of the time that it
-sleeps: wall time without its CPU time and without the time that it, or its supervisor, waited for a processor
-(`/proc/…/schedstat`). So a busy machine changes no verdict.
+A program has a limit of CPU time, by the clock of its process (`clock_gettime`), and a limit of sleep. Sleep is wall
+time, less its CPU time and less the time in which it, or its supervisor, waited for a processor (`/proc/…/schedstat`).
+So a busy machine changes no verdict.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from harness.extensions.answers.program.inside import confinement, frames, serve
 from harness.extensions.answers.program.inside.tests_outside import ProgramEndedError
 
 MAX_ERROR_CHARS = 2_000
-"""Characters of a program's standard error that are kept: its end."""
+"""Characters at the end of a program's standard error that are kept."""
 
 _MAX_THREADS = 64
-"""Threads that a program may have, where the system counts them for its user."""
+"""Most threads of a program, where the kernel enforces such a bound for the sandbox's user."""
 
 _CPU_GRACE_SECONDS = 3
-"""CPU seconds beyond its limit after which the system itself ends a program."""
+"""CPU seconds above its limit after which the kernel kills a program, should the supervisor not do so."""
 
 _LIBRARIES = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools operator io json "
     "typing array atexit cmath dataclasses decimal enum fractions queue threading traceback linecache ast"
 )
-"""Imported once, before the first program: those that LiveCodeBench imports for every program, and usual ones."""
+"""Modules that are imported once, before the first program is forked, so that programs start fast: those that
+LiveCodeBench imports for every program, and others that are often used."""
 
 
 def serve(channel: int, *, name_spaces: bool) -> None:
-    """Do jobs until the harness closes the channel. name_spaces: a fresh set for each program can be made."""
+    """Do jobs until the harness closes the channel. name_spaces: whether each program gets fresh name spaces."""
     for name in _LIBRARIES.split():
         importlib.import_module(name)
     sys.set_int_max_str_digits(50_000) if hasattr(sys, "set_int_max_str_digits") else None
@@ -73,7 +74,7 @@ def serve(channel: int, *, name_spaces: bool) -> None:
 
 
 def _reap(alone: bool) -> None:
-    """End all that is left of a job. alone: all processes that this one sees are its own."""
+    """Kill the processes that a job has left. alone: whether all processes that this one sees belong to the sandbox."""
     if alone:
         try:
             os.kill(-1, signal.SIGKILL)
@@ -87,7 +88,7 @@ def _reap(alone: bool) -> None:
 
 
 def _opened(path: str) -> int:
-    """A descriptor of the file; -1 where it cannot be read."""
+    """An open descriptor of the file; -1 if it cannot be opened."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -95,7 +96,7 @@ def _opened(path: str) -> int:
 
 
 def _processor_wait(schedstat: int, latest: float) -> float:
-    """Seconds for which a process has waited for a processor; `latest` where its `schedstat` cannot be read."""
+    """Seconds for which a process has waited for a processor so far; `latest` if its `schedstat` cannot be read."""
     try:
         return int(os.pread(schedstat, 100, 0).split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
@@ -103,11 +104,12 @@ def _processor_wait(schedstat: int, latest: float) -> float:
 
 
 class _Supervisor:
-    """The work of one job.
+    """The process that does one job: it forks the program, watches its limits, and runs the tests.
 
-    `_pid`: the program, 0 where there is none. `_status`: its wait status. `_base`: CPU seconds that do not count any
-    more. `_since`, `_spent`, `_waited`, `_own_waited`: wall, CPU and waiting seconds, the latter of the program and of
-    this process, when the latest answer was asked for. `_slept`: sleeping seconds of the answers before.
+    _pid: the program's process; 0 if there is none. _status: its wait status. _since, _spent, _waited, _own_waited:
+    wall time, the program's CPU time, and the time for which the program and this process waited for a processor, all
+    at the moment when the latest answer was asked for. _base: the program's CPU time that no longer counts against the
+    limit, because earlier tests used it. _slept: the program's sleep in earlier answers.
     """
 
     def __init__(self, channel: int, name_spaces: bool) -> None:
@@ -120,7 +122,7 @@ class _Supervisor:
         self._limits: dict[str, Any] = {}
 
     def work(self) -> None:
-        """Read the job, do it, report. Raises `frames.ClosedError` if the harness is gone."""
+        """Receive the job, do it and send the report. Raises `frames.ClosedError` if the harness is gone."""
         job = frames.receive(self._channel)
         self._limits = job["limits"]
         confinement.hide()
@@ -197,11 +199,11 @@ class _Supervisor:
 
     # --- functions of a program ---
     def _do_calls(self, job: dict[str, Any]) -> None:
-        """Calls of one function, each result compared here with what is expected."""
+        """Call one of the program's functions, and compare each result with the expected one in this process."""
         self._do_tests(job, lambda work, _: tests_outside.run_calls(work["function"], work["cases"], self._ask))
 
     def _do_checks(self, job: dict[str, Any]) -> None:
-        """Test code of the benchmark."""
+        """Run the benchmark's test code in this process."""
 
         def checked(work: dict[str, Any], names: list[str]) -> dict[str, Any]:
             return tests_outside.run_tests(work["setup"], work["tests"], work["own"], names, self._ask)
@@ -209,7 +211,7 @@ class _Supervisor:
         self._do_tests(job, checked)
 
     def _do_tests(self, job: dict[str, Any], run: Callable[[dict[str, Any], list[str]], dict[str, Any]]) -> None:
-        """The tests run in this process, after it has confined itself as well."""
+        """Run tests in this process, after it too has given up its privileges. run: the tests."""
         self._serve_functions(job)
         begun = self._begin()
         frames.send(self._channel, begun)
@@ -233,7 +235,7 @@ class _Supervisor:
         self._requests, self._replies = requests, replies
 
     def _begin(self) -> dict[str, Any]:
-        """How running the program's own code went: its names, or why it ended."""
+        """Wait until the program's code has run: the names that it defines, or why it ended."""
         self._start_clock()
         try:
             reply = self._reply()
@@ -246,7 +248,7 @@ class _Supervisor:
         return {"names": [name for name in names if isinstance(name, str)][:100_000]}
 
     def _ask(self, request: dict[str, Any]) -> Any:
-        """The program's answer. Raises `ProgramEndedError`."""
+        """Send a request to the program and return its answer. Raises `ProgramEndedError`."""
         self._start_clock()
         if self._limits["each"]:
             self._base, self._slept = self._spent, 0.0
@@ -276,7 +278,7 @@ class _Supervisor:
         return reply
 
     def _end_rule(self) -> str:
-        """Why the program is gone, or broke the protocol."""
+        """The rule by which the program failed: how its process ended, or "bad value" if it still runs."""
         deadline = time.monotonic() + 0.2
         while time.monotonic() < deadline:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
@@ -337,7 +339,7 @@ class _Supervisor:
         self._own_waited = _processor_wait(self._own_schedstat, self._own_waited)
 
     def _cpu_seconds(self) -> float:
-        """CPU seconds of the program, all threads; those at the last look where it is gone."""
+        """CPU seconds of all the program's threads; after its end, those at the last look."""
         if self._pid:
             try:
                 self._last_cpu = time.clock_gettime((~self._pid << 3) | 2)  # as clock_getcpuclockid(3) makes it
@@ -346,22 +348,22 @@ class _Supervisor:
         return self._last_cpu
 
     def _sleeping(self, cpu: float) -> float:
-        """Seconds for which the program slept since its latest answer was asked for.
+        """Seconds for which the program has slept since its latest answer was asked for. cpu: its CPU time now.
 
-        A program that has answered sleeps until this process gets a processor, which is none of its doing.
+        After its answer a program waits until this process gets a processor; that time is not counted.
         """
         waited = _processor_wait(self._schedstat, self._waited) - self._waited
         waited += _processor_wait(self._own_schedstat, self._own_waited) - self._own_waited
         return max(0.0, time.monotonic() - self._since - (cpu - self._spent) - waited)
 
     def _over(self) -> str:
-        """The limit that the program has passed, "" for none."""
+        """The rule of the limit that the program has passed; "" if it has passed none."""
         cpu = self._cpu_seconds()
         if cpu - self._base > self._limits["cpu"]:
             return "time limit"
         return "sleep limit" if self._slept + self._sleeping(cpu) > self._limits["sleep"] else ""
 
     def _wait_seconds(self) -> float:
-        """Until a limit may be passed."""
+        """Seconds after which the limits must be looked at again."""
         left = float(self._limits["cpu"]) - (self._cpu_seconds() - self._base)
         return max(0.01, min(left + 0.01, 1.0))

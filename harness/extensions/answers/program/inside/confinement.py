@@ -1,6 +1,6 @@
-"""What a process gives up before it runs a program: capabilities, memory, files, and all system calls but a list.
+"""Taking privileges away from a process before it runs a program: capabilities, memory, files, most system calls.
 
-The list is closed: a system call that is not in `_CALLS` is refused (EPERM), and the arguments of a few are looked at:
+A system call that is not in `_CALLS` is refused (EPERM). For a few others the arguments decide:
 
     clone         threads only: no new process, no new name space       kill, tgkill   the process itself only
     ioctl         questions about a descriptor only                     socketpair     of the machine itself only
@@ -46,7 +46,7 @@ timerfd_gettime 287 87,eventfd2 290 19,epoll_create1 291 20,dup3 292 24,pipe2 29
 renameat2 316 276,membarrier 324 283,copy_file_range 326 285,statx 332 291,rseq 334 293,close_range 436 436,
 faccessat2 439 439
 """
-"""Name, number on x86_64 and number on aarch64 of each system call that is allowed as it is."""
+"""Name, number on x86_64 and number on aarch64 of each system call that is allowed with any arguments."""
 
 _LOOKED_AT = {"clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "ioctl": (16, 29), "socketpair": (53, 199),
               "prctl": (157, 167), "prlimit64": (302, 261), "clone3": (435, 435), "execve": (59, 221),
@@ -64,14 +64,15 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def supported() -> bool:
-    """The filter is written for this machine."""
+    """Whether the filter of system calls exists for this machine."""
     return platform.machine() in _ARCHITECTURES
 
 
 def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = False) -> bytes:
-    """The filter as BPF instructions of eight bytes each, for the process `pid`.
+    """The filter of system calls for the process `pid`, as BPF instructions of eight bytes each.
 
-    exec_allowed: another program may be started in its place. supervises: it may end and await other processes.
+    exec_allowed: whether the process may replace itself by another program. supervises: whether it may kill and wait
+    for other processes.
     """
     audit, column = _ARCHITECTURES[platform.machine()]
     code = [_step(_LOAD, 4), _step(_EQUAL, audit, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
@@ -94,7 +95,7 @@ def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = F
     for name, numbers in _LOOKED_AT.items():
         if name in whole:
             block = [_step(_RETURN, _ALLOW)]
-        elif name == "clone3":  # its flags lie in memory, which no filter sees; glibc takes clone instead
+        elif name == "clone3":  # a filter cannot see its flags, which lie in memory; told ENOSYS, glibc uses clone
             block = [_step(_RETURN, _ENOSYS)]
         elif name in checks:
             test, argument, values = checks[name]
@@ -117,7 +118,7 @@ class _Program(ctypes.Structure):
 
 
 def call(name: str, *arguments: object) -> int:
-    """A function of the C library. Raises `OSError` where it returns -1."""
+    """Call a function of the C library and return its result. Raises `OSError` if the result is -1."""
     result = int(getattr(_LIBC, name)(*arguments))
     if result == -1:
         number = ctypes.get_errno()
@@ -126,9 +127,9 @@ def call(name: str, *arguments: object) -> int:
 
 
 def own_name_space() -> None:
-    """From now on this process sees no process of others and has a folder of its own that vanishes with it.
+    """Give this process file systems of its own: /proc is hidden; /tmp is empty, writable, and ends with the process.
 
-    It must be the first process of its process name space. /proc is covered; /tmp is empty and can be written.
+    The process must be the first of its process name space, so that it sees no other processes.
     """
     call("unshare", 0x00020000)  # CLONE_NEWNS
     call("mount", b"none", b"/", None, 0x44000, None)  # MS_REC | MS_PRIVATE
@@ -154,12 +155,12 @@ def limit(memory: int, cpu_seconds: int, file_bytes: int, threads: int) -> None:
 
 
 def hide() -> None:
-    """No process of the same user may look into this one, or trace it."""
+    """Forbid other processes of the same user to read this process's memory or to trace it."""
     call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
 
 
 def confine(*, exec_allowed: bool = False, supervises: bool = False) -> None:
-    """Give up all capabilities, and all system calls but the list, for good. Raises `OSError` if it cannot."""
+    """Give up all capabilities, and all system calls except the list, for good. Raises `OSError` if that fails."""
     header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)
     call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     call("capset", header, none)

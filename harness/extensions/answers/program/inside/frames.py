@@ -10,20 +10,20 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
-"""Longest message between the harness and the sandbox, in bytes."""
+"""Longest message between the harness and the sandbox."""
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
-"""Longest message that is taken from the process of a program, in bytes."""
+"""Longest message that is accepted from the process of a program."""
 
 _HEADER = struct.Struct(">I")
 
 
 class ClosedError(Exception):
-    """The other side closed the connection, or sent no message."""
+    """The other side closed the connection, or sent bytes that are no message."""
 
 
 def send(fd: int, message: Any) -> None:
-    """Write one message. Raises `ClosedError`."""
+    """Write a message, a value that JSON can hold. Raises `ClosedError`."""
     body = json.dumps(message, separators=(",", ":")).encode()
     data = memoryview(_HEADER.pack(len(body)) + body)
     try:
@@ -34,9 +34,9 @@ def send(fd: int, message: Any) -> None:
 
 
 def receive(fd: int, max_bytes: int = MAX_FRAME_BYTES, wait: Callable[[], None] | None = None) -> Any:
-    """Read one message, and not a byte more. wait: returns when there is something to read, or raises.
+    """Read one message, and no byte behind it. wait: called before each read; returns when bytes are there, or raises.
 
-    Raises `ClosedError` at the end of the stream, and for what is no message.
+    Raises `ClosedError` at the end of the stream, and for bytes that are no message.
     """
     (size,) = _HEADER.unpack(_exactly(fd, _HEADER.size, wait))
     if size > max_bytes:
@@ -64,5 +64,5 @@ def _exactly(fd: int, size: int, wait: Callable[[], None] | None) -> bytes:
 
 
 def readable(fds: list[int], seconds: float) -> list[int]:
-    """Those of the descriptors that can be read, after at most so many seconds."""
+    """The descriptors that can be read; waits for at most `seconds` until there is one."""
     return select.select(fds, [], [], max(seconds, 0.0))[0]

@@ -1,7 +1,7 @@
-"""The process of a program: it runs the reply, then does what it is asked to over two pipes.
+"""The process of a program: it runs the reply's code, then calls the program's functions on requests over two pipes.
 
-Nothing here is trusted by anybody: a program can change all of it. What is written to the pipe is what the program
-claims to return, and is judged elsewhere.
+The program can change everything in this process, so no other process trusts it. The bytes that it writes to the pipe
+are only the program's claim of what its functions return; the process of the tests judges them.
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ def _globals(name: str, header: str) -> dict[str, Any]:
 
 
 class ServedProgram:
-    """A program whose functions are called from outside.
+    """A program whose functions another process calls.
 
-    objects: what the caller holds a number of, since it is no plain value. numbers: id of such an object → its number.
+    _objects: the values that cannot be sent as plain values; the caller knows each by its number, the index in this
+    list. _numbers: id of such a value → its number.
     """
 
     def __init__(self, requests: int, replies: int) -> None:
@@ -135,7 +136,7 @@ class ServedProgram:
 _ASIDE: dict[str, Any] = {"bool": bool, "len": len, "str": str}
 
 MAX_ITERATED = 1_000_000
-"""Items that are taken from an iterable of the program's own; an endless one ends there."""
+"""Most items that are taken from an iterable of the program, which may be endless."""
 
 
 def _first(iterable: Any) -> list[Any]:

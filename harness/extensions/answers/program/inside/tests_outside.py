@@ -3,10 +3,10 @@
     test code ─ candidate(3) ─► Remote ─ pipe ─► the program's process
               ◄── plain value ─────────── pipe ──
 
-What is proof: every assertion is evaluated in this process, which never runs a byte of the reply. The program's process
-can only say which values its functions return. It has no descriptor of this process, does not see it, and was started
-before the tests were read. A value that is not plain stays in the program's process and is a `Remote` here: the program
-says how it looks, but never whether it equals anything.
+Why a verdict can be trusted: every assertion is evaluated in this process, which never runs a byte of the reply. The
+program's process can only say which values its functions return. It has no descriptor of this process, does not see it,
+and was started before the tests were read. A value that is not plain stays in the program's process and is a `Remote`
+here: the program says how it looks, but never whether it equals another value.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from typing import Any
 from harness.extensions.answers.program.inside.values import decoded, encoded
 
 Ask = Callable[[dict[str, Any]], Any]
-"""Sends one request to the program and returns its reply."""
+"""A function that sends a request to the program and returns its reply."""
 
 MAX_SHOWN_CHARS = 400
-"""Longest text of a value in a report, in characters."""
+"""Longest text of a value in a report."""
 
 
 _STANDARD_MODULES = frozenset(getattr(sys, "stdlib_module_names", ()) or sys.modules)
-"""Names that are never the program's, but the standard module that a test expects under its name."""
+"""Names of standard modules. A test that reads such a name gets the module, never an object of the program."""
 
 
 class ProgramEndedError(BaseException):
-    """The program ended, or ran out of a limit, while it owed an answer; no test may catch it. rule: why."""
+    """The program ended, or passed a limit, before it answered. rule: why. A `BaseException`, so that test code which
+    catches `Exception` does not catch it."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(rule)
@@ -42,14 +43,15 @@ class ProgramEndedError(BaseException):
 
 
 class _UnsendableError(BaseException):
-    """The tests hand over what cannot cross to the program, whatever the program is; no test may catch it."""
+    """The tests pass an argument that cannot be sent to any program, so the tests are broken. A `BaseException`, as
+    above."""
 
 
 class _Line:
-    """The way to the program.
+    """The connection to the program, by which the tests call its functions.
 
-    last: the latest call, as (function, arguments, result or exception), for reports. over: what no test may catch; a
-    test that caught it has not passed.
+    last: the latest call, as (function, arguments, result or exception), for reports. over: an exception above that was
+    raised; a test that caught it nevertheless has not passed.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -59,7 +61,7 @@ class _Line:
         self._remotes: dict[int, Remote] = {}
 
     def remote(self, number: int) -> Remote:
-        """The object of this number: the same one for the same number, so that it equals itself."""
+        """The `Remote` for an object's number; always the same one for a number, so that it equals itself."""
         return self._remotes.setdefault(number, Remote(self, number))
 
     def do(self, what: str, target: Any, arguments: tuple[Any, ...] = (), **more: Any) -> Any:
@@ -92,7 +94,7 @@ class _Line:
 
 
 def _exception(name: str, message: str) -> Exception:
-    """The exception of the language that has this name; `RuntimeError` for any other, and for one that ends a loop."""
+    """An exception of Python's own with this name; `RuntimeError` for any other name, and for one that ends a loop."""
     kind = getattr(builtins, name, None)
     try:
         if kind in (StopIteration, StopAsyncIteration):  # `all(map(f, …))` would take it for the end of the arguments
@@ -151,7 +153,7 @@ class Remote:
 
 
 def shown(value: Any) -> str:
-    """A value in a few words; never raises."""
+    """A value's `repr`, cut to `MAX_SHOWN_CHARS`; never raises."""
     try:
         text = repr(value)
     except Exception as error:  # an integer with too many digits, or a value nested too deeply
@@ -162,11 +164,11 @@ def shown(value: Any) -> str:
 
 
 def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], ask: Ask) -> dict[str, Any]:
-    """The report on the tests: passed, or the number of the first one that failed and why.
+    """Run test code; returns a report: passed, or the number of the first test that failed and why.
 
-    setup: code of the benchmark that the tests need. own: names that are the program's, whatever setup says. offered:
-    functions and classes of the program; the tests and setup get those that they read and do not define. A standard
-    module that they read without importing it is imported here, never taken from the program.
+    setup: code that the tests need. own: names that always mean the program's objects, even if setup defines them.
+    offered: the program's functions and classes; setup and tests get those that they read and do not define. A standard
+    module that they read without importing it is imported here, never taken from the program. ask: see `Ask`.
     """
     line = _Line(ask)
     names: dict[str, Any] = {"__name__": "tests"}
@@ -207,10 +209,10 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
 
 
 def run_calls(function: str, cases: list[dict[str, str]], ask: Ask) -> dict[str, Any]:
-    """The report on calls of one function, of the class `Solution` where the program has one.
+    """Call a function of the program, or of its class `Solution`, for each case; returns a report as `run_tests` does.
 
-    cases: `input`, an argument in JSON a line, blank lines aside; `output`, the expected result in JSON. A tuple counts
-    as a list, as in LiveCodeBench (lcb_runner/evaluation/testing_util.py, grade_call_based).
+    cases: each with `input`, the arguments in JSON, one per line, and `output`, the expected result in JSON. A tuple
+    counts as a list, as in LiveCodeBench (lcb_runner/evaluation/testing_util.py, grade_call_based).
     """
     line = _Line(ask)
     number = 0
@@ -246,7 +248,7 @@ def _failed(number: int, rule: str, line: _Line, message: str, asserted: str = "
 
 
 def _module(name: str) -> Any:
-    """The standard module of this name; None where this system lacks it."""
+    """The standard module of this name; None if this system lacks it."""
     try:
         return importlib.import_module(name)
     except ImportError:

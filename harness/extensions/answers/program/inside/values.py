@@ -1,4 +1,4 @@
-"""Plain values as JSON and back, exactly: how arguments and results cross from one process to another.
+"""Encoding plain values as JSON and decoding them, without loss: arguments and results are sent so between processes.
 
     None, bool, str, float, small int      as JSON has them
     list tuple set frozenset dict bytes    ["l", items] ["t", items] ["s", items] ["z", items] ["d", pairs] ["b", hex]
@@ -23,18 +23,19 @@ from fractions import Fraction
 from typing import Any
 
 MAX_DEPTH = 300
-"""Deepest nesting of a value, in levels."""
+"""Deepest nesting of a value."""
 
 MAX_ITEMS = 5_000_000
-"""Largest number of parts of one value."""
+"""Most parts of a value."""
 
 _MAX_PLAIN_INT = 2**53
-"""Integers up to this one stand in JSON as they are; larger ones in hexadecimal, which is read in linear time."""
+"""Largest integer that is written as a JSON number; larger ones are written in hexadecimal, which is read in linear
+time."""
 
 _SEQUENCES = (("l", list), ("t", tuple), ("s", set), ("z", frozenset), ("q", deque))
 _VIEWS: tuple[tuple[str, type[Any]], ...] = (("k", type({}.keys())), ("v", type({}.values())), ("e", type({}.items())))
 _TIMES = (("y", date), ("x", datetime), ("h", time))
-"""A time zone crosses where it is a fixed offset."""
+"""Tag and type of dates and times; a time zone must be a fixed offset."""
 
 
 def _refuse(value: Any) -> int:
@@ -42,7 +43,10 @@ def _refuse(value: Any) -> int:
 
 
 def encoded(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
-    """The value as JSON can write it. hold: the number of an object that is not plain. Raises `ValueError`."""
+    """`value` as lists, texts and numbers of JSON. hold: returns a number for an object that is not plain.
+
+    Raises `ValueError` if the value is too deep or too large.
+    """
     return _encode(value, hold, 0, [MAX_ITEMS])
 
 
@@ -99,7 +103,8 @@ def _encoded_moment(value: Any) -> Any:
 
 
 def decoded(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
-    """The value of what `encoded` made. held: the object of a number. Raises `ValueError` for anything else."""
+    """The value that `encoded` has encoded. held: returns the object for a number. Raises `ValueError` for anything
+    that `encoded` does not make."""
     return _decode(value, held, 0)
 
 
