@@ -22,9 +22,9 @@ chunks, everything between two texts is replaced by `","`, which makes one JSON 
 Guarantee: a run is taken as a batch only if each event in it is the template around a JSON string, and all events state
 the same id. Anything else (a finish reason, usage, an error, a comment, CRLF, another field, another model) goes the
 general way. Why this is safe: the replaced piece contains line ends, which no JSON string can contain, and an event
-that does not fit leaves its own line ends in the result, where they are found. The first event's `"id":"c-7"` must occur
-once per event; no text can contain it, since its quotes would be escaped. The sizes of the chunks in a batch are not
-compared with their contents.
+that does not fit leaves its own line ends in the result, where they are found. The first event's `"id":"c-7"` must
+occur once per event; no text can contain it, since its quotes would be escaped. The sizes of the chunks in a batch are
+not compared with their contents.
 """
 
 from __future__ import annotations
