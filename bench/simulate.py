@@ -33,7 +33,7 @@ from harness.scoring.estimators import (
 from harness.scoring.intervals import Z_95, t_factor
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
-from harness.scoring.uncertainty import Intervals
+from harness.scoring.uncertainty import Intervals, unequal_rates
 from harness.verbs.race import play
 
 Array = NDArray[np.float64]
@@ -253,6 +253,73 @@ def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Table:
             rates.append(Rate(float(((limits.low > 0) | (limits.high < 0)).mean()), len(gaps)))
         rows.append(Row(name, rates))
     return Table("Two equally good models found to differ, clusters of unequal size", rows, 0.0, MAX_ALARMS)
+
+
+FEW_AND_MANY = ((2, 8), (2, 32), (4, 16))
+"""Samples of the easier and of the harder half of the questions, or the other way round."""
+
+
+def by_outcome(rng: np.random.Generator, repeats: int) -> Table:
+    """The easier, or the harder, half of the questions has fewer samples: the interval holds, or the score warns."""
+    rows = []
+    for n_questions in (30, 198):
+        for fewer, more in FEW_AND_MANY:
+            rates = []
+            for cell in cells(n_questions):
+                chances = cell.chances(rng, max(1, _repeats(repeats, n_questions) // 2))
+                easy = chances > np.median(chances, axis=-1, keepdims=True)
+                for few in (easy, ~easy):
+                    counts = np.where(few, fewer, more)
+                    correct = rng.binomial(counts, chances).astype(float)
+                    limits, truth = intervals.sampling_limits(correct, counts.astype(float)), chances.mean(axis=-1)
+                    held = (limits.low <= truth) & (truth <= limits.high)
+                    warned = np.array(
+                        [unequal_rates(*pair) for pair in zip(correct / counts, few, strict=True)], dtype=bool
+                    )
+                    rates.append(Rate(float((held | warned).mean()), held.size, 100 * float(held.mean())))
+            rows.append(Row(f"{n_questions} × {fewer} or {more}", rates))
+    title = "Sampling interval, samples by a question's difficulty: it holds, or the score warns"
+    return Table(title, rows, MIN_COVERAGE, 1.0, "% covered, warned or not")
+
+
+MIN_ALLOCATED = 2
+"""Samples that every question gets however certain a former run was of it."""
+
+
+def allocation(right: Array, n_former: int, n: int) -> Array:
+    """Samples of each question by a former run: in proportion to √(p(1−p)), p = (right + ½)/(n_former + 1), at least
+    `MIN_ALLOCATED`, n a question on average.
+
+    right: (…, Q), of n_former samples.
+    """
+    chances = (right + 0.5) / (n_former + 1)
+    spread = np.sqrt(chances * (1 - chances))
+    total = n * right.shape[-1]
+    low = np.zeros((*right.shape[:-1], 1))
+    high = np.full_like(low, total / spread.min())
+    for _ in range(50):  # the factor, by bisection
+        factor = (low + high) / 2
+        too_few = np.maximum(MIN_ALLOCATED, factor * spread).sum(axis=-1, keepdims=True) < total
+        low, high = np.where(too_few, factor, low), np.where(too_few, high, factor)
+    return np.asarray(np.maximum(MIN_ALLOCATED, np.round(low * spread)))
+
+
+def allocated(rng: np.random.Generator, repeats: int) -> Table:
+    """Samples by a former run of a model whose chances are like these: does the interval hold, how many are saved?"""
+    rows = []
+    for n_questions, n, n_former in ((30, 8, 8), (30, 64, 2), (30, 64, 64), (198, 8, 2), (198, 8, 8), (500, 4, 8)):
+        rates = []
+        for cell in cells(n_questions):
+            former = cell.chances(rng, max(1, _repeats(repeats, n_questions) // 4))
+            chances = rng.beta(np.maximum(8 * former, 0.05), np.maximum(8 * (1 - former), 0.05))
+            counts = allocation(draw(rng, former, n_former), n_former, n)
+            limits = intervals.sampling_limits(rng.binomial(counts.astype(int), chances).astype(float), counts)
+            spread = chances * (1 - chances)
+            ratio = float((spread / counts).sum() / (spread / counts.mean(axis=-1, keepdims=True)).sum())
+            rates.append(covered(limits, chances.mean(axis=-1))._replace(note=ratio))
+        rows.append(Row(f"{n_questions} × {n}, {n_former} before", rates))
+    title = "Sampling interval, samples allocated by a former run"
+    return Table(title, rows, MIN_COVERAGE, 1.0, "samples needed / as many of each")
 
 
 COPY_SHARES = (0.1, 0.25, 0.5, 1.0)
@@ -797,6 +864,8 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "question": question,
     "fixed": fixed_sets,
     "half_rounds": half_rounds,
+    "allocated": allocated,
+    "by-outcome": by_outcome,
     "copies": copied,
     "clusters": clusters,
     "clusters-unequal": unequal_clusters,

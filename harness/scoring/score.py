@@ -27,7 +27,7 @@ from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.estimators import is_estimated
 from harness.scoring.intervals import Interval, cluster_numbers
-from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, slim, tally
+from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
     FirstRight,
@@ -47,6 +47,7 @@ from harness.scoring.uncertainty import (
     question_error,
     sampling_error,
     unequal_clusters,
+    unequal_samples,
 )
 from harness.scoring.workload import Speed, Workload
 
@@ -254,8 +255,17 @@ def score_benchmark(
         anomalies=anomalies,
         copies=None if equal_texts is None else equal_texts.copies,
     )
-    own = _warnings(score, filter(None, (*tallies.warnings, unequal_clusters(present))), columns.kinds)
+    own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present)), columns.kinds)
     return msgspec.structs.replace(score, warnings=(*warnings, *own))
+
+
+def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
+    """The warnings about clusters, and numbers of samples, that differ much; present: questions with samples.
+
+    In an unfinished run the numbers of samples differ anyway, and the score says that it is unfinished.
+    """
+    warnings = [unequal_clusters(present), None if tallies.missing or not present else unequal_samples(present)]
+    return [warning for warning in warnings if warning is not None]
 
 
 def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.core.inert import visible
 from harness.scoring.estimators import is_estimated, maj_at_k, maj_jackknife, pass_at_k, pass_hat_k, pass_jackknife
@@ -35,6 +36,10 @@ from harness.scoring.tally import QuestionTally
 
 MAX_LABEL_CHARS = 80
 """Longest name or value of a metadata field in a score; a longer one is clipped."""
+
+MIN_DISTANCE = 2.58
+"""Standard errors between the accuracies of questions with few and with many samples above which a score warns. If the
+number of samples has nothing to do with the question, a score exceeds it in about 1 % of cases."""
 
 
 class SamplingError(NamedTuple):
@@ -89,6 +94,38 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
         f"questions, the {len(sizes)} groups say only as much as {effective:.1f} groups of equal size, so the "
         f"question interval is wide"
     )
+
+
+def unequal_samples(items: Sequence[QuestionTally]) -> str | None:
+    """A warning if questions with few samples are easier or harder than those with many, else None.
+
+    The samples of each question then probably depend on its outcomes. Every question has samples.
+    """
+    counts = np.array([float(item.n) for item in items])
+    rates = np.array([float(item.correct) for item in items]) / counts
+    few = counts < counts.mean()
+    if not unequal_rates(rates, few):
+        return None
+    few_mean, many_mean = rates[few].mean(), rates[~few].mean()
+    return (
+        f"questions have {counts.min():.0f} to {counts.max():.0f} samples, and those with fewer than the mean are "
+        f"{'easier' if few_mean > many_mean else 'harder'} ({100 * few_mean:.1f} % correct beside "
+        f"{100 * many_mean:.1f} %): the sampling interval may be too short, and if a question's samples ended because "
+        f"of their outcomes, the accuracy is biased; use as many samples of every question"
+    )
+
+
+def unequal_rates(rates: Array, few: NDArray[np.bool_]) -> bool:
+    """Whether the mean rates of the questions with few samples and of the others are `MIN_DISTANCE` errors apart.
+
+    rates, few: (Q,). Groups of fewer than two questions are never apart.
+    """
+    groups = rates[few], rates[~few]
+    if min(map(len, groups)) < 2:
+        return False
+    # Half a question more in each group, so that a group without spread is not certain.
+    variance = sum((float(group.var(ddof=1)) + 0.5 / len(group)) / len(group) for group in groups)
+    return abs(float(groups[0].mean() - groups[1].mean())) > MIN_DISTANCE * math.sqrt(variance)
 
 
 class Intervals(msgspec.Struct, frozen=True, kw_only=True):
