@@ -101,6 +101,7 @@ _SHARED_CAUSES = (
     (r"^\[harness\] cannot run (.+)", "{}: the program cannot be run"),
 )
 _ERROR = re.compile(r"(?:\b\w*(?:Error|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
+# Sentences that only send the reader to another line are no cause, though they look like one.
 _POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
 _SIGNALS = {
     4: "it was killed by signal 4 (SIGILL): this CPU lacks an instruction that the build uses",
@@ -114,6 +115,7 @@ _SIGNALS = {
 
 def tail(path: Path) -> list[str]:
     """The last lines of the log, empty where there is none yet."""
+    # A cut in the middle of a character, or binary noise of a crashed engine, must not hide the rest.
     text = (private_files.read_end(path, TAIL_BYTES) or b"").decode("utf-8", "replace")
     return [visible(line) for line in text.split("\n") if line.strip()]
 
@@ -121,6 +123,7 @@ def tail(path: Path) -> list[str]:
 @cache
 def _phases() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Pattern of a line → the phase that the line shows."""
+    # `dict.fromkeys`, not a set: two engines share lines, and the order of patterns decides which one wins.
     own = dict.fromkeys(pair for engine in table.every().values() for pair in engine.log.phases)
     return tuple((re.compile(pattern), text) for pattern, text in (*own, *_SHARED_PHASES))
 
@@ -137,11 +140,13 @@ def _causes() -> tuple[tuple[re.Pattern[str], str], ...]:
 def _tells_no_phase() -> re.Pattern[str]:
     """Patterns of lines that list settings and so show no progress."""
     settings = dict.fromkeys(pattern for engine in table.every().values() for pattern in engine.log.settings)
+    # "disabl": a line such as "torch.compile is disabled" names a phase that will not come.
     return re.compile("|".join((*settings, "disabl")))
 
 
 def phase(lines: Iterable[str]) -> str | None:
     """The phase of the start, by the last line that shows one; empty if none does."""
+    # From the end: the phases that are over stay in the log.
     for line in reversed([line for line in lines if not _tells_no_phase().search(line)]):
         for pattern, text in _phases():
             if match := pattern.search(line):
@@ -172,6 +177,7 @@ def cause(path: Path, exit_code: int | None) -> str:
     if sentence := known_cause(lines):
         return sentence
     text = "\n".join(lines)
+    # Wrappers re-raise an error with "see stack trace"; only errors that say something themselves count.
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if not errors:
         return _exit_sentence(exit_code)

@@ -58,6 +58,7 @@ READ_BYTES = 1 << 16
 """Most bytes of output that are read at once."""
 RESTART_SECONDS = 2.0
 """Seconds between a member's death and its restart."""
+# Numbers from linux/prctl.h; Python's standard library has no prctl.
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -67,6 +68,7 @@ class KeptProcess:
 
     def __init__(self, record: dict[str, Any], secrets: list[str], mark: str) -> None:
         self.record = record
+        # What is popped here stays in memory only: the record is saved, and arguments and variables may hold keys.
         self.mark = mark
         self.argv: list[str] = record.pop("engine_argv")
         self.environment: dict[str, str] = record.pop("environment")
@@ -85,15 +87,22 @@ class KeptProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.folder,
+            # Without PYTHONUNBUFFERED a Python engine keeps its last lines, the cause of a crash, in a buffer on a
+            # pipe.
             env={**os.environ, **self.environment, MARK: self.mark, "PYTHONUNBUFFERED": "1"},
+            # A group of its own: Ctrl-C in the terminal reaches the guard alone, and killpg takes an engine with its
+            # workers.
             process_group=0,
+            # The parent's number is taken before the fork; in the child getppid may already name whoever adopted it.
             preexec_fn=partial(_die_with, os.getpid()),
         )
         # The guard reaps all descendants in one place, so Popen must not wait for this one.
         child.returncode = 0
         assert child.stdout is not None
+        # A blocking read of one silent member would stop the loop, and with it signals, restarts and the other members.
         os.set_blocking(child.stdout.fileno(), False)
         self.pipe = child.stdout
+        # A child that died at once has no start time; "gone" equals none, so this number is never signalled.
         self.main = processes.process(child.pid) or processes.Process(child.pid, "gone")
         self.seen = set()
         self.restart_at = None
@@ -107,6 +116,7 @@ class KeptProcess:
         if self.main is None:
             return False
         family = map(processes.process, processes.descendants(self.main.pid))
+        # Kept after its parent died: once an orphan moves to the guard, nothing else shows which member started it.
         seen = {member for member in self.seen if member.alive()} | {member for member in family if member is not None}
         changed, self.seen = seen != self.seen, seen
         self.record["family"] = sorted([member.pid, member.started] for member in seen)
@@ -121,6 +131,7 @@ class KeptProcess:
         """All living processes of this member."""
         if self.main is None:
             return []
+        # The group finds workers that were renamed, the mark those that left the group; either alone misses some.
         numbers = {*processes.group(self.main.pid), *processes.marked(self.mark)}
         living = {process for process in map(processes.process, numbers) if process is not None}
         return [process for process in living | self.seen | {self.main} if process.alive()]
@@ -134,6 +145,7 @@ class Guard:
         self.state: dict[str, Any] = config["state"]
         self.grace: float = config["grace"]
         self.restarts: int = config["restarts"]
+        # The key is read from the environment here, so that its value is not in the orders either.
         secrets = [value for name in config["secret_names"] if (value := os.environ.get(name))] + config["secrets"]
         self.members = [
             KeptProcess(record, secrets, f"{config['mark']}:{index}")
@@ -150,10 +162,12 @@ class Guard:
         """Start the members and keep them until all have ended or a stop is asked for."""
         wake_read, wake_write = os.pipe()
         for end in (wake_read, wake_write):
+            # A full wakeup pipe must not block in the signal handler: one unread byte already wakes the loop.
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wake_write)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop)
+        # SIG_IGN would make the kernel reap children and lose their exit codes; a handler wakes `select` at a death.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.selector.register(wake_read, selectors.EVENT_READ, lambda: os.read(wake_read, 4096))
         self.lifeline = lifeline
@@ -166,6 +180,8 @@ class Guard:
             next_survey = 0.0
             while not self.stopping and any(member.main or member.restart_at for member in self.members):
                 self._turn(TICK_SECONDS)
+                # A harness killed before it closed the pipe may have passed the other end to a child; a new parent
+                # shows its death.
                 if self.parent is not None and os.getppid() != self.parent:
                     break
                 if time.monotonic() >= next_survey:
@@ -174,12 +190,14 @@ class Guard:
                     if any(changed):
                         self._save()
         finally:
+            # In `finally`: an error in the loop itself must not leave an engine on the devices.
             self._ladder()
         return 0
 
     def _stop(self, *_: object) -> None:
         self.stopping = True
 
+    # No lock or queue: signals only set a flag, and the loop acts on it between two turns.
     def _read_lifeline(self) -> None:
         assert self.lifeline is not None
         data = os.read(self.lifeline.fileno(), 4096)
@@ -190,6 +208,7 @@ class Guard:
                 self.state["status"] = "ready"
                 self._save()
             elif line == b"detach":
+                # The parent will end on purpose now, so a new parent no longer means that the harness was killed.
                 self.parent = None
                 self.selector.unregister(self.lifeline)
                 return
@@ -204,6 +223,7 @@ class Guard:
             member.start()
         except OSError as error:
             member.log.note(f"cannot run {member.argv[0]}: {error.strerror}")
+            # The status that a shell gives to a command that it cannot run.
             member.record["exit_code"] = 127
             return
         assert member.pipe is not None
@@ -212,12 +232,14 @@ class Guard:
     def _turn(self, seconds: float) -> None:
         """Handle what is pending, for at most `seconds`; then reap ended children and react to deaths."""
         for key, _ in self.selector.select(seconds):
+            # Another member's handler may have emptied the pipe since `select` answered.
             with contextlib.suppress(BlockingIOError):
                 key.data()
         died = self._reap()
         for member in self.members:
             if member.main is not None and member.main.pid in died:
                 self._died(member, died[member.main.pid])
+            # A restart during the stop ladder would start what the ladder has already passed.
             elif member.restart_at is not None and time.monotonic() >= member.restart_at and not self.stopping:
                 member.restart_at = None
                 self._start(member)
@@ -242,6 +264,7 @@ class Guard:
         ended: dict[int, int] = {}
         with contextlib.suppress(ChildProcessError):
             while True:
+                # -1, not the members' numbers: as subreaper the guard must also reap orphans, or they stay as zombies.
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     break
@@ -250,6 +273,7 @@ class Guard:
 
     def _died(self, member: KeptProcess, code: int) -> None:
         """Handle a member whose main process ended: end its leftover processes, and restart it if allowed."""
+        # Leftover workers end first: what they still write would be lost once the pipe is closed.
         left = processes.end(member.everyone(), SWEEP_SECONDS)
         if member.pipe is not None:
             with contextlib.suppress(BlockingIOError):
@@ -262,11 +286,13 @@ class Guard:
         member.log.note(f"the process ended with {_exit_text(code)}")
         if left:
             member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
+        # A start that fails is reported with its cause; restarting it would hide that behind a timeout.
         if self.ready and not self.stopping and member.record["restarts"] < self.restarts:
             member.record["restarts"] += 1
             member.restart_at = time.monotonic() + RESTART_SECONDS
             member.log.note(f"restart {member.record['restarts']} of {self.restarts} in {RESTART_SECONDS:g} s")
         elif not self.stopping and member.record["role"] == "router":
+            # Replicas without their router answer on no address that a client knows.
             self.stopping = True
         self._save()
 
@@ -275,9 +301,12 @@ class Guard:
         groups = [member for member in self.members if member.main is not None]
         for member in groups:
             assert member.main is not None
+            # Before TERM: once the main process is gone, its workers have another parent and descent shows nothing.
             member.survey()
             member.log.note("stopping: TERM")
             with contextlib.suppress(ProcessLookupError, PermissionError):
+                # The whole group at once: some engines leave their workers running when only the main process gets
+                # TERM.
                 os.killpg(member.main.pid, signal.SIGTERM)
         deadline = time.monotonic() + self.grace
         while any(member.main for member in self.members) and time.monotonic() < deadline:
@@ -287,6 +316,7 @@ class Guard:
                 member.log.note(f"stopping: still running after {self.grace:g} s, KILL")
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(member.main.pid, signal.SIGKILL)
+                # Killing docker's client leaves its container running.
                 member.end_container()
         # Processes that left their group or lost their parent are found by descent and by the mark.
         numbers = {*processes.descendants(os.getpid())}
@@ -294,12 +324,14 @@ class Guard:
             numbers |= {*processes.marked(member.mark)}
         family = {process for process in map(processes.process, numbers - {os.getpid()}) if process is not None}
         left = processes.end(family, SWEEP_SECONDS)
+        # A last turn reaps the killed and reads their output before the logs close.
         self._turn(0)
         for member in self.members:
             if left and member is self.members[0]:
                 member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
             member.log.close()
         self.state["survivors"] = [processes.describe(process.pid) for process in left]
+        # The last act: `servers.end` waits for this word before it counts the server as ended.
         self.state["status"] = "exited"
         self._save()
 
@@ -319,6 +351,7 @@ def _exit_text(code: int) -> str:
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
+        # A libc without prctl only loses this second net; the guard's own ladder stays.
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
@@ -340,6 +373,7 @@ def main() -> int:
         if not data:
             return 1
         line += data
+    # Before the first member starts: a process orphaned earlier would go to init and out of reach.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     config, _, rest = line.partition(b"\n")
     return Guard(json.loads(config), rest).run(lifeline)

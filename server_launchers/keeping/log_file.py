@@ -29,13 +29,16 @@ class LogFile:
     def feed(self, data: bytes) -> None:
         """Store `data`; of a progress bar that is redrawn on one line, one state a second is kept."""
         *lines, self._rest = (self._rest + data).split(b"\n")
+        # An engine that never ends its line would otherwise fill the memory of the guard.
         if len(self._rest) > 4 * MAX_LINE_CHARS:
             lines.append(self._rest)
             self._rest = b""
         for line in lines:
+            # Before the last carriage return stands what a terminal would have overwritten.
             self.write(line.rstrip(b"\r").rpartition(b"\r")[2])
         if b"\r" in self._rest:
             bar, _, self._rest = self._rest.rpartition(b"\r")
+            # A bar redraws dozens of times a second and would push the real lines out of the bounded log.
             if time.monotonic() - self._last_bar >= BAR_SECONDS:
                 self._last_bar = time.monotonic()
                 self.write(bar.rpartition(b"\r")[2])
@@ -43,10 +46,12 @@ class LogFile:
     def write(self, line: bytes) -> None:
         """Write one line. If the disk is full the line is dropped, because reading the engine's output must go on."""
         text = line.decode("utf-8", "replace")
+        # Secrets first: `visible` may cut or escape a key so that it no longer matches.
         for secret in self._secrets:
             text = text.replace(secret, "***")
         with contextlib.suppress(OSError):
             self._file.write(visible(text).encode("utf-8") + b"\n")
+            # Flushed by line: the launcher follows this file's size to see progress, and reads the cause from its end.
             self._file.flush()
             if self._file.tell() > LOG_BYTES:
                 self._file.close()

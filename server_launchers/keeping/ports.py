@@ -22,6 +22,7 @@ def choose(spec: ServerSpec, count: int) -> list[int]:
         probe = socket.socket(_family(spec.host))
         held.append(probe)
         try:
+            # Port 0 lets the kernel choose one that is free now; a random number could hit one in use.
             probe.bind((spec.host, 0))
         except OSError as error:
             raise LaunchError(f"cannot listen on {spec.host}: {error.strerror}; correct --host") from None

@@ -44,6 +44,7 @@ def make_folder(folder: Path) -> None:
     """
     missing = [folder, *(above for above in folder.parents if not above.exists())]
     try:
+        # From the top down: `mkdir(parents=True)` would give the folders above the default mode.
         for path in reversed(missing):
             path.mkdir(mode=0o700, exist_ok=True)
         doubt = _doubt(folder)
@@ -67,6 +68,8 @@ def read_end(path: Path, limit: int) -> bytes | None:
 
 def _read(path: Path, limit: int, *, from_end: bool) -> bytes | None:
     try:
+        # NONBLOCK: opening a pipe that somebody put there would wait for ever. The checks follow on the descriptor, so
+        # the file cannot be changed for another in between.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             if not _is_ours(status):
@@ -83,7 +86,9 @@ def create(path: Path) -> int:
 
     An older file of that name stays unchanged but loses the name.
     """
+    # Unlinked, not truncated: the name may be a hard link to somebody's file.
     path.unlink(missing_ok=True)
+    # O_EXCL refuses a link that appears between the two lines.
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
@@ -98,6 +103,7 @@ def replace(path: Path, data: bytes) -> None:
 def open_for_lock(path: Path) -> int:
     """A descriptor for locking; a missing file is created, and existing content stays."""
     try:
+        # No O_TRUNC or O_EXCL: other starts hold this very file locked.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise LaunchError(f"cannot open the lock {path}: {error.strerror}; remove it if it is a link") from None
@@ -125,6 +131,7 @@ def _doubt(folder: Path) -> str | None:
         status = step.lstat()
         if status.st_uid not in {os.geteuid(), *_roots()}:
             return f"{step} belongs to the user with the number {status.st_uid}"
+        # A link's own mode is always 777 on Linux; who may replace it is decided by its folder.
         sticky = stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX
         if not sticky and _changed_by_others(status):
             return f"{step} can be changed by others (mode {stat.S_IMODE(status.st_mode):o})"
@@ -133,6 +140,7 @@ def _doubt(folder: Path) -> str | None:
 
 def _way(folder: Path) -> Iterator[Path]:
     """Every folder and link that the system passes on its way to `folder`, without `folder` itself."""
+    # By hand, because `resolve` shows only the end of the way, and a link on it is what an attacker changes.
     here, left, links = Path("/"), list(folder.absolute().parts[1:-1]), 0
     yield here
     while left:
@@ -144,6 +152,7 @@ def _way(folder: Path) -> Iterator[Path]:
                 raise OSError(0, "too many links on the way")
             target = here.readlink()
             here = Path("/") if target.is_absolute() else here.parent
+            # The target's parts are walked like the rest: it may pass through links itself.
             left = [*(part for part in target.parts if part != "/"), *left]
 
 
@@ -158,6 +167,7 @@ def _is_private(group: int) -> bool:
     if group == 0:
         return True
     with contextlib.suppress(KeyError):
+        # Distributions give each user a group of the same name, and a umask of 002 that is harmless with it.
         user, entry = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
         return entry.gr_name == user and set(entry.gr_mem) <= {user}
     return False

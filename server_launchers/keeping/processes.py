@@ -35,6 +35,7 @@ class Process:
     def signal(self, number: int) -> None:
         """Send `number` unless the process is gone."""
         if self.alive():
+            # It may end between the look and the signal, or have become another user's after setuid.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(self.pid, number)
 
@@ -43,6 +44,7 @@ def start_of(pid: int) -> str | None:
     """A text that no other process with this number shares; None if no such process lives."""
     if _LINUX:
         fields = _stat(pid)
+        # X: dead, seen for a moment while the kernel removes the process. The boot separates equal ticks of two boots.
         return None if fields is None or fields[0] in "ZX" else f"{_boot()}:{fields[19]}"
     state_and_start = _ps("-o", "stat=,lstart=", "-p", str(pid)).split(None, 1)
     return None if len(state_and_start) != 2 or state_and_start[0].startswith("Z") else state_and_start[1].strip()
@@ -58,6 +60,7 @@ def descendants(pid: int) -> list[int]:
     """Numbers of all living descendants of `pid`: children, their children, and so on."""
     children: dict[int, list[int]] = {}
     for child, parent in _parents():
+        # Read once for all: walking by each process's own children would miss what moves during the walk.
         children.setdefault(parent, []).append(child)
     family, unvisited = [], [pid]
     while unvisited:
@@ -79,9 +82,11 @@ def carriers(variable: str) -> dict[str, list[int]]:
     for pid in _pids():
         try:
             pairs = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        # Gone since the listing, or of another user, whose environment we may not read.
         except OSError:
             continue
         for pair in pairs:
+            # Life is asked for only on a match, because it reads one more file per process.
             if pair.startswith(beginning) and start_of(pid) is not None:
                 values.setdefault(os.fsdecode(pair[len(beginning) :]), []).append(pid)
     return values
@@ -102,6 +107,7 @@ def end(processes: Iterable[Process], seconds: float) -> list[Process]:
     while left:
         for process in left:
             process.signal(signal.SIGKILL)
+        # The kernel removes a killed process only when its memory is freed; this waits without a busy loop.
         time.sleep(0.02)
         left = [process for process in left if process.alive()]
         if time.monotonic() > deadline:
@@ -114,19 +120,23 @@ def listeners(port: int) -> set[int] | None:
     if not _LINUX:
         return None
     sockets = set()
+    # A server on `::` accepts IPv4 as well, and only tcp6 lists it.
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
             for line in (_PROC / "net" / table).read_text().splitlines()[1:]:
+                # 0A is TCP_LISTEN in the kernel; addresses and ports stand there in hexadecimal.
                 fields = line.split()
                 if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
                     sockets.add(f"socket:[{fields[9]}]")
     owners = set()
     for pid in _pids() if sockets else ():
+        # Descriptors of another user's processes cannot be read, nor those closed during the listing.
         with contextlib.suppress(OSError):
             for descriptor in (_PROC / str(pid) / "fd").iterdir():
                 with contextlib.suppress(OSError):
                     if str(descriptor.readlink()) in sockets:
                         owners.add(pid)
+    # Sockets without a visible owner belong to another user or a container: unknown, which is not "nobody".
     return owners if owners or not sockets else None
 
 
@@ -140,6 +150,7 @@ def describe(pid: int) -> str:
         command = " ".join(words).strip()[:120] or "unknown"
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
+        # statm counts pages, whose size differs between machines (4, 16 or 64 KiB).
         memory = f", {pages * os.sysconf('SC_PAGE_SIZE') >> 20} MiB"
     return f"process {pid} ({command}{memory})"
 
@@ -147,6 +158,7 @@ def describe(pid: int) -> str:
 def _stat(pid: int) -> list[str] | None:
     """Fields of /proc/PID/stat from the state on: [0] state, [1] parent, [2] group, [19] start in ticks."""
     try:
+        # A program may put any bytes into its name.
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
@@ -157,6 +169,7 @@ def _stat(pid: int) -> list[str] | None:
 def _boot() -> str:
     with contextlib.suppress(OSError):
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
+    # Inside some sandboxes the file is hidden; start times alone still tell processes of one boot apart.
     return "boot"
 
 

@@ -48,12 +48,14 @@ def check(base_url: str, readiness: Readiness, model: str, api_key_env: str | No
 
 def _check_listed(client: httpx.Client, model: str) -> str:
     answer = client.get("/v1/models")
+    # Whatever took the port has other keys; a server of ours would know its own.
     if answer.status_code == 401:
         raise Foreign("it refuses our key (401)")
     if answer.status_code != 200:
         raise NotReady(f"/v1/models answers {answer.status_code}")
     try:
         names = [str(entry["id"]) for entry in answer.json()["data"]]
+    # A list of another form comes from another program, and waiting would not change it.
     except (ValueError, KeyError, TypeError):
         raise Foreign("its /v1/models is not an OpenAI-compatible list") from None
     if not model and names:
@@ -68,6 +70,7 @@ def _check_token(client: httpx.Client, model: str) -> None:
     """Generate one token by a chat request; by completions where the model has no chat template."""
     body: dict[str, Any] = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
     answer = client.post("/v1/chat/completions", json=body, timeout=TOKEN_SECONDS)
+    # A base model has no chat template: vLLM answers 400 then, servers without a chat page 404.
     if answer.status_code in (400, 404):
         body = {"model": model, "max_tokens": 1, "prompt": "Hi"}
         answer = client.post("/v1/completions", json=body, timeout=TOKEN_SECONDS)
@@ -80,4 +83,5 @@ def _check_token(client: httpx.Client, model: str) -> None:
 
 
 def _why(error: httpx.HTTPError) -> str:
+    # A refused connection is the usual state for minutes and gets words; the rest is named by its class.
     return "it does not listen yet" if isinstance(error, httpx.ConnectError) else type(error).__name__

@@ -26,6 +26,7 @@ def advertised(spec: ServerSpec, base_urls: Sequence[str]) -> list[str]:
     """The addresses for other machines: with this machine's name where the server listens on all networks."""
     if spec.host not in _EVERYWHERE:
         return list(base_urls)
+    # Under Slurm the node's own name, which the other nodes resolve; a host name may be unknown to them.
     host = spec.node_address or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     host = f"[{host}]" if ":" in host else host
     return [urlunsplit(urlsplit(url)._replace(netloc=f"{host}:{urlsplit(url).port}")) for url in base_urls]
@@ -43,6 +44,8 @@ def registered(file: Path, urls: Sequence[str]) -> Iterator[None]:
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        # A reader on another machine must see whole addresses; rename is atomic on shared folders too, appending is
+        # not.
         temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
         temporary.write_text("".join(f"{url}\n" for url in urls), "utf-8")
         temporary.replace(file)
@@ -51,5 +54,6 @@ def registered(file: Path, urls: Sequence[str]) -> Iterator[None]:
     try:
         yield
     finally:
+        # The job's folder may have been cleaned up already, and the server ends either way.
         with contextlib.suppress(OSError):
             file.unlink()

@@ -72,6 +72,7 @@ def end(server: ServerState) -> list[str]:
     recorded.
     """
     _end_guard(server.guard, server.grace)
+    # Read again: the guard has written its survivors since the caller read the file.
     server = state.read(state.path_of(server.name)) or server
     left = list(server.survivors)
     if server.status != "exited":
@@ -90,6 +91,7 @@ def _end_guard(guard: processes.Process, grace: float) -> None:
     while guard.alive():
         time.sleep(POLL_SECONDS)
         if time.monotonic() > deadline:
+            # In the loop, since a process that hangs in the kernel takes SIGKILL only when it comes back.
             guard.signal(signal.SIGKILL)
 
 
@@ -104,10 +106,12 @@ def _forget(name: str, left: list[str]) -> list[str]:
 
 def _end_damaged(name: str, pids: list[int]) -> list[str]:
     """End the processes of server `name` with a damaged state file: the guard by its ladder, others by SIGKILL."""
+    # Collected before anything is ended: killing a parent gives its children to another one.
     below = {child for pid in pids for child in processes.descendants(pid)}
     family = {process for process in map(processes.process, {*pids, *below}) if process is not None}
     members = {pid for carriers in processes.carriers(MARK).values() for pid in carriers}
     for process in family:
+        # The guard carries the state file's name but no member's mark; only it knows the ladder.
         if process.pid in set(pids) - members:
             _end_guard(process, MAX_GRACE_SECONDS)
     left = processes.end(family, SURE_SECONDS)
@@ -130,6 +134,7 @@ def _end_orphans(server: ServerState) -> list[processes.Process]:
         proven = [processes.Process(pid, started) for pid, started in member.family]
         if member.pid is not None and member.started is not None:
             proven.append(processes.Process(member.pid, member.started))
+        # Workers of a living member that started after the guard's last survey are in no list.
         alive = [process.pid for process in proven if process.alive()]
         numbers |= {*alive, *processes.marked(mark)}
         numbers |= {child for pid in alive for child in processes.descendants(pid)}

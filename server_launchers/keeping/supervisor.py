@@ -73,15 +73,19 @@ class RunningServer:
         if self.pid is not None:
             with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.
                 now = self.state
+        # Another start may have taken the name since; its end is not ours to report.
         if now is None or now.guard_pid != self.pid:
             return None
         if now.status != "exited":
             return None if now.guard.alive() else "its guard was killed, and the server with it"
+        # Where no member's own end is recorded, the first one's log says most.
         member, log = now.ended or (now.members[0], now.log)
         return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"
 
     def stop(self) -> None:
         """End the server and forget it; does nothing if it has ended."""
+        # The lifeline first: the guard is our child and must be reaped here; `servers.end` then only forgets the
+        # server.
         if self._guard is not None:
             _end_guard(self._guard, self._lifeline)
             self._guard = self._lifeline = None
@@ -123,6 +127,7 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
     assert lifeline is not None
     try:
         model = waiting.until_ready(spec, deployment, guard, starting, on_progress or (lambda _progress: None))
+        # The guard may have died since the last look; `until_known` then reports it with its log.
         with contextlib.suppress(BrokenPipeError):
             lifeline.write(b"ready\ndetach\n" if detach else b"ready\n")
             lifeline.flush()
@@ -131,6 +136,7 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
             lifeline.close()
             # The guard outlives this process on purpose; without this, Popen would warn about an unfinished child.
             guard.returncode = 0
+    # BaseException, because Ctrl-C during a start of several minutes is the usual way out.
     except BaseException:
         _end_guard(guard, lifeline)
         servers.end(starting)
@@ -175,7 +181,10 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
                 stdout=guard_log,
                 stderr=guard_log,
                 cwd=neutral,
+                # The guard is given its state file's path, so a server with a damaged file is still found by its
+                # environment.
                 env={**os.environ, STATE_FILE: str(state.path_of(name))},
+                # Ctrl-C and a closing terminal go to the whole session; the guard must outlive them to end its engine.
                 start_new_session=True,
             )
         try:
@@ -187,6 +196,7 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
     assert guard.stdin is not None
     try:
         with contextlib.suppress(BrokenPipeError):
+            # Over the pipe and not by argv: every user of the machine can read arguments in /proc.
             guard.stdin.write(json.dumps(_orders(spec, deployment, starting, neutral)).encode() + b"\n")
             guard.stdin.flush()
     except BaseException:
@@ -209,6 +219,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
         mark=secrets.token_hex(8),
         grace=spec.stop_grace,
         guard_pid=guard_pid,
+        # "gone" for a guard that died at once: no process has it as its start, so nothing is signalled.
         guard_started=processes.start_of(guard_pid) or "gone",
         status="starting",
         members=[
@@ -235,6 +246,7 @@ def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neu
         member["log"] = str(log)
         member["engine_argv"] = list(process.command.argv)
         member["environment"] = process.command.resolved()
+        # An engine started in the user's folder would import modules that lie there by chance, such as a `json.py`.
         member["folder"] = str(Path.cwd() if process.keeps_folder else neutral)
     return {
         "state_path": str(state.path_of(starting.name)),
@@ -275,6 +287,7 @@ def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
             done = run_quietly((python, "-c", f"import importlib.util as u; exit(not u.find_spec('{router.module}'))"))
             if done is None or done.returncode != 0:
                 raise LaunchError(f"the environment of {python} has no {router.module}; {router.install}")
+        # Resolving finds a missing program or key now; in the guard the same fault would be a log line.
         process.command.resolved()
 
 
@@ -288,6 +301,7 @@ def stem_of(spec: ServerSpec) -> str:
 
 def _free_name(spec: ServerSpec) -> str:
     """The spec's name, refused if a server of that name runs; else one from the model, numbered if taken."""
+    # Servers with a damaged state file count as well: their name still stands in living processes.
     running = {server.name for server in state.read_all() if server.running} | {path.stem for path in state.unseen()}
     if spec.name is not None:
         if spec.name in running:
@@ -296,6 +310,7 @@ def _free_name(spec: ServerSpec) -> str:
     stem = stem_of(spec)
     return next(
         name
+        # One number more than servers run, so that the search always finds a free one.
         for number in range(1, len(running) + 2)
         if (name := stem if number == 1 else f"{stem}-{number}") not in running
     )

@@ -25,6 +25,7 @@ def possible(running: ServerSpec, target: ServerSpec) -> bool:
     """
     able = table.named(target.engine).weight_swap is not None and target.dp == 1 and target.nodes == 1
     named = target.served_name is not None or target.api_key_env is not None
+    # Everything but the weights must be equal, so a later field of the spec is covered without a list here.
     return able and not named and replace(running, model=target.model) == target
 
 
@@ -38,6 +39,7 @@ def swap(server: RunningServer, target: ServerSpec) -> RunningServer:
     how = table.named(target.engine).weight_swap
     assert how is not None
     try:
+        # No proxy from the environment: this address is on this machine.
         with httpx.Client(base_url=url, timeout=SWAP_SECONDS, trust_env=False) as client:
             answer = client.post(how.page, json={how.field: target.model})
             reply = answer.json()
@@ -45,6 +47,8 @@ def swap(server: RunningServer, target: ServerSpec) -> RunningServer:
                 message = visible(str(reply.get("message", answer.text)), 300)
                 raise LaunchError(f"{server.name} does not take the weights of {target.model}: {message}")
             model_path = client.get(how.told_page).json().get(how.told_field)
+            # Success is only the engine's word; a server with the old weights would give results under the wrong
+            # model's name.
             if model_path != target.model:
                 raise LaunchError(
                     f"{server.name} reports the model {visible(str(model_path), 200)}, not {target.model}"

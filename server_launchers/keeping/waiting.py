@@ -58,9 +58,11 @@ def until_ready(
     model = table.client_name(spec)
     begun = moved = time.monotonic()
     sizes: list[int] = []
+    # One address after the other: a token of the last replica is worth nothing while the first still loads.
     waiting = list(deployment.base_urls)
     while waiting:
         now = state.read(state.path_of(starting.name)) or starting
+        # The processes are looked at before the address: a foreign program on the port would hide a dead engine.
         if now.ended is not None:
             raise LaunchError(_failure(spec, *now.ended))
         if guard.poll() is not None:
@@ -68,6 +70,8 @@ def until_ready(
         why = "starting"
         try:
             model = readiness.check(waiting[0], deployment.readiness, model, spec.api_key_env)
+            # After the check, because only now does somebody listen; an equal server of another user would pass the
+            # check.
             _check_owner(deployment, waiting[0], guard.pid)
             waiting.pop(0)
             continue
@@ -75,6 +79,7 @@ def until_ready(
             why = str(error)
         except readiness.Foreign as error:
             raise LaunchError(f"another server answers at {waiting[0]}: {error}; choose another --port") from None
+        # Unequal, not larger: a rotated log gets smaller, and that is progress too.
         if (new := [_size(log) for log in starting.logs]) != sizes:
             sizes, moved = new, time.monotonic()
         lines = engine_log.tail(starting.log)
@@ -117,6 +122,7 @@ def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Serv
 def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> None:
     """Check that a process of ours holds the port that answers like our server. Raises LaunchError."""
     port = int(url.rpartition(":")[2])
+    # A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.
     if deployment.readiness.owns_port and (owners := processes.listeners(port)):
         ours = {guard_pid, *processes.descendants(guard_pid)}
         if not owners & ours:
@@ -127,11 +133,13 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
+        # The log is created with the state, but may be moved to `.1` between two looks.
         return 0
 
 
 def _failure(spec: ServerSpec, member: MemberState, log: Path) -> str:
     cause = engine_log.cause(log, member.exit_code)
+    # Only for memory: nvidia-smi takes seconds, and other causes have nothing to do with holders.
     holders = accelerators.memory_holders() if "memory" in cause else []
     held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""
     return f"{spec.engine} did not start: {cause}{held}{_tail_text(log)}"
