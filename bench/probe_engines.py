@@ -30,7 +30,7 @@ from harness.verbs.probe import reference, template
 from harness.verbs.probe.asking import COMPLETIONS, Inquiry, ProbedEndpoint, Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.counterparts import OfFolder, SavedReference
-from harness.verbs.probe.findings import Report
+from harness.verbs.probe.findings import ProbeReport
 from harness.verbs.probe.probe import examine
 from harness.verbs.probe.subject import logprob_fields
 from server_launchers.keeping import supervisor
@@ -132,7 +132,7 @@ def repeated(name: str, server: ProbedEndpoint, true: OfFolder, held: list[list[
     )
 
 
-def show(name: str, report: Report) -> None:
+def show(name: str, report: ProbeReport) -> None:
     """Print a probe's findings."""
     for finding in report.findings:
         print(f"{name}: {finding.check}: {finding.outcome}: {finding.came}")

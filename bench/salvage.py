@@ -380,7 +380,7 @@ def cost(streams: int, tokens: int) -> None:
     """CPU of keeping all streams once, against that of reading what they bring in the time between two looks."""
     from harness.client.interface import Arriving
     from harness.client.protocol.sse import ReplyParser
-    from harness.client.protocol.written import Written
+    from harness.client.protocol.written import WrittenTokens
     from harness.generation.continuing import onward
     from harness.generation.network.keeping import KEEP_S, Keeper
     from harness.generation.plan import Task
@@ -395,7 +395,7 @@ def cost(streams: int, tokens: int) -> None:
             for n in range(streams):
                 arriving = Arriving()
                 keeper.begin(Task("b", f"q{n}", 0), arriving, lambda seen: onward(None, "r", "vllm", seen))
-                arriving.written = arriving.written if ids else Written()
+                arriving.written = arriving.written if ids else WrittenTokens()
                 parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 30, written=arriving.written)
                 arriving.so_far = parser.so_far
                 parsers.append(parser)

@@ -25,11 +25,11 @@ MAX_WORDS = {
     "vague names": 5,
     "MOST_ and LEAST_": 0,
     "docstrings without a subject": 0,
-    "classes of one name": 12,
+    "classes of one name": 0,
 }
 """Limits of `python -m tools.words`: each only goes down."""
 
-MIN_COMMENTS = 11.0
+MIN_COMMENTS = 12.5
 """Comments in 1,000 lines; it only goes up."""
 REASON = re.compile(r"^(Long|Wide): \S.{20,}", re.MULTILINE)
 """A module or class beyond the bound says in its docstring why: a line that begins with "Long: " or "Wide: "."""

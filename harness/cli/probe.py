@@ -19,7 +19,7 @@ from harness.core.inert import visible
 from harness.core.options import options_of
 
 if TYPE_CHECKING:
-    from harness.verbs.probe.findings import Report
+    from harness.verbs.probe.findings import ProbeReport
 
 SIGNS = {"sound": "sound", "spoils": "SPOILS", "warns": "warns", "untested": "–"}
 
@@ -28,9 +28,9 @@ SHOWN_CHARS = 400
 
 
 def _prints() -> Any:
-    from harness.verbs.probe.findings import Report
+    from harness.verbs.probe.findings import ProbeReport
 
-    return list[Report]
+    return list[ProbeReport]
 
 
 @click.command("probe", cls=SpelledCommand)
@@ -94,7 +94,7 @@ def command(
     sys.exit(0 if all(report.sound for report in reports) else StoppedByRule.exit_code)
 
 
-def _reports(servers: Sequence[WhichServer], how: Mapping[str, Any]) -> list[Report]:
+def _reports(servers: Sequence[WhichServer], how: Mapping[str, Any]) -> list[ProbeReport]:
     """A report on each server that answers; with several servers, one that does not answer is only a warning."""
     from harness.cli.terminal import Terminal
     from harness.verbs.probe.probe import probe
@@ -113,7 +113,7 @@ def _reports(servers: Sequence[WhichServer], how: Mapping[str, Any]) -> list[Rep
     return reports
 
 
-def _write(page: Path, reports: Sequence[Report]) -> None:
+def _write(page: Path, reports: Sequence[ProbeReport]) -> None:
     from harness.core.files import write_atomically
     from harness.verbs.probe.page import html
 
@@ -121,7 +121,7 @@ def _write(page: Path, reports: Sequence[Report]) -> None:
     terminal.note(f"page: {visible(str(page))}")
 
 
-def _table(report: Report) -> None:
+def _table(report: ProbeReport) -> None:
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
     ]
@@ -134,13 +134,13 @@ def _table(report: Report) -> None:
     click.echo(f"{report.requests} requests, {report.tokens:,} tokens, {report.seconds:g} s; seed {report.seed}")
 
 
-def _counted(report: Report) -> str:
+def _counted(report: ProbeReport) -> str:
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     verdict = "nothing spoils a score" if report.sound else f"{n['spoils']} of its checks would spoil a score"
     return f"{verdict} ({n['sound']} sound, {n['warns']} with a warning, {n['untested']} could not be tested)"
 
 
-def _matrix(reports: list[Report]) -> None:
+def _matrix(reports: list[ProbeReport]) -> None:
     checks = [finding.check for finding in reports[0].findings]
     rows = [
         (

@@ -9,7 +9,7 @@ from typing import Protocol
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import SoFar, Written
+from harness.client.protocol.written import SoFar, WrittenTokens
 
 DRAIN_S = 1.0
 """Seconds that the body may take to end after `[DONE]`; only a connection whose body has ended can be used again."""
@@ -63,7 +63,7 @@ class Arriving:
 
     __slots__ = ("count", "so_far", "written")
 
-    def __init__(self, written: Written | None = None) -> None:
+    def __init__(self, written: WrittenTokens | None = None) -> None:
         self.count: Callable[[], int] = int
         self.so_far: Callable[[], SoFar | None] = _nothing
         self.written = written

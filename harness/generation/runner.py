@@ -41,7 +41,7 @@ from harness.generation.network.thread import Network
 from harness.generation.outcome import Outcome
 from harness.generation.plan import SessionPlan
 from harness.generation.progress import Progress
-from harness.generation.session import Session
+from harness.generation.session import SamplingSession
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.lock import held
@@ -140,7 +140,7 @@ def generate(
 
     with Signals(interrupted) as signals, held(folder, break_lock=break_lock) as run:
         log = run.log
-        session = Session(
+        session = SamplingSession(
             settings, question_sets, folder, log, clock,
             servers.environment, servers.facts, listener.on_surplus, taken_over,
         )  # fmt: skip
@@ -175,7 +175,7 @@ class Runner:
         listener: Listener,
         folder: RunFolder,
         log: RunLog,
-        session: Session,
+        session: SamplingSession,
         opener: Callable[[], Transport],
     ) -> None:
         self._settings = settings

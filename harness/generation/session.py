@@ -48,7 +48,7 @@ LONG_PROMPT_CHARS = 2000
 _MISSING = "never_succeeds"
 
 
-class Session:
+class SamplingSession:
     """Plans a session, opens its journals, keeps the manifest up to date, and makes the outcome; used by `generate`."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Session:
         self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> SamplingSession:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:

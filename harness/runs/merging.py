@@ -34,7 +34,7 @@ from harness.runs.journal import Journal, read_samples
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels
 from harness.runs.lock import held
 from harness.runs.manifest import BenchmarkRecord, Manifest
-from harness.runs.parts import Source, joined_manifest, shard_numbers, shard_of
+from harness.runs.parts import PartFolder, joined_manifest, shard_numbers, shard_of
 from harness.runs.record import KeySet
 
 WAITING_CHARS = 16 * 1024 * 1024
@@ -144,11 +144,11 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
     for path in (path for folder in folders for path in folder.logs()):
         _open_log(path).close()  # Raises before anything is written.
     sources = [
-        Source(folder, Manifest.load(folder), label) for folder, label in zip(folders, labels(folders), strict=True)
+        PartFolder(folder, Manifest.load(folder), label) for folder, label in zip(folders, labels(folders), strict=True)
     ]
     with held(out) as target:
         log = target.log
-        before = [] if target.manifest is None else [Source(out, target.manifest, out.path.name)]
+        before = [] if target.manifest is None else [PartFolder(out, target.manifest, out.path.name)]
         manifest = joined_manifest([*before, *sources], accept_server_change)
         question_sets = {name: _together(name, [*before, *sources]) for name in manifest.benchmarks}
         manifest = _with_digests(manifest, question_sets)
@@ -187,7 +187,7 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
 # ---- the questions
 
 
-def _together(name: str, sources: Sequence[Source]) -> Sequence[Question]:
+def _together(name: str, sources: Sequence[PartFolder]) -> Sequence[Question]:
     """The questions of all folders, in the order of their first occurrence. Raises `StoreError` where two differ."""
     together: Sequence[Question] = ()
     for source in sources:
@@ -204,7 +204,7 @@ def _together(name: str, sources: Sequence[Source]) -> Sequence[Question]:
     return together
 
 
-def _merged(mine: Sequence[Question], theirs: Sequence[Question], source: Source, name: str) -> Sequence[Question]:
+def _merged(mine: Sequence[Question], theirs: Sequence[Question], source: PartFolder, name: str) -> Sequence[Question]:
     if questions.digest_of(mine) == questions.digest_of(theirs):
         return mine
     digests = {question.question_id: questions.digest_of([question]) for question in mine}
@@ -239,7 +239,7 @@ def _join(
     out: BenchmarkFolder,
     record: BenchmarkRecord,
     asked_questions: Sequence[Question],
-    sources: Sequence[Source],
+    sources: Sequence[PartFolder],
     log: RunLog,
 ) -> Joined:
     """Append the samples that `out` lacks, and count the repeated ones."""
@@ -301,7 +301,7 @@ def _said(sample: Sample) -> int:
 # ---- the logs
 
 
-def _copy_logs(out: RunFolder, sources: Sequence[Source]) -> None:
+def _copy_logs(out: RunFolder, sources: Sequence[PartFolder]) -> None:
     """Copy the folders' logs beside the joined one's, because scores count failed requests in them."""
     for source in sources:
         for path in source.folder.logs():

@@ -1,7 +1,7 @@
 """Checks that several run folders are parts of one run, and makes the manifest of the whole.
 
 Parts have one model and, for each benchmark, one identity. Shards differ only in the number of the shard. A whole run
-may join its shards, since it may be what others were joined into. Pure, except that `Source` names the folder of a
+may join its shards, since it may be what others were joined into. Pure, except that `PartFolder` names the folder of a
 manifest for errors.
 """
 
@@ -32,7 +32,7 @@ from harness.runs.manifest import (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PartFolder:
     """A folder with its manifest. label: a short, unique name."""
 
     folder: RunFolder
@@ -40,11 +40,11 @@ class Source:
     label: str
 
 
-def joined_manifest(sources: Sequence[Source], accept_server_change: bool) -> Manifest:
+def joined_manifest(sources: Sequence[PartFolder], accept_server_change: bool) -> Manifest:
     """The manifest of the whole run. Raises `StoreError` that names the differences."""
     first = sources[0]
     records: dict[str, BenchmarkRecord] = {}
-    whose: dict[tuple[str, bool], Source] = {}  # The first folder with the benchmark, and its first shard.
+    whose: dict[tuple[str, bool], PartFolder] = {}  # The first folder with the benchmark, and its first shard.
     combined = Provenance()
     environment: dict[str, Any] = {}
     for source in sources:
@@ -75,7 +75,7 @@ def joined_manifest(sources: Sequence[Source], accept_server_change: bool) -> Ma
     )
 
 
-def _same(what: str, first: Source, source: Source, mine: Any, theirs: Any) -> None:
+def _same(what: str, first: PartFolder, source: PartFolder, mine: Any, theirs: Any) -> None:
     if mine is not None and theirs is not None and mine != theirs:
         raise _refusal(first, source, [Difference(what, mine, theirs)])
 
@@ -155,7 +155,7 @@ def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
     )
 
 
-def _refusal(first: Source, source: Source, changed: Sequence[Difference], benchmark: str = "") -> StoreError:
+def _refusal(first: PartFolder, source: PartFolder, changed: Sequence[Difference], benchmark: str = "") -> StoreError:
     what = f" in {quoted(benchmark)}" if benchmark else ""
     lines = "\n".join(f"  {difference}" for difference in changed)
     return StoreError(
@@ -164,7 +164,7 @@ def _refusal(first: Source, source: Source, changed: Sequence[Difference], bench
     )
 
 
-def shard_of(source: Source, benchmark: str) -> Mapping[str, Any] | None:
+def shard_of(source: PartFolder, benchmark: str) -> Mapping[str, Any] | None:
     record = source.manifest.benchmarks.get(benchmark)
     shard = record.identity.get(SHARD) if record is not None else None
     return shard if isinstance(shard, dict) else None

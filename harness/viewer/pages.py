@@ -16,7 +16,7 @@ from harness.scoring.intervals import Interval
 from harness.viewer import auditing
 from harness.viewer.library import Library, OpenBenchmark, OpenRun
 from harness.viewer.request import curl
-from harness.viewer.rows import QuestionRow, SampleRow, Vote, question_rows, sample_row, sample_rows, votes
+from harness.viewer.rows import ListedSample, QuestionRow, Vote, question_rows, sample_row, sample_rows, votes
 
 MAX_SHOWN_CHARS = 400_000
 """Longest text of a sample or question that is shown whole; longer ones lose their middle.
@@ -106,7 +106,7 @@ class QuestionPage:
     """One question with all its samples."""
 
     question: ShownQuestion
-    samples: Sequence[SampleRow]
+    samples: Sequence[ListedSample]
     votes: Sequence[Vote]
 
 
@@ -114,7 +114,7 @@ class QuestionPage:
 class SamplePage:
     """One sample. history: all overrides of its verdict."""
 
-    row: SampleRow
+    row: ListedSample
     text: Shown | None
     reasoning: Shown | None
     finish_reason: str

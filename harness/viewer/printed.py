@@ -11,7 +11,7 @@ from harness.core.records import Grade, Key, Question, Sample, Verdict
 from harness.grading.elsewhere import shown_references
 from harness.grading.verdict import NEAR_MISSES
 from harness.viewer.library import OpenBenchmark
-from harness.viewer.rows import QuestionRow, SampleRow, sample_row, text_of, votes
+from harness.viewer.rows import ListedSample, QuestionRow, sample_row, text_of, votes
 
 MAX_ANSWER_CHARS = 60
 """Most characters of an answer in a line of a list."""
@@ -52,7 +52,7 @@ def question_text(question: Question, style: Style) -> Iterator[str]:
     yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question))}\n"
 
 
-def sample_list(rows: Sequence[SampleRow], style: Style) -> Iterator[str]:
+def sample_list(rows: Sequence[ListedSample], style: Style) -> Iterator[str]:
     """One line per sample, then the votes."""
     for row in rows:
         facts = f"  {row.index:>4}  {_tokens(row.tokens)} tokens  {_short(row.extracted):<12}"
@@ -63,7 +63,7 @@ def sample_list(rows: Sequence[SampleRow], style: Style) -> Iterator[str]:
         yield f"votes: {words}\n"
 
 
-def verdict_words(row: SampleRow, style: Style) -> str:
+def verdict_words(row: ListedSample, style: Style) -> str:
     """Return the verdict, with notes on overrides, second graders, near misses and cuts."""
     notes = [WORDS[row.verdict]]
     if row.graded is not None:

@@ -23,7 +23,7 @@ MAX_VOTES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleRow:
+class ListedSample:
     """One sample in a list.
 
     verdict: the one that counts, None = not graded. graded: the grader's verdict, if a person overrode it. stored: its
@@ -98,16 +98,16 @@ def text_of(question: Question) -> str:
     return "\n\n".join(f"[{message.role}] {message.content}" for message in question.messages)
 
 
-def sample_rows(benchmark: OpenBenchmark, question_id: str) -> list[SampleRow]:
+def sample_rows(benchmark: OpenBenchmark, question_id: str) -> list[ListedSample]:
     """Return the question's samples by index, graded or not."""
     return [sample_row(benchmark, Key(question_id, index)) for index in benchmark.indices(question_id)]
 
 
-def sample_row(benchmark: OpenBenchmark, key: Key) -> SampleRow:
+def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
     """Return the sample's row, graded or not."""
     grade, location = benchmark.grade(key), benchmark.offsets.of(key.question_id).get(key.sample_index)
     override = benchmark.overrides.get(key)
-    return SampleRow(
+    return ListedSample(
         index=key.sample_index,
         verdict=benchmark.verdict(key),
         graded=grade.verdict if grade is not None and override is not None else None,
@@ -128,7 +128,7 @@ def near_miss_of(grade: Grade) -> NearMiss | None:
     return grade.near_miss or ("another box" if grade.unextracted else None)
 
 
-def votes(rows: Sequence[SampleRow]) -> list[Vote]:
+def votes(rows: Sequence[ListedSample]) -> list[Vote]:
     """Return the answers, ordered by how many samples gave them."""
     counts = Counter(row.vote for row in rows if row.vote is not None and row.verdict != "no_answer")
     right = {row.vote for row in rows if row.verdict == "correct"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.core.records import Key, Question, Verdict
 from harness.viewer.library import OpenBenchmark
-from harness.viewer.rows import SampleRow, sample_rows
+from harness.viewer.rows import ListedSample, sample_rows
 from harness.viewer.search import search
 
 
@@ -46,7 +46,7 @@ class SampleFilter:
         level = str(question.metadata.get("level", ""))
         return self.level.casefold() in (level.casefold(), level.casefold().rpartition(" ")[2])
 
-    def sample(self, question_id: str, row: SampleRow) -> bool:
+    def sample(self, question_id: str, row: ListedSample) -> bool:
         """Whether the sample passes the filter, apart from its text."""
         if self.verdicts and row.verdict not in self.verdicts:
             return False

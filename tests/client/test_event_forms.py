@@ -15,7 +15,7 @@ import pytest
 from harness.client.protocol.completion import LATE_TEXT, UNREAD_TEXT
 from harness.client.protocol.reply import without_keys
 from harness.client.protocol.sse import MAX_EVENT_BYTES, ReplyParser
-from harness.client.protocol.written import Written
+from harness.client.protocol.written import WrittenTokens
 from harness.core.records import Usage
 from harness.core.reply_notes import LATE_BODY
 from harness.core.secret import Secret
@@ -94,7 +94,7 @@ def test_only_what_repeats_a_key_is_hidden_in_a_reply() -> None:
 
 
 def test_an_id_that_no_token_has_makes_all_ids_unknown() -> None:
-    written = Written()
+    written = WrittenTokens()
     assert written.held_bytes == 0
     written.add_events(["a"], [[7]])
     assert written.held_bytes > 0
@@ -102,7 +102,7 @@ def test_an_id_that_no_token_has_makes_all_ids_unknown() -> None:
     assert written.ids is None
     written.add_events(["d"], [[9]])
     assert written.ids is None
-    unstated = Written()
+    unstated = WrittenTokens()
     unstated.add_events(["a"], None)
     unstated.add_events(["b"], [[7]])
     assert unstated.ids is None

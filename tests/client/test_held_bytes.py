@@ -25,7 +25,7 @@ from harness.client.interface import Deadlines
 from harness.client.protocol import sse, written
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import FIXED_BYTES, Memory, Written
+from harness.client.protocol.written import FIXED_BYTES, Memory, WrittenTokens
 from harness.core.choices import TransportName
 from tests.faults.server import HEAD, STALL, FaultServer, Request, Step, chunk, http
 
@@ -130,7 +130,7 @@ def held_by(name: str, size: int) -> tuple[int, int]:
     """(bytes that a parser holds after reads of `size` bytes of the stream, by Python's allocator; what it counts)."""
     begin = b"[" if name.startswith("json") else b": a stream\n\n"
     stream = begin + block_of(STREAMS[name], FED_BYTES)
-    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 30, memory=Memory(), written=Written())
+    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 30, memory=Memory(), written=WrittenTokens())
     gc.collect()
     tracemalloc.start()
     try:

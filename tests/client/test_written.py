@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.http1 import Leftovers
 from harness.client.protocol.reply import Reply
-from harness.client.protocol.written import KEPT_LOGPROBS, Written
+from harness.client.protocol.written import KEPT_LOGPROBS, WrittenTokens
 from harness.core.records import Timing, Usage
 
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=3)
@@ -20,7 +20,7 @@ EVENTS = st.lists(st.tuples(st.text(max_size=4), IDS), max_size=12)
 
 @given(events=EVENTS, stated=st.booleans())
 def test_many_events_are_the_same_as_one_by_one(events: list[tuple[str, list[int]]], stated: bool) -> None:
-    together, apart = Written(), Written()
+    together, apart = WrittenTokens(), WrittenTokens()
     if events:
         together.add_events([text for text, _ in events], [ids for _, ids in events] if stated else None)
     for text, ids in events:
@@ -31,7 +31,7 @@ def test_many_events_are_the_same_as_one_by_one(events: list[tuple[str, list[int
 
 @given(events=EVENTS)
 def test_ids_are_those_of_the_texts_that_have_come(events: list[tuple[str, list[int]]]) -> None:
-    written = Written()
+    written = WrittenTokens()
     for text, ids in events:
         written.add_event(len(text), ids)
     last = max((n for n, (text, _) in enumerate(events) if text), default=-1)
@@ -41,7 +41,7 @@ def test_ids_are_those_of_the_texts_that_have_come(events: list[tuple[str, list[
 
 @pytest.mark.parametrize("nonsense", ["x", [1.5], [-1], [2**31], [None], [True], {"a": 1}, [[1]]])
 def test_what_is_no_list_of_ids_makes_them_unknown_and_costs_no_text(nonsense: Any) -> None:
-    written = Written()
+    written = WrittenTokens()
     completion = Completion(written)
     for ids in ([1], nonsense, [2]):
         choice = {"index": 0, "delta": {"content": "a"}, "token_ids": ids}
@@ -52,7 +52,7 @@ def test_what_is_no_list_of_ids_makes_them_unknown_and_costs_no_text(nonsense: A
 
 
 def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
-    written = Written()
+    written = WrittenTokens()
     written.add_event(3, [1, 2])
     written.add_event(3, None)
     written.add_event(3, [3])
@@ -61,7 +61,7 @@ def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
 
 @given(events=st.lists(st.tuples(st.booleans(), st.integers(0, 3), st.booleans()), max_size=400))
 def test_log_probabilities_are_those_of_the_last_ids_without_a_gap(events: list[tuple[bool, int, bool]]) -> None:
-    written = Written()
+    written = WrittenTokens()
     known: list[float | None] = []
     sure = 0
     for has_text, n, stated in events:
@@ -82,7 +82,7 @@ def test_log_probabilities_are_those_of_the_last_ids_without_a_gap(events: list[
 
 @pytest.mark.parametrize("nonsense", ["-1", None, [], {"a": 1}, float("inf")])
 def test_a_log_probability_that_is_no_number_makes_those_before_it_unknown(nonsense: Any) -> None:
-    written = Written()
+    written = WrittenTokens()
     completion = Completion(written)
     for value in (-0.5, nonsense, -0.25):
         said = {"tokens": ["a"], "token_logprobs": [value]}

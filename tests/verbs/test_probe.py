@@ -14,19 +14,19 @@ import pytest
 from harness.asking.options import WhichServer
 from harness.verbs.probe import exact, probe
 from harness.verbs.probe.counterparts import SavedReference
-from harness.verbs.probe.findings import Report
+from harness.verbs.probe.findings import ProbeReport
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, http
 from tests.system.command import harness
 from tests.verbs.toy_model import FAULTS, Fault, Head, SaysStop, Temperature, Toy, ToyAsker, answering, between
 
 
-def examined(fault: Fault | None = None, **toy: object) -> Report:
+def examined(fault: Fault | None = None, **toy: object) -> ProbeReport:
     asker = ToyAsker(Toy(chance=random.Random(5), **toy), fault or Fault())  # type: ignore[arg-type]
     return probe.examine(asker, probe.select(), seed=11)
 
 
-def found(report: Report) -> dict[str, str]:
+def found(report: ProbeReport) -> dict[str, str]:
     """Checks that are not sound, with their outcome."""
     return {one.check: one.outcome for one in report.findings if one.outcome in ("spoils", "warns")}
 

@@ -40,7 +40,7 @@ from harness.client.protocol.event_fields import (
 from harness.client.protocol.plain_event import PlainEvent
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.usage import StatedUsage, stated_usage, usage_of
-from harness.client.protocol.written import SoFar, Written
+from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.core.inert import quoted
 from harness.core.records import Timing
 from harness.core.reply_notes import IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
@@ -106,7 +106,7 @@ class Completion:
         "written",
     )  # fmt: skip
 
-    def __init__(self, written: Written | None = None) -> None:
+    def __init__(self, written: WrittenTokens | None = None) -> None:
         self.written = written
         self.stamps = array("d")
         self.finish_reason: str | None = None
@@ -275,7 +275,7 @@ class Completion:
 
     def so_far(self) -> SoFar:
         """The part of the reply that has come until now."""
-        written = self.written or Written()
+        written = self.written or WrittenTokens()
         return SoFar(
             text=self._text(0),
             reasoning=self._text(1),

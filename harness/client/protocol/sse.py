@@ -39,7 +39,7 @@ from harness.client.protocol.event_fields import BadEvent
 from harness.client.protocol.failures import failure_of_event
 from harness.client.protocol.plain_event import decode_plain_event
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed, without_keys
-from harness.client.protocol.written import LONG_REPLY_BYTES, Memory, Share, SoFar, Written
+from harness.client.protocol.written import LONG_REPLY_BYTES, Memory, Share, SoFar, WrittenTokens
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.reply_notes import LATE_BODY, LATE_BYTES
@@ -116,7 +116,7 @@ class ReplyParser:
         clock: Literal["kernel", "user"] = "user",
         memory: Memory | None = None,
         secrets: Iterable[Secret] = (),
-        written: Written | None = None,
+        written: WrittenTokens | None = None,
     ) -> None:
         self.clock: Literal["kernel", "user"] = clock
         self.started = started

@@ -1,5 +1,5 @@
 """A reply while it is being received: a bound on the memory of all such replies (`Memory`), and a record of the tokens
-that have come, so that another request can continue the reply after an interruption (`Written`).
+that have come, so that another request can continue the reply after an interruption (`WrittenTokens`).
 
 Memory:
 
@@ -117,7 +117,7 @@ class SoFar:
     logprobs: tuple[float, ...] = ()
 
 
-class Written:
+class WrittenTokens:
     """Records the token ids and the events' lengths of a reply, event by event.
 
     If the server once states no ids, or something that is no id, the ids of the whole reply count as unknown.

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.client.interface import Arriving
 from harness.client.protocol.reply import FailureKind
-from harness.client.protocol.written import SoFar, Written
+from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.generation.plan import Task
 from harness.runs import inflight
 from harness.runs.inflight import Inflight, Partial, SampleKey
@@ -71,7 +71,7 @@ class Keeper:
 
     def begin(self, task: Task, arriving: Arriving, view: Callable[[SoFar], Partial]) -> None:
         """A request for `task` goes out."""
-        arriving.written = Written()
+        arriving.written = WrittenTokens()
         self._watched[task] = _Watched(arriving, view, self._clock() + KEEP_S)
 
     def look(self) -> None:

@@ -52,7 +52,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     p: float | None = None
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     """All findings about one server.
 
     requests, tokens: sent and billed by the probe, as the server counts. seed: the source of the probe's own seeds.

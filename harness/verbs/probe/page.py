@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from harness.reports.page import tables_page
 from harness.reports.tables import Table
-from harness.verbs.probe.findings import Finding, Report
+from harness.verbs.probe.findings import Finding, ProbeReport
 
 
-def html(reports: Sequence[Report]) -> str:
+def html(reports: Sequence[ProbeReport]) -> str:
     """A page with one table per server."""
     models = ", ".join(dict.fromkeys(report.model for report in reports))
     n = sum(report.count("spoils") for report in reports)
@@ -17,7 +17,7 @@ def html(reports: Sequence[Report]) -> str:
     return tables_page(f"Probe of {models}", summary, [_table(report) for report in reports])
 
 
-def _table(report: Report) -> Table:
+def _table(report: ProbeReport) -> Table:
     """The findings about one server, one row per check."""
     facts = (
         report.engine or "unknown engine",

@@ -18,7 +18,7 @@ from harness.core.inert import quoted
 from harness.verbs.probe import context, counterparts, exact, load, protocol, sampling, template, thinking
 from harness.verbs.probe.asking import ProbedEndpoint, ProbedServer, Refused
 from harness.verbs.probe.connecting import probed
-from harness.verbs.probe.findings import FALSE_ALARM, Check, Finding, Outcome, Report, Seen, untested
+from harness.verbs.probe.findings import FALSE_ALARM, Check, Finding, Outcome, ProbeReport, Seen, untested
 from harness.verbs.probe.reference import ServerReference
 from harness.verbs.probe.subject import Subject
 
@@ -57,7 +57,7 @@ def examine(
     address: str = "",
     seed: int | None = None,
     watcher: Watcher | None = None,
-) -> Report:
+) -> ProbeReport:
     """Make the checks, one after the other. seed: of the probe; None: a new seed, so that draws are new."""
     begun = time.monotonic()
     first = secrets.randbelow(MAX_SEED) if seed is None else seed
@@ -69,7 +69,7 @@ def examine(
         seen.append(_observation(check, subject))
     if watcher is not None:
         watcher.checked()
-    return Report(
+    return ProbeReport(
         address=address,
         model=server.asker.model,
         engine=server.engine,
@@ -127,7 +127,7 @@ def probe(
     quick: bool = False,
     seed: int | None = None,
     watcher: Watcher | None = None,
-) -> Report:
+) -> ProbeReport:
     """Examine the one server that `who` names.
 
     reference: what the server should equal (see `counterparts`). save_reference: path of a new reference file for later
