@@ -36,6 +36,7 @@ from harness.reports.tables import (
     interval_cell,
     moved_table,
     percent,
+    samples_cell,
     short,
 )
 from harness.scoring import QuestionTally, Score
@@ -202,7 +203,7 @@ def _headline(score: Score) -> _Headline:
     facts = [
         ("same questions, asked again", interval_cell(score.sampling_interval, at_most=at_most)),
         ("other questions of this kind", interval_cell(score.question_interval)),
-        ("size", f"{score.n_questions:,} questions × {score.rounds:,}"),
+        ("size", f"{score.n_questions:,} questions × {samples_cell(score)}"),
     ]
     if most > 1:
         facts.append((f"pass@{most} · maj@{most}", f"{percent(score.pass_at[most])} · {percent(score.maj_at[most])}"))

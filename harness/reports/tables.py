@@ -66,6 +66,12 @@ def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
     return f"{'at most ' if at_most else ''}{100 * interval.low:.{digits}f}–{100 * interval.high:.{digits}f}"
 
 
+def samples_cell(score: Score) -> str:
+    """Samples of each question that the score covers: `64`; `≤ 64` where another tool's outputs have fewer of some."""
+    fewer = score.samples_per_question is None and score.n_samples < score.n_questions * score.rounds
+    return f"{'≤ ' if fewer else ''}{score.rounds:,}"
+
+
 def accuracy_cell(score: Score) -> str:
     """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`.
 
@@ -132,7 +138,7 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
                 ),
                 interval_cell(score.sampling_interval, at_most=score.sampling_error is None),
                 interval_cell(score.question_interval),
-                f"{score.n_questions} × {score.rounds}",
+                f"{score.n_questions} × {samples_cell(score)}",
                 ABSENT if most is None else f"{percent(score.pass_at[most])} @{most}",
                 ABSENT if most is None else f"{percent(score.maj_at[most])} @{most}",
             )

@@ -20,7 +20,7 @@ from harness.core.errors import StoreError
 from harness.core.records import Grade, Question
 from harness.reports import Report, to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import report
-from harness.reports.tables import Table, accuracy_cell, interval_cell
+from harness.reports.tables import Table, accuracy_cell, interval_cell, score_table
 from harness.runs import grades as grade_file
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, Plan
@@ -28,6 +28,7 @@ from harness.scoring import load_published, score_benchmark
 from harness.scoring.intervals import Interval
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
+from tests.scoring.graded import graded
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +53,16 @@ def test_one_table_has_a_row_a_run_and_a_column_a_benchmark(two_runs: Report) ->
     assert [row[0] for row in table.rows] == ["base", "tuned"]
     assert re.fullmatch(r"\d+\.\d \(\d+\.\d–\d+\.\d\)( \[\d\])?", table.rows[0][2])
     assert table.rows[1][3] == "–"
+
+
+def test_numbers_of_samples_that_differ_are_shown_as_at_most_so_many() -> None:
+    def shown(planned: int | None, **letters: str) -> str:
+        table = score_table([("run", score_benchmark(*graded(**letters), planned))])
+        return table.rows[0][table.columns.index("size")]
+
+    assert shown(None, q1="cw", q2="cwwww") == "2 × ≤ 5"
+    assert shown(None, q1="cwwww", q2="cwwww") == "2 × 5"
+    assert shown(5, q1="cwwww", q2="cwwww") == "2 × 5"
 
 
 def test_warnings_stand_below_the_table_in_words(two_runs: Report) -> None:

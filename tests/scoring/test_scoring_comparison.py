@@ -289,6 +289,30 @@ def test_the_shipped_scores_load_and_each_names_its_source() -> None:
     assert matching(scores, "deepseek-r1-distill-qwen-1.5b", "aime24") == found
 
 
+@pytest.mark.parametrize(
+    ("model", "source", "benchmark", "percent", "unit"),
+    [
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "OpenThoughts", "aime24", 60, 1),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "OpenThoughts", "math500", 88.2, 0.1),
+        ("o1-mini", "OpenThoughts", "gpqa_diamond", 60, 1),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "Evalchemy, reproduced", "gpqa_diamond", 52, 1),
+        ("Qwen2.5-7B-SimpleRL", "DeepScaleR", "aime24", 26.7, 0.1),  # its source names no owner
+    ],
+)
+def test_a_shipped_score_has_the_digits_and_the_model_of_its_source(
+    model: str, source: str, benchmark: str, percent: float, unit: float
+) -> None:
+    rows = [s for s in load_published() if source in s.source.title and (s.model, s.benchmark) == (model, benchmark)]
+    assert [(row.value, row.unit) for row in rows if not row.quoted] == [pytest.approx((percent / 100, unit / 100))]
+
+
+def test_shipped_scores_without_thinking_have_the_settings_of_their_own_command() -> None:
+    rows = [s for s in load_published() if "Super-v1.5" in s.source.title and (s.benchmark, s.k) == ("aime24", 1)]
+    thinking = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 65536}
+    silent = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 65536, "system_prompt": "/no_think"}
+    assert [(round(100 * s.value, 2), s.settings) for s in rows] == [(88.54, thinking), (16.88, silent)]
+
+
 def test_only_the_rows_of_the_models_asked_for_are_read() -> None:
     name = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
     few = load_published(models=[f"/models/{name}"])
