@@ -28,6 +28,7 @@ from harness.grading.compare.exact import exact
 from harness.grading.compare.radicals import ONE, NotExact, rational
 
 _DECIMALS_OF_A_BIT = 0.30103
+# Beyond this degree even u = 1 bit asks for more than `MAX_DIGITS` digits.
 _MAX_DEGREE = 1 << 16
 
 
@@ -56,6 +57,7 @@ def digits_to_separate(left: Node, right: Node) -> int | None:
     degree = 1
     for part in degrees.values():
         degree *= part
+        # Checked at each factor, as the product of many degrees would itself be a huge integer.
         if degree > _MAX_DEGREE:
             return MAX_DIGITS + 1
     return ceil((size.u * (degree - 1) + size.l + size.u) * _DECIMALS_OF_A_BIT) + 1
@@ -80,6 +82,7 @@ def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
     if op == "div":
         return _quotient(_size(args[0], degrees, depth + 1), _size(args[1], degrees, depth + 1))
     if op == "root":
+        # `_power` refuses the exponent 0, for a root of degree 0 is no number.
         degree = _rational(args[0])
         return _power(args[1], 1 / degree if degree else Fraction(0), degrees, depth)
     if op == "pow":
@@ -90,11 +93,13 @@ def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
 
 
 def _log2(number: int) -> float:
+    # Rounded up, since the theorem needs upper bounds; `math.log2` may round down.
     return float(number.bit_length())
 
 
 def _sum(sizes: list[_Size]) -> _Size:
     below = sum(size.l for size in sizes)
+    # A sum is at most its largest term times their number; adding the powers themselves would overflow a float.
     return _Size(max(size.u + below - size.l for size in sizes) + log2(len(sizes)), below)
 
 
@@ -120,6 +125,7 @@ def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int)
     inner = _size(base, degrees, depth + 1)
     k = exponent.denominator
     if k > 1:
+        # By degree and base, so that a √2 that occurs twice counts once in D.
         degrees[Node("root", (k, base))] = k
         inner = _Size((inner.u + inner.l * (k - 1)) / k, inner.l)
     times = abs(exponent.numerator)
@@ -139,5 +145,6 @@ def _trigonometric(name: str, angle: Node, degrees: dict[Node, int]) -> _Size:
         turns = value.get(ONE._replace(pi=Fraction(1))) if len(value) == 1 else Fraction(0) if not value else None
     if turns is None:
         raise NotAlgebraic("an angle")
+    # sin kπ/n is a cosine over 2n, half a sum of two roots of unity of order 4n, whose degree is below 4n.
     degrees[Node("fn", ("cos", PI, turns.denominator))] = max(4 * turns.denominator, 2)
     return _Size(1, 1) if name != "tan" else _Size(2, 2)

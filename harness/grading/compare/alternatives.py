@@ -31,6 +31,7 @@ def values_of_signs(node: Node, independent: bool) -> Node | None:
         if not signs:
             items.append(item)
             continue
+        # With ∓ the signs depend on each other, so none of them changes by itself.
         free = independent and item.op in ("tuple", "set", "list", "bracket") and not any(s.op == "mp" for s in signs)
         choices: Iterable[tuple[int, ...]]
         if free:
@@ -39,6 +40,7 @@ def values_of_signs(node: Node, independent: bool) -> Node | None:
             choices = product((1, -1), repeat=len(signs))
         else:
             choices = ((1,) * len(signs), (-1,) * len(signs))
+        # {1 ± x} is one set of two values, not a list of two sets.
         if item.op == "set":
             inner = values_of_signs(Node("list", item.args), False)
             assert inner is not None

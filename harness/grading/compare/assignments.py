@@ -63,6 +63,7 @@ def assignments(node: Node, *, spread: bool = False) -> list[Assignment] | None:
             start = end
     if len(groups[0].names) < 2 or any(set(group.names) != set(groups[0].names) for group in groups):
         return None
+    # A single name is an ordinary equation, which `equations` compares.
     return groups
 
 
@@ -78,6 +79,7 @@ def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignmen
             if aligned is None:
                 return None
             verdicts = [same(mine, theirs) for mine, theirs in zip(assignment.values, aligned, strict=True)]
+            # An undecided value beside a different one does not leave the pair open.
             unsure = unsure or (None in verdicts and False not in verdicts)
             if all(verdicts):
                 left.remove(candidate)
@@ -97,6 +99,7 @@ def _align(reference: Assignment, answer: Assignment) -> tuple[Node, ...] | None
         reference_names, answer_names = list(reference.names), list(answer.names)  # A and a are two names here
     if set(reference_names) == set(answer_names):
         return tuple(answer.values[answer_names.index(name)] for name in reference_names)
+    # Names shared in part, or other coordinates, are other quantities: x = 1, y = 2 is not x = 1, z = 2.
     if set(reference_names) & set(answer_names) or (_names_coordinate(reference) and _names_coordinate(answer)):
         return None
     return answer.in_order()

@@ -81,11 +81,13 @@ def _solutions(expression: Node, letter: str, values: tuple[int, ...]) -> list[F
     """Return the values of `letter` at which `expression` takes one of `values`. Raises `NoBreaks`."""
     if letter not in symbols(expression):
         return []
+    # A product or quotient is tried at the zeros of its parts, so that it need not be linear as a whole.
     if values == (0,) and expression.op in ("mul", "div", "neg"):
         return [point for part in expression.args for point in _solutions(part, letter, values)]
     if values == (0,) and expression.op == "pow" and letter not in symbols(expression.args[1]):
         return _solutions(expression.args[0], letter, values)
     start, first, second, fifth = (_rational_at(expression, letter, point) for point in (0, 1, 2, 5))
+    # At 0, 1 and 2 the cubic x + x(x − 1)(x − 2) looks linear; 5 shows that it is none.
     slope = first - start
     if second - first != slope or fifth - start != 5 * slope:
         raise NoBreaks("not linear")
@@ -117,7 +119,9 @@ def _around(points: set[Fraction], integers: bool) -> list[Fraction]:
 
 
 def _fixed_value(name: str, integers: bool) -> Fraction:
+    # A checksum and not `hash`, whose values of texts change with each process: a grade must repeat.
     state = crc32(f"break {name}".encode("utf-8", "surrogatepass"))
+    # Over a prime, so that a fixed value is hardly ever a break itself.
     return Fraction(2 + state % 11) if integers else Fraction(state % 1_999 + 300, 997)
 
 

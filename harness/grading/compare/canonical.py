@@ -60,6 +60,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
     op, args = node
     if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
         return _form(parts.values[-1], ordered=ordered)
+    # A noun that is neither unit nor counter says what is meant: 5 red and 5 blue are two votes.
     if op == "quantity" and unit_of(args[1]) is None and not is_counted(args[1]):
         return f"{_form(args[0])} {noun_of(args[1])}"
     if op in ("quantity", "pct", "deg"):
@@ -81,6 +82,8 @@ def _form(node: Node, *, ordered: bool = False) -> str:
         return " ∪ ".join(_interval_vote(piece) for piece in pieces)
     try:
         value = exact(node)
+        # Only rational values vote by their exact form: an equal answer may be written so that it has none, as cos 1
+        # · √2.
         if rational(value) is not None:
             return freeze(value)
     except NotExact:
@@ -108,6 +111,7 @@ def _digits(node: Node) -> str | None:
             return str(number)
         scaled = Fraction(int(part * 10**_DIGITS), 10**_DIGITS)
         near = scaled.limit_denominator(_MAX_DENOMINATOR)
+        # The last five of the 30 digits may be rounding errors.
         shown.append(str(near) if abs(near - scaled) < Fraction(1, 10 ** (_DIGITS - 5)) else f"{float(scaled):.12g}")
     return shown[0] if shown[1] == "0" else f"{shown[0]} + {shown[1]}i"
 

@@ -25,6 +25,7 @@ def same_with_constants(reference: Node, answer: Node) -> bool:
     if left is not None and right is not None:
         return _differ_by_number(left[1], right[1])
     left, right = _split(reference, "mul", _FACTOR), _split(answer, "mul", _FACTOR)
+    # A, K and B are often given amplitudes too; only a C shows that the factor is open.
     if left is None or right is None or not any(_FREE.fullmatch(side[0]) for side in (left, right)):
         return False
     from harness.grading.compare.identities import identical
@@ -59,6 +60,7 @@ def _differ_by_number(left: Node, right: Node) -> bool:
     from harness.grading.compare.identities import identical
 
     difference = Node("add", (left, neg(right)))
+    # More than one point: the difference may have no value at the first, as 1/(x − 2) at 2 or ln x at -1.
     for point in _POINTS:
         value = difference
         for name in symbols(difference):

@@ -43,6 +43,7 @@ def day_of(text: str) -> Day | None:
         day, name, year = match.groups()
     else:
         return None
+    # Three letters tell all months apart, so that one month begins with the name.
     month_number = next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(name))
     return Day(month_number, int(day), int(year) if year else None)
 

@@ -76,6 +76,7 @@ def statement(node: Node) -> Statement | None:
     labels, values = operands[:names], operands[names:]
     if names and len(values) == 1 and _mentions(labels, values[0]):
         return None
+    # x + y = 3 is an equation proper; (x + 1)^2 = x^2 + 2x + 1 is one value in two forms.
     if not names and any(symbols(value) for value in values) and not _same_everywhere(values):
         return None
     return Statement(labels, values)
@@ -106,6 +107,7 @@ def difference(node: Node) -> Node | None:
 def same_equations(reference: Node, answer: Node) -> bool:
     """Whether left − right of two equations differ by a constant factor only, perhaps once denominators are cleared."""
     left, right = difference(reference), difference(answer)
+    # Without unknowns any two differences are proportional: 1 = 2 would equal 3 = 5.
     if left is None or right is None or _unknowns(left) != _unknowns(right) or not _unknowns(left):
         return False
     from harness.grading.compare.identities import proportional
@@ -160,6 +162,8 @@ def _fraction(node: Node) -> tuple[Node, Node]:
         top, bottom = _fraction(args[0])
         for part in args[1:]:
             more, below = _fraction(part)
+            # A shared denominator is not multiplied in twice: the numerator would get a factor that the other side
+            # lacks.
             if below == bottom:
                 top = Node("add", (top, more))
             else:
@@ -201,6 +205,7 @@ def solve_for(equation: Node, expression: Node) -> Node | None:
     slope = Node("add", (at1, neg(at0)))
     from harness.grading.compare.identities import identical
 
+    # With a slope of 0 the letter cancels, so that every value of it solves the equation or none does.
     if identical(slope, Node("add", (at2, neg(at1)))) is not True or _vanishes(slope):
         return None
     return neg(Node("div", (at0, slope)))

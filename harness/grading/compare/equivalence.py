@@ -43,6 +43,7 @@ _FORMS: dict[Form, str] = {
 
 _ALL_REALS = words_of("all real numbers")
 _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
+# Possessive quantifiers and bounds, so that no answer can make the match backtrack for long.
 _REPEATED = re.compile(
     r"(?s)\A\s*+([^()]{1,200}+)\(\s*+(?:\\text\{)?\s*(?:or|i\.e\.,?|that\s+is,?|=)(?![a-z])\s*\}?\s*([^()]{1,200})\)\s*\Z"
 )
@@ -72,6 +73,7 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
     """How a wrong `answer` misses the reference by little; None if it misses it by more."""
     if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
         return "form"
+    # Two different integers miss each other neither by a unit nor by rounding.
     if kind in ("choice", "text") or (_INTEGER.fullmatch(reference) and _INTEGER.fullmatch(answer)):
         return None
     rounding = replace(rules, round_to_reference=True)
@@ -81,6 +83,7 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
     if (
         isinstance(reference_node, str)
         or isinstance(answer_node, str)
+        # Two trees of one kind differ in their values; only two quantities may still differ in their units.
         or reference_node.op == answer_node.op != "quantity"
     ):
         return None
@@ -98,6 +101,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     """Compare by value, as `equal` does, but accept any form of the answer."""
     if kind != "choice":
         reference_digits, answer_digits = _INTEGER.fullmatch(reference), _INTEGER.fullmatch(answer)
+        # With a tolerance 100 may equal 101, which only the trees decide.
         if reference_digits and answer_digits and not (rules.relative_tolerance or rules.absolute_tolerance):
             return Comparison(_integer(reference_digits) == _integer(answer_digits), "integer")
         if (result := _by_fractions(reference, answer, kind, rules)) is not None:
@@ -107,6 +111,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         reference, answer = _numeral_as_digits(reference), _numeral_as_digits(answer)
     if kind == "choice" or _names_choice(reference):
         choice = _same_choice(reference, answer, choices)
+        # A reference C may also be a variable, so a different letter decides only for multiple choice.
         if choice is not None and (choice.equal or kind == "choice"):
             return choice
     if not answer.strip():
@@ -116,13 +121,16 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if is_one_of_letters(reference) != is_one_of_letters(answer) and (letters_of(reference) or letters_of(answer)):
         return Comparison(False, "choices")
     signs = without_layout(answer)
+    # A `nan` is no value, so that two of them are not equal.
     if signs and without_layout(reference) == signs and signs.lower() not in ("nan", "\\text{nan}"):
         return Comparison(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
         by_words = same_words(reference, answer, rules)
+        # A text that begins with a digit may be a number or a day, which are compared below.
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
             return by_words if by_words.equal is not None else _undecided_words(reference)
     result = same_days(reference, answer) or _compare_trees(reference, answer, kind, rules)
+    # Only after the whole answer has failed: (B) 12 can also be a product.
     if not result.equal and (value := _value_under_letter(answer)) is not None and not _names_choice(reference):
         return _compare_trees(reference, value, kind, rules)
     if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
@@ -133,6 +141,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
 @lru_cache(maxsize=8_192)
 def _read(source: str, list_commas: bool) -> Node | str:
     """Return the tree of an answer, or the reason why it cannot be read."""
+    # The cheap test first, for `words_of` takes the whole text apart.
     if "real" in source and words_of(source) == _ALL_REALS:
         return sym("R")
     try:
@@ -171,6 +180,7 @@ def _by_fractions(reference: str, answer: str, kind: str, rules: GradeRules) -> 
     left, right = _FRACTION.fullmatch(reference), _FRACTION.fullmatch(answer)
     if left is None or right is None:
         return None
+    # The names of the rules are those that the trees would give, since they stand in the records.
     if left[0].replace("tfrac", "dfrac") == right[0].replace("tfrac", "dfrac"):
         return Comparison(True, "text")
     if left[3] is not None and left.groups() == right.groups():
@@ -222,6 +232,7 @@ def _names_choice(reference: str) -> bool:
 def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Comparison | None:
     """The comparison of option letters, or of the answer with the texts of the options; None without a letter."""
     last = chr(ord("A") + len(choices) - 1) if choices else "Z"
+    # A model may write its letter small; a small letter as reference is a variable.
     reference_letter, answer_letter = letter_of(reference, last), letter_of(answer, last, any_case=True)
     if reference_letter is not None and answer_letter is not None:
         return Comparison(reference_letter == answer_letter, "choice")
@@ -231,6 +242,7 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Compa
             for text in choices
             if without_layout(text) == without_layout(answer) or words_of(text) == words_of(answer)
         ]
+        # If two options have the same text, the text does not say which was chosen.
         if len(texts) == 1:
             return Comparison(texts[0] == choices[ord(reference_letter) - ord("A")], "choice text")
     if reference_letter is not None:

@@ -41,6 +41,7 @@ def exact(node: Node) -> Value:
     """
     value = _known(node)
     if isinstance(value, NotExact):
+        # A new exception, for the cached one would get a longer traceback with each raise.
         raise type(value)(*value.args)
     return value
 
@@ -122,6 +123,7 @@ def _base(node: Node, _depth: int) -> Value:
 
 def digits_in_base(digits: str, base: int) -> Fraction | None:
     """Return the value of `digits` in `base`; None if the base is not 2 to 36 or has no such digits."""
+    # `int` takes time quadratic in the digits unless the base is a power of 2.
     if not 2 <= base <= 36 or len(digits) > 400:
         return None
     whole, _, fraction = digits.lower().partition(".")
@@ -138,6 +140,7 @@ def _fn(node: Node, depth: int) -> Value:
     if rule is None:
         raise NotExact(name)
     values = [rational(_exact(argument, depth)) for argument in arguments]
+    # Of an irrational argument floor, max or sgn would need digits, which `numeric` computes.
     if any(value is None for value in values):
         raise NotExact(name)
     try:
@@ -168,6 +171,7 @@ def _double_factorial(value: Fraction) -> Value:
 
 def _binomial(upper: Fraction, lower: Fraction) -> Value:
     n, k = _integers(upper, lower)
+    # C(n, k) is below n^min(k, n − k).
     if n < 0 or k < 0 or min(k, n - k) * max(n, 1).bit_length() > MAX_BITS:
         raise NotExact("a binomial coefficient")
     return of(comb(n, k))
@@ -193,6 +197,7 @@ def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Value:
     if value == 1:
         return {}
     tops, bottoms = dict(_signed_factors(value)), dict(_signed_factors(base))
+    # A logarithm of rational numbers is rational only if both have the same primes, in one proportion.
     if tops.keys() != bottoms.keys():
         raise NotExact("a logarithm")
     ratios = {Fraction(tops[prime], bottoms[prime]) for prime in tops}
@@ -250,6 +255,7 @@ def _sum(node: Node, depth: int) -> Value:
 
 def _determinant(node: Node, depth: int) -> Value:
     rows = [[_exact(cell, depth) for cell in row] for row in node.args[0].args]
+    # The expansion takes n! products: 720 for 6 rows.
     if len(rows) > 6 or any(len(row) != len(rows) for row in rows):
         raise NotExact("a determinant")
     return _expand(rows)

@@ -31,6 +31,7 @@ def without_conditions(node: Node) -> tuple[Node, dict[str, str]]:
     conditions = [item for item in node.args if _says_integer(item) or _says_real(item, node.args)]
     items = tuple(item for item in node.args if item not in conditions)
     letters = {item.args[0].args[0]: item.args[1].args[0] for item in conditions}
+    # A letter that occurs in no item is no parameter: `m ∈ ℤ` is then part of the answer.
     if not conditions or not items or not all(letter in symbols(Node("list", items)) for letter in letters):
         return node, {}
     return (items[0] if len(items) == 1 else Node("list", items)), letters

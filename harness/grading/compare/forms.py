@@ -107,6 +107,7 @@ def _is_squarefree(degree: Node, radicand: Node) -> bool:
         return False  # the root is a number
     try:
         return all(count < int(degree.args[0]) for _, count in factors(number))
+    # Too hard to factor: only a full square can still be seen.
     except NotExact:
         return isqrt(number) ** 2 != number
 
@@ -127,7 +128,9 @@ def _factors(node: Node) -> Counter[int]:
             try:
                 residue, opposite = Residues().value(factor), Residues().value(neg(factor))
             except NotModular:
+                # Both sides are compared in one process, so that a hash that changes between processes does no harm.
                 residue = opposite = hash(factor)
+            # 1 − x may stand for x − 1; the smaller residue stands for both.
             count[min(residue, opposite)] += times
     return count
 

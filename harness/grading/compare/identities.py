@@ -48,13 +48,16 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
     proven = identical_in_field(left, right)
     if proven is not None:
         return proven
+    # On the real line Re z would equal z, and Im z would equal 0.
     if _of_complex_parts(left, right):
         return _agreement(left, right, _complex_points())
     agreed = _agreement(left, right, _points(positive), real=True)
+    # Too few points were real. Other sizes come before complex values, at which branches of roots may differ.
     if agreed is None:
         agreed = _agreement(left, right, _spread_points(positive), real=True)
     if agreed is None:
         agreed = _agreement(left, right, _points(positive))
+    # An identity of integers, as cos nπ = (−1)^n, fails at the other points.
     if agreed is not True and _over_integers(left, right):
         agreed = _agreement(left, right, _integer_points())
     if agreed and _has_steps(left, right):
@@ -92,6 +95,7 @@ def proportional(left: Node, right: Node) -> Any | None:
             continue
         if value is None:
             continue
+        # The field has proven that the ratio is constant, so that its value at any point is enough.
         if constant:
             return value.values[0]
         if ratio is not None and differ(ratio.values[0], value.values[0], max(ratio.tolerance, value.tolerance)):
@@ -122,7 +126,9 @@ def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
 # --- points ---
 def _points(positive: bool) -> Iterator[PointAt]:
     budget = [MAX_EVALUATIONS]
+    # A list, so that all points draw on one budget.
     for index in range(IDENTITY_POINTS):
+        # The first half stays positive, where roots and logarithms are real.
         yield _point(index, budget, negative=not positive and index >= IDENTITY_POINTS // 2)
 
 

@@ -38,6 +38,7 @@ def names_agree(first: Node, second: Node) -> bool:
         variables = _is_variables(argument) and _is_variables(other_argument)
         return (name == other_name or _letters_agree(name, other_name)) and (variables or argument == other_argument)
     if first.op == second.op == "tuple":
+        # The same names in another order, (y, x) for (x, y), would exchange the values.
         return sorted(map(repr, first.args)) != sorted(map(repr, second.args))
     if first.op == second.op == "sym":
         return _letters_agree(first.args[0], second.args[0])
@@ -72,6 +73,7 @@ def _is_word(first: str, second: str) -> bool:
     """Whether two words are one, or one is the other cut short, "max" and "maximum"; in Chinese also its last part."""
     shorter, longer = sorted((first, second), key=len)
     if _CHINESE.match(first):
+        # A Chinese name ends with its noun: 面积 is the last part of 总面积.
         return longer.endswith(shorter)
     return shorter == longer or (len(shorter) >= _MIN_ABBREVIATION and longer.startswith(shorter))
 

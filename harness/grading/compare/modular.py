@@ -59,6 +59,7 @@ def _prime(index: int) -> int:
     candidate = int.from_bytes(blake2b(f"prime {index}".encode(), digest_size=32).digest(), "big") >> 1
     candidate |= (1 << (_PRIME_BITS - 1)) | 1
     candidate += -(candidate - 1) % 4
+    # The common divisor sieves out most candidates before the costly powers of the test.
     while gcd(candidate, _SMALL_PRIMES) > 1 or not _is_prime(candidate):
         candidate += 4
     return candidate
@@ -70,6 +71,7 @@ _SMALL_PRIMES = prod(n for n in range(3, 1_000, 2) if all(n % divisor for diviso
 def _is_prime(number: int) -> bool:
     """Whether the odd `number` is prime, by the test of Miller and Rabin for thirty bases."""
     twos = ((number - 1) & (1 - number)).bit_length() - 1
+    # Fixed bases suffice: the candidates come from a hash, so nobody chooses one that passes by design.
     for base in range(2, 32):
         power = pow(base, (number - 1) >> twos, number)
         if power in (1, number - 1):
@@ -85,6 +87,7 @@ def _is_prime(number: int) -> bool:
 
 @lru_cache(maxsize=128)
 def _root_of_minus_one(prime: int) -> int:
+    # About every other base is no square, and gives a root.
     roots = (pow(base, (prime - 1) // 4, prime) for base in range(2, 1_000))
     return next(root for root in roots if root * root % prime == prime - 1)
 
@@ -96,6 +99,8 @@ def identical_in_field(left: Node, right: Node) -> bool | None:
             field = Residues(index)
             if field.value(left) != field.value(right):
                 return None if field.opaque else False
+            # A difference that is not 0, with coefficients of so many bits, vanishes modulo fewer primes than were
+            # tried.
             if index >= field.bits // (_PRIME_BITS - 1):
                 return True
     except NotModular:
@@ -192,6 +197,7 @@ class _Point:
             return self._operation(op, [self.residue_of(part, depth) for part in args])
         if op == "pow":
             return self._power(args[0], args[1], depth)
+        # A root is a new letter: √2 · √2 and 2 get different residues, which prove nothing; `radicals` knows roots.
         if op == "root":
             return self._function("root", args, depth)
         if op == "fn":
@@ -221,6 +227,7 @@ class _Point:
             residue *= self._letter("const", "pi") * self._inverse(180)
         else:
             residue *= self._inverse(100)
+        # 180 and 100 have at most 8 bits; a sum of n terms has coefficients up to n times as large.
         extra = 8 if op in ("deg", "pct") else _bits(len(parts)) if op == "add" else 0
         return _Residue(
             residue % self.prime, sum(part.degree for part in parts) + 1, sum(part.bits for part in parts) + extra
@@ -249,8 +256,10 @@ class _Point:
         self.opaque = True
         values = [self.residue_of(argument, depth) for argument in arguments]
         if name == "abs":
+            # |u| equals |−u|.
             values = [values[0]._replace(residue=min(values[0].residue, self.prime - values[0].residue))]
         elif name in ("gcd", "lcm", "max", "min"):
+            # The order of their arguments does not count.
             values = sorted(values)
         return self._new_letter(name, values)
 
@@ -302,6 +311,7 @@ class _Point:
 
 def _digest(*parts: object) -> int:
     """A number of 256 bits that looks random, fixed by `parts`."""
+    # A reply may hold half a surrogate pair from a cut JSON escape, which strict UTF-8 refuses.
     text = repr(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=32).digest(), "big")
 

@@ -74,6 +74,7 @@ def _cases_of(node: Node) -> list[_Case]:
 
 def _points(variable: Node, conditions: list[Node]) -> list[Fraction]:
     """Return every bound of the conditions, the middles between neighbours, and points beyond."""
+    # A formula such as |x| breaks at 0 without a condition that says so.
     bounds = {Fraction(0)}
     for condition in conditions:
         for relation in walk(condition):
@@ -114,6 +115,7 @@ def _holds(condition: Node, variable: Node, point: Fraction) -> bool:
     if condition.op != "rel":
         raise NotPiecewise("a condition in words")
     operands, signs = condition.args
+    # There is one sign fewer than operands, so the lengths differ.
     for left, right, sign in zip(operands, operands[1:], signs, strict=False):
         try:
             gap = rational(exact(substitute(Node("add", (left, neg(right))), variable, num(point))))

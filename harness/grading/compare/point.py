@@ -88,6 +88,7 @@ class Point:
         self.rough = False
         self.chops = True
         self.bound: dict[str, Any] = {}
+        # A product of long numbers takes time about quadratic in their digits.
         self._cost = 1 + (digits // 200) ** 2
 
     def variable(self, name: str) -> Any:
@@ -97,6 +98,7 @@ class Point:
         state = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
         if self.integers:
             return self.mp.mpf(2 + (state >> 4) % (11 * int(self.stretch)) + (self.index & 1))
+        # Over primes, so that no two letters have a simple ratio by chance.
         value = self.mp.mpf(state % 1_999_993) / 999_983 + self.mp.mpf(3) / 10
         value = value * self.stretch.numerator / self.stretch.denominator
         if self.complex_values:
@@ -111,6 +113,7 @@ class Point:
 
     def widen(self, value: Any) -> None:
         """Raise the span to the size of `value`, if that is larger."""
+        # Exponent and length from mpmath's own tuple: a logarithm of every value would be slow.
         for part in (value._mpf_,) if hasattr(value, "_mpf_") else value._mpc_:
             if part[1]:
                 self.span = max(self.span, abs(part[2] + part[3]) * _LOG10_OF_2)
@@ -149,6 +152,7 @@ class Point:
         if op == "num":
             if max(args[0].numerator.bit_length(), args[0].denominator.bit_length()) > _MAX_LOG2:
                 raise NotNumeric("too large")
+            # The quotient hides the size of its parts: 10^60 / (10^60 + 1) is nearly 1.
             self.widen(mp.mpf(args[0].denominator))
             return mp.mpf(args[0].numerator) / args[0].denominator
         if op == "sym":
@@ -157,6 +161,7 @@ class Point:
             if args[0] == "i":
                 return mp.mpc(0, 1)
             if args[0] in ("pi", "e"):
+                # The plus rounds mpmath's lazy constant to the digits of this context.
                 return +getattr(mp, args[0])
             raise NotNumeric(args[0])
         if op == "add":
@@ -185,6 +190,7 @@ class Point:
         if op == "fn":
             return self.function(args[0], args[1:], depth)
         if op == "apply":
+            # A value of an unknown function is one more letter, named by its argument.
             return self.variable(f"apply {node!r}")
         if op == "base":
             value = digits_in_base(*args)
@@ -231,6 +237,7 @@ class Point:
         if name == "int":
             return self.integral(arguments, depth)
         values = [self.value(argument, depth) for argument in arguments]
+        # Without i a bar marks a segment, a mean or a name, and no conjugate.
         if name == "bar" and I in walk(arguments[0]) and not symbols(arguments[0]):
             return mp.conj(values[0])
         if any(abs(value) > _MAX_ARGUMENT for value in values):
@@ -243,6 +250,7 @@ class Point:
         if name in ("ln", "log", "lg"):
             if any(value == 0 for value in values) or (len(values) == 2 and values[1] == 1):
                 raise Vanishing("a logarithm")
+            # Near 1 a logarithm is as small as the error of its argument.
             logarithm = self.without_noise(mp.log(x), mp.mpf(1))
             return logarithm if name == "ln" else logarithm / mp.log(values[1] if len(values) > 1 else 10)
         if name == "abs":
@@ -286,6 +294,7 @@ class Point:
         if name == "sgn":
             return mp.sign(x)
         if name == "factorial":
+            # The gamma function has a pole at -1.
             if not -0.999 < x < 3_000 or (self.digits > _MAX_GAMMA_DIGITS and x != int(x)):
                 raise NotNumeric("a factorial")
             return mp.factorial(x)
@@ -322,6 +331,7 @@ class Point:
         if any(inner.mp.im(end) for end in ends):
             raise NotNumeric("limits")
         self.rough = True
+        # A name of its own: the same letter outside of the integral is another variable.
         name = f"bound {variable}"
         body = substitute(body, sym(variable), sym(name))
         constants = Point(_INTEGRAL_DIGITS, self.index, self.budget)
@@ -349,6 +359,7 @@ class Point:
             raise NotNumeric("limits")
         if high - low > MAX_RANGE:
             raise NotNumeric("too many terms")
+        # A name of its own: the same letter outside of the sum is another variable.
         name_inside = f"bound {variable.args[0]}"
         body = substitute(body, variable, sym(name_inside))
         total, largest = mp.mpf(0 if name == "sum" else 1), mp.mpf(0)
@@ -384,6 +395,7 @@ def evaluate_at(point: Point, node: Node) -> Any:
     except ZeroDivisionError as error:
         raise Vanishing(str(error)) from error
     except (OverflowError, ValueError, TypeError) as error:
+        # `NotNumeric` is a ValueError too, and has its own sentence.
         if isinstance(error, NotNumeric):
             raise
         raise NotNumeric(str(error)) from error

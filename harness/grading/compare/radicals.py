@@ -146,6 +146,7 @@ def power(base: Value, exponent: Fraction) -> Value:
         return _radical(plain, exponent)
     if len(base) == 1:
         ((monomial, coefficient),) = base.items()
+        # (ab)^r is a^r · b^r only for positive factors.
         if monomial.i == 0 and coefficient > 0:
             primes = [((prime, Fraction(1)), e * exponent) for prime, e in monomial.radical]
             result = _radical(coefficient, exponent)
@@ -194,6 +195,7 @@ def _inverse(monomial: Monomial) -> tuple[Monomial, Fraction]:
 
 def _conjugate(value: Value) -> Value:
     """Return `value` with one square root, or i, of opposite sign, so that it vanishes from the product."""
+    # No conjugate removes pi or e, which are no roots.
     if any(monomial.pi or monomial.e for monomial in value):
         raise NotExact("a sum with pi or e as a divisor")
     if any(monomial.i for monomial in value):
@@ -224,6 +226,7 @@ def _whole_power(base: Value, exponent: int) -> Value:
     if len(base) > 1 and exponent > 64:
         raise NotExact("a high power of a sum")
     largest = max(max(abs(c.numerator), c.denominator).bit_length() for c in base.values())
+    # A coefficient of ±1 without a radical, as in i or π, keeps its size at any power.
     if largest * exponent > MAX_BITS and not (largest == 1 and len(base) == 1 and not next(iter(base)).radical):
         raise NotExact("too large a power")
     if exponent.bit_length() > 64:
