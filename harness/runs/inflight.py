@@ -121,6 +121,7 @@ def read(folder: RunFolder, is_wanted: Callable[[SampleKey], bool] = lambda _: T
                     recovered.damaged += 1
                     if recovered.damaged == 1:
                         recovered.notes.append(f"line {line.number}: {visible(str(damage), 200)}")
+                    # The next line of this request will not follow the one before, so `_Gathered` ends the part there.
                     continue
                 if entry.number < 0:
                     gathered.pop(entry.key, None)
@@ -229,6 +230,7 @@ class Inflight:
         self._compact_at = GROWTH_BYTES
         self._failed = False
         self._waiting: deque[Future[None]] = deque()
+        # One thread only, so writes keep their order.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="inflight")
 
     @property
@@ -239,6 +241,7 @@ class Inflight:
     @property
     def busy(self) -> bool:
         """Whether the disk is behind, so that nothing should be kept now."""
+        # One thread writes, so the futures end in order.
         while self._waiting and self._waiting[0].done():
             self._waiting.popleft()
         return len(self._waiting) > MAX_WAITING
@@ -271,6 +274,7 @@ class Inflight:
         """Leave the file to the next session, synced; or remove it if all that it holds was forgotten."""
         self._submit(self._sync if self._extents else self._remove)
         self._writer.shutdown()
+        # After the writer's last act: only then may this thread touch the file.
         self._close()
 
     def _next_line(self, key: SampleKey, partial: Partial) -> _PartialLine | None:
@@ -318,6 +322,7 @@ class Inflight:
         try:
             act(*given)
         except (OSError, StoreError) as error:
+            # For good: a line after a lost one could extend nothing.
             self._failed = True
             self._on_event("inflight_given_up", reason=str(error))
 
@@ -327,6 +332,7 @@ class Inflight:
         self._file.append(data)
 
     def _replace(self, data: bytes) -> None:
+        # Closed first: later appends would go to the file that the new one replaces.
         self._close()
         refuse_link(self._folder.inflight)
         write_atomically(self._folder.inflight, data)

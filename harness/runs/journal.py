@@ -126,10 +126,12 @@ class Journal:
                 # Samples that an earlier process wrote but did not sync count from here on.
                 _sync_data(descriptor)
                 sync_folder(folder.path)
+                # The folder may be as new as the file: its own name stands in its parent.
                 sync_folder(folder.path.parent)
                 restart(index_descriptor, surveyed.n_listed, surveyed.unlisted)
             except OSError as error:
                 raise disk_error(folder.samples, error) from error
+            # The journal closes the descriptors from here on.
             opened.pop_all()
         return cls(folder, descriptor, index_descriptor, surveyed.end, surveyed.keys, surveyed.report, on_failure)
 
@@ -173,6 +175,7 @@ class Journal:
         self._queue.put(None)
         self._hurry.set()
         self._thread.join()
+        # The last chance to see that another program touched the file after the last write.
         if self._failure is None:
             try:
                 self._check_unchanged()
@@ -189,6 +192,7 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # An error of the block counts; the journal's own would replace it.
         with contextlib.suppress(*([StoreError] if error is not None else [])):
             self.close()
 
@@ -202,6 +206,7 @@ class Journal:
                 raise StoreError(f"{self.folder.samples} is closed; nothing more can be appended.")
             self._queue.put(item)
             if sample is not None:
+                # Characters, since the text is encoded on the writer's thread only.
                 self._waiting += len(sample.text or "") + len(sample.reasoning or "")
                 if self._waiting >= SYNC_BYTES:
                     self._hurry.set()
@@ -209,6 +214,7 @@ class Journal:
     # From here on: the writer's thread.
 
     def _run(self) -> None:
+        # So the first sample does not wait for the window of a sync that never was.
         last_sync = -WINDOW_SECONDS
         while (item := self._queue.get()) is not None:
             self._hurry.wait(last_sync + WINDOW_SECONDS - time.monotonic())
@@ -227,6 +233,8 @@ class Journal:
     def _gather(self, item: _Item) -> tuple[list[_Item], bool]:
         """Everything that has arrived, and whether the end of the queue was reached."""
         with self._lock:
+            # Before the queue is emptied: a sample that comes in between then hurries a sync; the other order would
+            # forget it.
             self._waiting = 0
         batch = [item]
         with contextlib.suppress(Empty):
@@ -251,6 +259,7 @@ class Journal:
                 line, crc = record.encode(item.sample)
             except record.RecordRefused as refused:
                 if item.done is None:
+                    # No future would tell anybody, and a sample lost in silence is worse than a run that stops.
                     raise
                 item.done.set_exception(refused)
                 continue
@@ -275,6 +284,7 @@ class Journal:
         entries: the index entries of these lines.
         """
         if stored:
+            # In this order: neither an index entry nor a known key may name a line that a power loss can take.
             self._sync(begin)
             self._list(entries)
             with self._lock:
@@ -290,6 +300,7 @@ class Journal:
             state = os.fstat(self._descriptor)
         except OSError as error:
             raise disk_error(path, error) from error
+        # Writing to a file without a name raises no error, and all samples would be gone at the end.
         if state.st_nlink == 0 or not _is_at(path, state):
             raise StoreError(f"{path} was removed or renamed while the run was writing to it.")
         if state.st_size != self._size:
@@ -309,6 +320,7 @@ class Journal:
                     raise OSError(0, "the disk took no bytes")
                 written += n
         except OSError as error:
+            # Whole lines stay, since they are good samples; only the torn one is removed.
             whole = 0
             for line in chunk:
                 if whole + len(line) > written:
@@ -350,6 +362,7 @@ class Journal:
             self._index_descriptor = None
 
     def _stop(self, failure: StoreError, batch: list[_Item]) -> None:
+        # Both under the lock: whoever hands over a sample later sees the failure, so nobody waits in vain.
         with self._lock:
             self._failure = failure
             with contextlib.suppress(Empty):

@@ -53,6 +53,7 @@ def make_folder(path: Path) -> None:
     """Make `path`, which must not be a link. Raises `StoreError`."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        # After `mkdir`, which takes a link to a folder for the folder itself.
         if path.is_symlink():
             raise StoreError(f"{path} is a symbolic link; a run never writes outside its folder. Remove the link.")
     except OSError as error:
@@ -71,6 +72,7 @@ def open_for_writing(path: Path, flags: int) -> int:
         if path.is_symlink():
             raise StoreError(f"{path} is a symbolic link; a run never writes through one. Remove it.") from error
         raise disk_error(path, error) from error
+    # Of the descriptor: the path may name another file by now.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise StoreError(f"{path} is not a regular file. Remove it.")
@@ -164,6 +166,7 @@ class LineFile:
     def append(self, line: bytes) -> None:
         """Add `line`, whose only newline is its last character: whole, or not at all; then raises `StoreError`."""
         assert line.endswith(b"\n"), "a line with its newline"
+        # A flock belongs to the open file, which the threads of a process share, so it does not keep them apart.
         with self._mutex:
             try:
                 with _locked(self._descriptor):
@@ -193,6 +196,7 @@ class LineFile:
             write_whole(descriptor, line)
             if self._durable:
                 os.fsync(descriptor)
+                # The name of a new file stands in its folder, which is synced by itself.
                 if size == 0:
                     sync_folder(self._path.parent)
         except OSError:
@@ -247,6 +251,7 @@ def set_aside(descriptor: int, begin: int, target: Path) -> None:
     copy = open_for_writing(target, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(copy).st_size
+        # Where an interrupted call would have put this tail: last in the file, before its newline.
         copied_at = size - length - 1
         try:
             if copied_at < 0 or not _equal(descriptor, begin, copy, copied_at, length):
@@ -255,8 +260,10 @@ def set_aside(descriptor: int, begin: int, target: Path) -> None:
                 write_whole(copy, b"\n")
             os.fsync(copy)
         except OSError:
+            # A half copy would stay before the next one, and be taken for a tail of its own.
             os.ftruncate(copy, size)
             raise
+        # The copy's name must be on disk before the only other copy of these bytes is cut off.
         sync_folder(target.parent)
     finally:
         os.close(copy)
@@ -322,6 +329,7 @@ def read_appended(path: Path, type: type[T], remedy: str) -> list[T]:
 
     For all other faults, raises as `iterate_lines` does.
     """
+    # A link that points nowhere does not exist either, but is refused like any other link.
     if not path.is_symlink() and not path.exists():
         return []
     return [_decoded(plain, type, path, number, remedy) for number, plain in _lines(path, remedy, appended_lines)]
@@ -346,6 +354,7 @@ class Filed(Blocks[T]):
         while block := list(islice(each, packed.BLOCK_RECORDS)):
             data = b"".join(block)
             hashed.update(data)
+            # Checked at every read, which a SHA-256 would slow down; it need not stand against an attacker.
             self._checksums.append(crc32(data))
             self._ends.append(self._ends[-1] + len(data))
             self._n += len(block)

@@ -115,14 +115,17 @@ class RunLock:
                 raise self._taken(_holder(self._folder.lock))
             if not _locks_work(self._folder.lock):
                 self._create_stand_in()
+            # Not before the lock is ours: until then the file names the holder, for whoever is refused.
             os.ftruncate(self._descriptor, 0)
             ours = {**msgspec.structs.asdict(_ourselves()), "inode": os.fstat(self._descriptor).st_ino}
             os.pwrite(self._descriptor, codec.encode(ours) + b"\n", 0)
+            # Under the lock, so no temporary file belongs to a living writer.
             self._folder.remove_temporaries()
         except OSError as error:
             self.release()
             raise StoreError(f"cannot lock {self._folder.path}: {error.strerror or error}.") from error
         except BaseException:
+            # Also after Ctrl-C: `__exit__` is not called when `__enter__` fails.
             self.release()
             raise
 
@@ -132,6 +135,7 @@ class RunLock:
         The lock's file stays, because removing it could give two processes the lock.
         """
         if self._stand_in is not None:
+            # Before the lock is given back, or this could be the next holder's stand-in.
             self._stand_in.unlink(missing_ok=True)
             self._stand_in = None
         if self._descriptor >= 0:
@@ -158,6 +162,7 @@ class RunLock:
         path = self._folder.path / "run.lock.held"
         self.warning = f"{self._folder.path} is on a file system without working locks; {path.name} stands in"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        # The first try may meet a dead holder's file and take it away; the second makes ours.
         for _ in range(2):
             try:
                 descriptor = os.open(path, flags, 0o644)
@@ -181,9 +186,11 @@ class RunLock:
         elif not self._break_lock:
             raise self._taken(holder, f" If that process is gone for certain, give {option('break_lock')}.")
         aside = path.with_name(f"{path.name}.{os.getpid()}")
+        # Two processes may both have found the file stale; only one of them can rename it.
         path.rename(aside)
         if _holder(aside) != holder:  # Another process was faster, and this is its lock.
             with contextlib.suppress(FileExistsError):
+                # A link and no rename: it fails if yet another process has made its own lock meanwhile.
                 os.link(aside, path)
             aside.unlink()
             raise self._taken(_holder(path))
@@ -215,6 +222,7 @@ def _lock(descriptor: int) -> bool:
 
 def _locks_work(path: Path) -> bool:
     """Whether a second descriptor is refused the lock that the first one holds."""
+    # A lock belongs to the open file, so a process can test its own lock by opening the file again.
     descriptor = open_for_writing(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -264,6 +272,8 @@ def is_alive(holder: Holder) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
+        # Another user's process lives. A number that no process can have says nothing, which counts as alive: a lock is
+        # not broken on a guess.
         pass
     return not holder.process_start or _process_start(holder.pid) in ("", holder.process_start)
 
@@ -271,6 +281,7 @@ def is_alive(holder: Holder) -> bool:
 def _process_start(pid: int) -> str:
     """Clock ticks from boot to the start of `pid` (field 22 of its stat); empty where there is no /proc."""
     try:
+        # Field 2 is the program's name in parentheses, which may hold blanks and parentheses of its own.
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""

@@ -83,6 +83,7 @@ class BatchReader:
                 border = raw.rfind(END_OF_FRAME, position) + len(END_OF_FRAME)
                 if not all_of_it and border > position and whole - border < BATCH_BYTES:
                     rest = raw[border:]
+                    # The last chunk must not be put aside: nothing may come behind it that would have it parsed.
                     if rest and not rest.startswith(b"0\r\n") and not rest.endswith(_LAST_CHUNK):
                         whole = border
             position = self._take_frames(raw, ends, stamps, position, whole)
@@ -217,6 +218,7 @@ _MAX_FIELDS = 8
 """Fields of an event that are tried as the token's text."""
 
 _SIZE = rb"[0-9a-fA-F]{1,8}\r\n"
+# An unrolled loop without alternatives: linear in the text, so no reply can make it backtrack.
 _STRING = rb'[^"\\\n]*(?:\\.[^"\\\n]*)*'
 _VARIES = re.compile(rb'("id"\s*:\s*)"[^"\\]*"|("created"\s*:\s*)\d+|("token_ids"\s*:\s*)\[[\d, ]*\]')
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]*)"')
@@ -252,6 +254,7 @@ class Template:
         self.pattern = before + after
         self._first = re.compile(_SIZE + before)
         self._frame = re.compile(_SIZE + before + _STRING + rb"(?P<tail>" + after + rb"\r\n)")
+        # Atomic and possessive: a run that ends in something else must not be tried again from each earlier event.
         self._run = re.compile(rb"(?>" + _SIZE + before + _STRING + after + rb"\r\n)++")
         self._between = re.compile(after + rb"(?:\r\n" + _SIZE + rb")?" + before)
 
@@ -266,6 +269,7 @@ class Template:
         """
         end = self._extent(raw, position)
         batch = self._texts(raw, position, end)
+        # Something unlike a token stands among the frames: only the run before it is a batch.
         if batch is None and (run := self._run.match(raw, position)) is not None:
             batch = self._texts(raw, position, run.end())
         return batch
@@ -362,6 +366,7 @@ def learn_template(event: bytes) -> Template | None:
         return None
     for field in islice(_TEXT_FIELD.finditer(event), _MAX_FIELDS):
         head, tail = event[: field.start(2) - 1], event[field.end(2) + 1 :]
+        # No server sends a NUL in a token, so the probe is found again only where it was put.
         probe = "\x00probe"
         try:
             probed: Any = codec.decode(head + codec.encode(probe) + tail)
@@ -371,6 +376,7 @@ def learn_template(event: bytes) -> Template | None:
         if token == (probe, field[1].decode()) and _only_token(value) is not None:
             model = value["model"] if type(value.get("model")) is str else None
             template = Template(head, tail, field[1].startswith(b"reasoning"), model or None)
+            # With two ids in an event, counting them would not prove that all events state the same one.
             return template if len(_ID.findall(event)) <= 1 else None
     return None
 

@@ -47,6 +47,7 @@ class Connector:
 
     async def connect(self, peer: Peer, seconds: float) -> socket.socket:
         """A socket connected to `peer`. Raises `RequestFailed`, after `seconds` at the latest."""
+        # Those who already wait go first, or a busy run could starve them.
         if not self._left or self._waiting:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -62,6 +63,7 @@ class Connector:
             raise RequestFailed("timeout", f"no connection to {_host_and_port(peer)} within {seconds:g} s") from None
         except OSError as error:
             cause = error.strerror or str(error)
+            # Our own limit, so it gets a kind of its own: the server is not to blame.
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 cause += "; lower the concurrency or raise `ulimit -n`"
                 message = f"cannot connect to {_host_and_port(peer)}: {quoted(cause)}"
@@ -78,6 +80,7 @@ class Connector:
         self._left = CONNECTS_A_TURN
         while self._left and self._waiting:
             turn = self._waiting.popleft()
+            # A cancelled caller uses up no place of the turn.
             if not turn.done():
                 turn.set_result(None)
                 self._left -= 1
@@ -99,6 +102,8 @@ class Connector:
                     raise
             else:
                 if n:
+                    # The address that answered comes first from now on, so a dead one costs its share of the deadline
+                    # once.
                     addresses.insert(0, addresses.pop(n))
                 return sock
         raise OSError("the name has no address")
@@ -109,6 +114,7 @@ class Connector:
         if lookup is None:
             lookup = self._lookups[peer] = asyncio.ensure_future(_lookup(peer))
             lookup.add_done_callback(lambda _: self._lookups.pop(peer, None))
+        # Shielded: a caller that is cancelled must not end the lookup for the others.
         addresses = await asyncio.shield(lookup)
         self._addresses[peer] = (time.monotonic() + RESOLVE_S, addresses)
         return addresses
@@ -117,9 +123,11 @@ class Connector:
 async def _lookup(peer: Peer) -> list[_Address]:
     loop = asyncio.get_running_loop()
     try:
+        # An address in figures needs no name server, and so no thread of the loop's executor.
         entries = socket.getaddrinfo(*peer, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         entries = await loop.getaddrinfo(*peer, type=socket.SOCK_STREAM)
+    # An address listed twice would get two shares of the deadline.
     return list(dict.fromkeys((int(entry[0]), entry[4]) for entry in entries))
 
 
@@ -133,6 +141,7 @@ async def _connect_to(address: _Address, seconds: float) -> socket.socket:
         if code == errno.EINPROGRESS and not _is_connected(sock):
             async with asyncio.timeout(seconds):
                 await _wait_writable(sock)
+            # "Writable" only says that the attempt is over; this option says how it ended.
             code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))
@@ -163,6 +172,7 @@ async def _wait_writable(sock: socket.socket) -> None:
 
 
 def _set_done(future: asyncio.Future[None]) -> None:
+    # The waiting task may have been cancelled in the same turn of the loop.
     with contextlib.suppress(asyncio.InvalidStateError):
         future.set_result(None)
 
@@ -206,6 +216,7 @@ class ClockOffset:
             wall = time.time_ns()
             after = time.monotonic_ns()
             readings.append((after - before, wall - (before + after) // 2))
+        # The pair of readings with the least time between them was disturbed least.
         self._seconds, self._nanoseconds = divmod(min(readings)[1], 1_000_000_000)
         self._measured = time.monotonic()
 
@@ -220,6 +231,7 @@ class ClockOffset:
         now = time.monotonic()
         if now > self._measured + 1.0:
             self._measure()
+        # Most reads of a slow stream come alone: the lists and the sort below would cost more than the token.
         if len(stamps) == 1:
             second, nanosecond = _TIMESPEC.unpack(stamps[0])
             arrived = second - self._seconds + (nanosecond - self._nanoseconds) * 1e-9

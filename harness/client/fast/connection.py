@@ -173,12 +173,14 @@ class Connection:
         self._step = min(BATCH_S, deadlines.first_token, deadlines.idle)
         self.look_at = parser.started + self._step
         try:
+            # A fresh connection has nothing to answer yet, so only a used one is worth the system call.
             if self._used and self._unasked():
                 raise RequestFailed("connect", "something came before the request was sent", unanswered=True)
             self._prompt = prompt_of(request)
             try:
                 sent = self._sock.send(request)
             except BlockingIOError:
+                # The socket's buffer is full: `_send_rest` waits for room.
                 sent = 0
             except OSError:
                 sent = len(request)  # `_drain` will see the reason: an early refusal, or the end of the connection
@@ -187,6 +189,8 @@ class Connection:
             return await future
         finally:
             if not future.done() or future.cancelled():
+                # Cancelled, or `ask` itself failed: the server goes on with its reply, so the connection must not carry
+                # another one.
                 future.cancel()
                 self.close()
 
@@ -200,6 +204,7 @@ class Connection:
         except BlockingIOError:
             return False
         except OSError:
+            # Reset while it was idle, which is no fault of the server: the transport takes another connection.
             return True
         self._leftovers.judge_unasked(data)
         return True
@@ -207,6 +212,7 @@ class Connection:
     def count(self, parser: ReplyParser) -> int:
         """Number of token events of the reply that `parser` reads. Unparsed ones are estimated by their bytes."""
         n = parser.n_tokens
+        # The connection may carry another request by now, whose bytes are none of this reply.
         if not self._size or self._parser is not parser:
             return n
         return n + (self._size * n // parser.n_bytes if n else len(self._stamps))
@@ -226,6 +232,8 @@ class Connection:
         assert self._future is not None
         # Only long requests need this option: a request that fits into one packet is never held back.
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # A second descriptor of the same socket: the first is registered for reading, and epoll knows a descriptor only
+        # once.
         with socket.socket(fileno=os.dup(self._sock.fileno())) as twin:
             sending = asyncio.ensure_future(asyncio.get_running_loop().sock_sendall(twin, rest))
             either: set[asyncio.Future[Any]] = {sending, self._future}
@@ -233,6 +241,7 @@ class Connection:
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 sending.cancel()
+                # Whatever broke the sending also reaches `_drain`, which knows whether the server had answered before.
                 with contextlib.suppress(OSError, asyncio.CancelledError):
                     await sending
 
@@ -258,6 +267,7 @@ class Connection:
     def close(self) -> None:
         """Close the connection. A request that it carries fails."""
         if self._sock.fileno() >= 0:
+            # Detached first: the kernel may give the number of a closed descriptor to the next socket at once.
             self._detach()
             self._sock.close()
         self._owner.forget(self)
@@ -272,6 +282,7 @@ class Connection:
         The selector calls it; it never raises.
         """
         try:
+            # The control message with its one timespec takes 32 of the 64 bytes.
             data, extra, _, _ = self._receive(_READ_BYTES, 64)
         except BlockingIOError:
             return False
@@ -280,8 +291,10 @@ class Connection:
         if not data:
             return self._ended("")
         self._pieces.append(data)
+        # The kernel may leave a stamp out; the time of the read stands in, and the reply then says "user".
         self._stamps.append(extra[0][2] if extra else self._user_stamp())
         self._size = size = self._size + len(data)
+        # The way of nearly every token: the test of `_news`, repeated here to save a call per read.
         if self._lazy and size < BATCH_BYTES and len(data) > 4 and data[-4:] != _LAST_BYTES:
             return False
         return self._news(data)
@@ -304,6 +317,7 @@ class Connection:
     def _news(self, data: bytes) -> bool:
         """Parse the stored reads, or wait for more. data: the latest read. Returns whether the request is over."""
         if len(data) == _READ_BYTES:
+            # Edge-triggered epoll does not report bytes that were there before, and a full buffer may have left some.
             self._again()
         # A body ends in `_LAST_BYTES`; if these are split over two reads, the second one has less than 4 bytes.
         if self._size < BATCH_BYTES and len(data) > 4 and data[-4:] != _LAST_BYTES:
@@ -323,6 +337,7 @@ class Connection:
     def _ended(self, cause: str) -> bool:
         """End the request, because the connection has ended. cause: the system's words, or empty."""
         if self._future is None or self._future.done():
+            # An idle connection that the server closes is nobody's failure.
             self.close()
             return False
         if self._parse(all_of_it=True):
@@ -334,6 +349,7 @@ class Connection:
             return self._over(RequestFailed("connect", message, unanswered=not self._read.http.started))
         if self._read.error_body is not None:
             return self._over(self._refusal())
+        # A body without a stated length ends with its connection, as it should: the system's words then mean no cut.
         return self._finish(why and (cause or why))
 
     def _parse(self, all_of_it: bool = False) -> bool:
@@ -348,6 +364,7 @@ class Connection:
             return False
         pieces, raw_stamps = self._pieces, self._stamps
         stamps = self._owner.clock_offset.monotonic(raw_stamps, self._batch_at)
+        # Taken out before parsing: `_over` reads bytes that are still here as surplus, and would close the connection.
         self._pieces, self._stamps, self._size = [], [], 0
         self._batch_at = time.monotonic()
         try:
@@ -356,6 +373,7 @@ class Connection:
                 return self._over(RequestFailed("connect", message, unanswered=True), keep=False)
             rest = self._read.take(pieces, stamps, all_of_it=all_of_it) if pieces else b""
             if rest:
+                # An event gets the stamp of the read that ends it, so what stays needs no stamp of its earlier reads.
                 self._pieces, self._stamps, self._size = [rest], raw_stamps[-1:], len(rest)
             self._lazy = self._read.http.chunked and self._read.error_body is None
             return self._after_parse()
@@ -363,6 +381,7 @@ class Connection:
             return self._over(failure, keep=False)
         except BadResponse as error:
             if self._read.http.status:
+                # The head was sound, so a text with its finish reason may still count; the parser decides.
                 return self._finish(str(error))
             return self._over(self._parser.failure("malformed", f"no reply in HTTP: {error}"))
         except Exception as error:  # noqa: BLE001 - a bug must end its request, never the loop whose selector runs this
@@ -378,6 +397,8 @@ class Connection:
         """End the request if its reply is whole; returns whether it is over."""
         if self._read.error_body is not None:
             if self._error_due is None:
+                # The status has decided already; the body only explains, and must not take the deadline of a whole
+                # reply.
                 self.look_at = self._error_due = time.monotonic() + ERROR_BODY_S
             whole = self._read.http.ended or len(self._read.error_body) >= MAX_ERROR_BODY_BYTES
             return whole and self._over(self._refusal())
@@ -446,6 +467,7 @@ class Connection:
 
         Returns True: the request is over.
         """
+        # Cleared first: `close` below fails a request that is still here with words of its own.
         future, self._future = self._future, None
         self._lazy = False
         self._used = True
@@ -456,6 +478,7 @@ class Connection:
             self.close()
         self._pieces, self._stamps, self._size = [], [], 0
         del self._parser, self._read  # frees the reply's memory; the next request brings its own
+        # A cancelled task has ended its future before its connection.
         if future is not None and not future.done():
             if isinstance(outcome, Exception):
                 future.set_exception(outcome)

@@ -65,6 +65,7 @@ class StreamSelector(selectors.BaseSelector):
 
     def again(self, fd: int) -> None:
         """Call the stream's drain function once more, since `fd` may still have bytes."""
+        # Modifying a descriptor makes epoll report it anew if bytes are there, though nothing new has come.
         self._epoll.modify(fd, _EDGE)
 
     def detach(self, fd: int) -> None:
@@ -117,11 +118,13 @@ class StreamSelector(selectors.BaseSelector):
                     if mask != _BYTES and fd in streams:  # the connection's end came too, and is not reported again
                         self.again(fd)
                 elif (key := keys.get(fd)) is not None:
+                    # Errors and hang-ups count as both, so whoever waits for either learns of them.
                     readable = selectors.EVENT_READ if mask & ~select.EPOLLOUT else 0
                     writable = selectors.EVENT_WRITE if mask & ~select.EPOLLIN else 0
                     ready.append((key, (readable | writable) & key.events))
             if ready or news or not events:
                 return ready
+            # Streams alone must not begin asyncio's timeout anew: its timers would fire late or never.
             if due is not None:
                 wait = due - time.monotonic()
                 if wait <= 0:

@@ -55,6 +55,7 @@ class FastTransport:
         self, *, kernel_stamps: bool = True, secrets: Sequence[Secret] = (), memory: Memory | None = None
     ) -> None:
         self._secrets = tuple(secrets)
+        # On 32-bit systems the stamp is a struct of another layout.
         self.kernel_stamps = kernel_stamps and sys.platform == "linux" and sys.maxsize > 2**32
         self.clock_offset = ClockOffset()
         self._connector = Connector()
@@ -78,6 +79,8 @@ class FastTransport:
         """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
         route = self._routes.get((endpoint, path)) or self._route(endpoint, path)
         request = b"%b%d\r\n\r\n%b" % (route.head, len(body), body)
+        # A server may close an idle connection while the request is on its way, which HTTP/1.1 allows: the next round
+        # takes another connection.
         while True:
             used = self._take_idle(route.peer)
             connection = used or await self._open(route.peer, deadlines.connect)
@@ -97,11 +100,14 @@ class FastTransport:
             try:
                 return await connection.ask(request, parser, deadlines)
             except RequestFailed as failure:
+                # A fresh connection that is closed without an answer is the server's refusal; sending again might never
+                # end.
                 if not (used and failure.unanswered):
                     raise
 
     async def close(self) -> None:
         """Close all connections."""
+        # A copy, since `close` calls `forget`, which changes both collections.
         for connection in [*self._active, *(connection for idle in self._idle.values() for connection in idle)]:
             connection.close()
         self._idle.clear()
@@ -116,7 +122,9 @@ class FastTransport:
         if not idle:
             return None
         if not self._leftovers[peer].doubted:
+            # The one used last: of all idle connections the server is least likely to have closed it.
             return idle.pop()
+        # A copy, since `close` removes the connection from `idle`.
         for connection in [*idle]:
             connection.close()
         idle.clear()
@@ -147,9 +155,11 @@ class FastTransport:
         """Check the deadlines and unparsed bytes of the active connections; called every `LOOK_S`."""
         now = time.monotonic()
         self._memory.unparsed_bytes = sum(connection.unparsed_bytes for connection in self._active)
+        # A list, since a look may end a request, which changes the set.
         for connection in [connection for connection in self._active if connection.look_at <= now]:
             connection.look(now)
         loop = asyncio.get_running_loop()
+        # No timer without requests: it would keep waking the loop, and hold the transport in memory.
         self._looking = loop.call_later(LOOK_S, self._look) if self._active else None
 
     def _route(self, endpoint: Endpoint, path: str) -> _Route:

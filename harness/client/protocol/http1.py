@@ -67,8 +67,10 @@ def request_head(url: str, headers: Mapping[str, str]) -> bytes:
     """
     parts = urlsplit(url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
+    # A user and password in the URL are no part of the Host header.
     host = parts.netloc.rpartition("@")[2]
     for part, text in (("host", host), ("path", target)):
+        # A line end in here would begin a header, or a request, of its own.
         if not text.isascii() or re.search(r"[\x00-\x20\x7f]", text):
             raise ValueError(f"the {part} holds characters that no URL can carry")
     lines = [f"POST {target} HTTP/1.1", f"Host: {host}"]
@@ -151,6 +153,8 @@ class ResponseReader:
 
     def eof(self) -> str:
         """Say that the connection has ended. Returns why the response is not whole; an empty text if it is."""
+        # Without a length, the end of the connection is the only end there is. A cut looks the same; the parser tells
+        # them apart by the finish reason.
         if self._framing == "close":
             self.ended = True
         if self.ended:
@@ -165,6 +169,7 @@ class ResponseReader:
         while (end := data.find(b"\r\n\r\n", position)) >= 0:
             head = _parse_head(data[position:end])
             position = end + 4
+            # 101 is final too: what follows it is no HTTP any more.
             if head.status >= 200 or head.status == 101:
                 self.status, self.headers, self._keep_alive, self._framing, self._left = head
                 self.ended = self._framing == "length" and not self._left
@@ -174,6 +179,8 @@ class ResponseReader:
             if self._interim > MAX_INTERIM_HEADS:
                 raise BadResponse("interim replies without end")
         self._buffer = data[position:]
+        # Refused at the first wrong byte: a server that speaks another protocol may keep the connection open and
+        # silent.
         if len(self._buffer) > MAX_HEAD_BYTES or not b"HTTP/1.".startswith(self._buffer[:7]):
             raise BadResponse("the reply does not begin as HTTP/1.1 does")
         return b""
@@ -207,6 +214,7 @@ class ResponseReader:
                 body.append(data[line + 2 : stop])
                 position = stop + 2
                 continue
+            # Searched from the size line's own CRLF on, which without trailers the blank line's CRLF follows at once.
             last = data.find(b"\r\n\r\n", line) if line >= 0 and not size else 0
             if line < 0 or last < 0:  # the size or the trailers are not whole yet
                 if end - position > MAX_SIZE_LINE_BYTES:
@@ -251,6 +259,7 @@ def _parse_head(data: bytes) -> _Head:
 
     Raises `BadResponse`.
     """
+    # Latin-1 gives every byte a character, so a head in any encoding can be read.
     lines = data.decode("latin-1").split("\r\n")
     status = _STATUS.match(lines[0])
     if status is None:
@@ -259,19 +268,24 @@ def _parse_head(data: bytes) -> _Head:
         raise BadResponse(f"{len(lines) - 1} headers")
     headers: dict[str, str] = {}
     for line in lines:
+        # A bare CR or LF ends a line for some proxies and not for others, so the two would see different heads.
         if _IMPOSSIBLE_IN_HEADS.search(line):
             raise BadResponse("a head with a bare line end or a NUL")
     for line in lines[1:]:
         name, colon, value = line.partition(":")
         if not colon:
             raise BadResponse("a header without a colon")
+        # A blank before the colon is among these: RFC 9112, 5.1, forbids it, since proxies disagree about such a
+        # header.
         if not _HEADER_NAME.match(name):
             raise BadResponse(f"an impossible name of a header {name[:40]!r}")
         name, value = name.lower(), value.strip(" \t")
+        # These headers decide the framing: the second line may contradict the first, and must not hide it.
         if name in _JOINED_HEADERS and name in headers:
             value = f"{headers[name]}, {value}"
         headers[name] = value
     connection = headers.get("connection", "").lower()
+    # HTTP/1.0 closes after each reply unless it says otherwise.
     keep_alive = "close" not in connection and (status[1] == "1" or "keep-alive" in connection)
     # A head with both framings: by RFC 9112, 6.3, the chunks count, and the connection must not be used again.
     keep_alive &= not ("transfer-encoding" in headers and "content-length" in headers)
@@ -280,6 +294,7 @@ def _parse_head(data: bytes) -> _Head:
 
 def _body_framing(status: int, headers: Mapping[str, str]) -> tuple[str, int]:
     """(framing, body length) of a response, by the rules of RFC 9112, 6.3, in their order. Raises `BadResponse`."""
+    # These have no body, whatever length their headers state.
     if status < 200 or status in (204, 304):
         return "length", 0
     coding = headers.get("transfer-encoding")
@@ -304,6 +319,7 @@ def chunk_size(line: bytes) -> int:
     return size
 
 
+# The events of a stream have few different lengths, so nearly every size line has been seen before.
 @lru_cache(512)
 def stated_size(line: bytes) -> int:
     """`chunk_size`, or -1 where `line` is no size line."""
@@ -400,6 +416,7 @@ class Leftovers:
         reply_id = reply.request_id
         if reply_id is None:
             return None
+        # A server that states the same id for all replies proves nothing by it.
         self._ids_vary = self._ids_vary or (self._latest is not None and self._latest != reply_id)
         self._latest = reply_id
         mark = Mark(reply_id, hash((reply.text, reply.reasoning)), prompt)
@@ -440,6 +457,8 @@ class Leftovers:
             while len(self._counts) > MAX_PROMPTS:
                 self._counts.popitem(last=False)
             return
+        # Over a fresh connection to a server without doubt nothing can be left over, so the server itself counts
+        # differently.
         if (
             not (used or self.doubted)
             or self._n_repeated < STEADY_COUNTS

@@ -191,6 +191,7 @@ class ReplyParser:
         self._bytes += len(data)
         over = self._bytes - self._max_bytes
         if over > 0:
+            # Bytes beyond the limit are not read, so the outcome is the same however they were split.
             data = data[: max(0, len(data) - over)]
         if self._state == "undecided":
             data = self._sniff(data)
@@ -212,6 +213,7 @@ class ReplyParser:
             return
         n_bytes = self._bytes + sum(map(len, events)) + EVENT_FRAME_BYTES * len(events)
         if n_bytes > self._max_bytes:
+            # Some of these may still fit: the general way stops at the right byte.
             for data, arrived in zip(events, stamps, strict=True):
                 self.feed(b"data: %b\n\n" % data, arrived)
             return
@@ -226,6 +228,7 @@ class ReplyParser:
                 return
             try:
                 plain = decode_plain_event(data)
+            # Deeply nested JSON makes msgspec raise RecursionError.
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self._dispatch_odd(data)
             else:
@@ -309,6 +312,7 @@ class ReplyParser:
 
     def _count(self) -> None:
         """Report the reply's memory, once per read. Raises `RequestFailed` if memory is short and the reply is long."""
+        # A reply that is whole is never thrown away for want of memory: it is handed over at once.
         if self._share is not None and not self._share.count(self.held_bytes) and self._state != "done":
             megabytes = self.held_bytes // 1_000_000
             raise self._fail(
@@ -403,6 +407,8 @@ class ReplyParser:
             self._event_name = b"error"
             self._add_data(line[6:])
         elif line.startswith((b":", b"id:", b"retry:")) or line in _FIELDS_WITHOUT_COLON:
+            # Comments are how OpenRouter and proxies keep a slow stream open. Ids and retry times serve reconnecting,
+            # which no completion API offers.
             pass
         elif self.finished:
             self._completion.note(LATE_BYTES)
@@ -426,6 +432,7 @@ class ReplyParser:
         self._dispatch(data)
 
     def _dispatch(self, data: bytes) -> None:
+        # The length first, so that long events are not copied by `strip`.
         if len(data) < 64 and data.strip() == b"[DONE]":
             self._state = "done"
             return
@@ -470,6 +477,7 @@ class ReplyParser:
         """Decode what strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
         try:
             value: Any = codec.decode_loosely(data)
+            # Only the loose decoder lets halves of surrogate pairs through, so only now must the end look for them.
             self._completion.may_hold_halves = True
             return value
         except codec.DecodeError as error:
