@@ -26,6 +26,7 @@ class EngineCommand(click.Command):
     """A command that collects the words after ` -- ` in its parameter `extra_flags`; the engine gets them unchanged."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # click drops the `--` and mixes the words behind it with its own arguments, so they are cut off before.
         end = args.index("--") if "--" in args else len(args)
         ctx.params["extra_flags"] = tuple(args[end + 1 :])
         return super().parse_args(ctx, args[:end])
@@ -38,6 +39,7 @@ def server_options(*, shown: Collection[str] = OPTIONS) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
+        # Decorators work from the inside out; reversed, the help lists options in the order of the spec.
         for option in reversed(OPTIONS.values()):
             function = _click_option(option, hidden=option.field not in shown)(function)
         return function
@@ -60,6 +62,7 @@ def spec_from(
     fields["environment"] = dict(_variable(text) for text in fields.get("environment", ()))
     if "devices" in fields:
         fields["devices"] = [part.strip() for part in fields["devices"].split(",") if part.strip()]
+    # Imported late: the table loads every engine's file, which `--help` does not need.
     from server_launchers.engines import table
 
     try:
@@ -100,6 +103,7 @@ def _click_option(option: ServerOption, *, hidden: bool) -> Callable[[F], F]:
     attributes: dict[str, Any] = {"help": option.form.help, "hidden": hidden, "metavar": option.form.metavar}
     flag = option.flag
     if option.kind is bool:
+        # None, not False: a flag that is not given leaves the default to the spec.
         attributes |= {"is_flag": True, "default": None}
         flag = f"{flag}/--no-{flag[2:]}" if option.optional else flag
     elif option.choices:

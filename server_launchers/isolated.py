@@ -84,6 +84,7 @@ def environment(*further: str, **own: str) -> dict[str, str]:
     """The variables of a child that must not see keys: those in `SYSTEM` and `further` that are set, and `own`."""
     passed = {name: os.environ[name] for name in (*SYSTEM, *further) if name in os.environ}
     if "PYTHONPATH" in passed:
+        # A relative entry would point into whatever folder the child starts in.
         passed["PYTHONPATH"] = os.pathsep.join(_absolute(passed["PYTHONPATH"]))
     return {**passed, **own}
 
@@ -112,6 +113,7 @@ def _run(program: str, words: list[str]) -> None:
     # run.
     if sys.prefix == sys.base_prefix and not os.environ.get("PYTHONNOUSERSITE"):
         sys.path.append(site.getusersitepackages())
+    # First in line: the other environment may have an installed `harness` of another version.
     sys.meta_path.insert(0, _Packages)
     sys.argv = [program, *words]
     if program.endswith(".py"):
@@ -163,6 +165,7 @@ class Deadline:
         if self._schedstat is None:
             return 0.0
         try:
+            # The second number of schedstat: nanoseconds on a run queue, ready and without a processor.
             return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e9
         except (OSError, ValueError, IndexError):
             return 0.0
@@ -171,6 +174,7 @@ class Deadline:
 def _schedstat_of(pid: int) -> int | None:
     """The open file in which Linux reports how long a process waited for a processor; None on other systems."""
     try:
+        # Opened now and kept: looked up later by number, another process could answer under a reused one.
         return os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None

@@ -33,6 +33,7 @@ def keyed(module: str) -> tuple[str, ...]:
     """Interpreter arguments that run `module` with `--api-key` taken from `KEY_VARIABLE`."""
     return (
         "-c",
+        # Popped, so that the engine's own children do not inherit the key.
         f"import os, runpy, sys; sys.argv[1:1] = ['--api-key', os.environ.pop('{KEY_VARIABLE}')]; "
         f"runpy.run_module('{module}', run_name='__main__', alter_sys=True)",
     )

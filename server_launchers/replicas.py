@@ -49,6 +49,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     own = ports[1:] if routed else ports
     for port, share in zip(own[:count], shares, strict=True):
         command = launcher.written(spec, facts.flags, port, ",".join(share or ())).adding(facts.environment)
+        # A container gets its devices by docker's own options.
         if share is not None and spec.docker is None:
             command = command.adding({accelerators.VARIABLES[kind]: ",".join(share)})
         processes.append(PlannedProcess("engine", command, port, share, keeps_folder=launcher.keeps_folder))
@@ -60,6 +61,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
         processes.append(PlannedProcess("router", before, ports[0]))
         urls = (f"http://{_reached(spec.host)}:{ports[0]}",)
         readiness = router.readiness
+    # Only node 0 answers requests; the others lend their devices.
     if spec.node_rank > 0:
         urls = ()
     # Engines may get secrets by a variable, which no argv contains.
@@ -83,6 +85,7 @@ def _devices(spec: ServerSpec, launcher: Launcher, count: int, facts: Facts) -> 
     if not sliced or spec.device == "cpu":
         return [None] * count
     kind = launcher.runs_on(spec)
+    # With data parallelism inside the engine, one process holds the devices of all its replicas.
     inside = spec.dp if count == 1 else 1
     each = max(1, spec.tp * spec.pp * inside // spec.nodes)
     shares = accelerators.slices(kind, count, each, spec.devices, facts.device_ids)
@@ -94,6 +97,7 @@ def _devices(spec: ServerSpec, launcher: Launcher, count: int, facts: Facts) -> 
 
 def _reached(host: str) -> str:
     """The address for clients on this machine of a server that listens on `host`."""
+    # An address to listen on is none to connect to, outside Linux.
     if host in ("0.0.0.0", ""):  # noqa: S104 (compared, not bound)
         return "127.0.0.1"
     if host == "::":

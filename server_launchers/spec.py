@@ -31,6 +31,7 @@ EngineName = Literal[
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 """The engines, in the order that people are shown."""
 
+# `\Z`, because `$` also accepts a line end behind the name.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -209,12 +210,14 @@ class ServerOption:
             # Comparisons written so that "not a number" is out of bounds.
             fits = (
                 isinstance(value, int | self.kind)
+                # A bool is an int to `isinstance`: true for a number of devices would count as 1.
                 and not isinstance(value, bool)
                 and (self.form.minimum is None or value >= self.form.minimum)
                 and (self.form.maximum is None or value <= self.form.maximum)
                 and (self.form.above is None or value > self.form.above)
             )
         elif self.kind is tuple:
+            # A bare text is no list of texts: it would be taken apart into letters.
             fits = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
         elif self.kind is dict:
             fits = isinstance(value, Mapping) and all(isinstance(word, str) for pair in value.items() for word in pair)

@@ -68,6 +68,7 @@ def main(argv: list[str] | None = None) -> int:
     except CannotServe as refusal:
         sys.stderr.write(f"error: {refusal}\n")
         return 2
+    # Before the server is made: loading takes long, and a signal during it must count.
     stopping = _signalled()
     try:
         server = library.Server(params)
@@ -125,6 +126,7 @@ def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
     params.port = options.port
     params.model_alias = {options.served_name or options.model.stem}
     params.n_parallel = options.slots
+    # llama.cpp divides this number among its slots.
     params.n_ctx = options.slots * options.context
     params.kv_unified = options.kv_unified
     params.endpoint_metrics = True
@@ -159,6 +161,7 @@ def _signalled() -> threading.Event:
 
 def _drain(address: str, key: str | None, grace: float) -> None:
     """Wait until no slot is working, for at most `grace` seconds."""
+    # Without this, urllib would send requests to our own server through the environment's proxy.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     request = urllib.request.Request(  # noqa: S310 (our own server's address)
         f"{address}/slots", headers={"Authorization": f"Bearer {key}"} if key else {}
@@ -166,6 +169,7 @@ def _drain(address: str, key: str | None, grace: float) -> None:
     end = time.monotonic() + grace
     while (left := end - time.monotonic()) > 0:
         busy = True
+        # A server that no longer answers, or answers something else, counts as busy until the grace ends.
         with contextlib.suppress(OSError, ValueError), opener.open(request, timeout=left) as response:
             slots: list[dict[str, Any]] = json.load(response)
             busy = any(slot.get("is_processing") for slot in slots)

@@ -29,6 +29,7 @@ def environment() -> dict[str, str]:
     link = folder / RUNTIME
     if not (link.is_symlink() and link.resolve() == carried):
         folder.mkdir(parents=True, exist_ok=True)
+        # Linked under a name of our own and renamed: another start may be loading from this folder right now.
         fresh = folder / f"{RUNTIME}.{os.getpid()}"
         fresh.unlink(missing_ok=True)
         fresh.symlink_to(carried)
@@ -39,6 +40,7 @@ def environment() -> dict[str, str]:
 
 def _system_has_it() -> bool:
     try:
+        # Loading is the only sure test: the loader's cache and LD_LIBRARY_PATH both decide.
         ctypes.CDLL(RUNTIME)
     except OSError:
         return False

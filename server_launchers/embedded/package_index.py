@@ -55,11 +55,13 @@ class IndexConfig:
         environ = os.environ if environ is None else environ
         settings: dict[str, str] = {}
         for path in config_files(environ) if files is None else files:
+            # Raw: a % in the password of an address would be read as interpolation.
             parser = configparser.RawConfigParser()
             try:
                 parser.read(path, encoding="utf-8")
             except (configparser.Error, UnicodeDecodeError, OSError) as error:
                 raise DownloadError(f"cannot read pip's configuration {path}: {error}; repair or remove it") from None
+            # pip's order: the command's own section wins over `global`.
             for section in ("global", "download"):
                 if parser.has_section(section):
                     settings |= {key.replace("_", "-"): value for key, value in parser.items(section)}
@@ -117,6 +119,7 @@ def download(project: str, filename: str, target: IO[bytes], config: IndexConfig
             if link is None:
                 answers.append(f"{_shown(page)} has no {filename}")
                 continue
+            # The index before this one may have sent half of the file.
             target.seek(0)
             target.truncate()
             session.copy(link, target, progress)
@@ -132,6 +135,7 @@ class _Session:
     """Opens addresses by urllib with pip's proxy, certificate, trusted hosts, and the password in an address."""
 
     def __init__(self, config: IndexConfig) -> None:
+        # The password goes with the first request: an index that answers strangers with 404 never asks for one.
         self._passwords = urllib.request.HTTPPasswordMgrWithPriorAuth()
         proxies = {"http": config.proxy, "https": config.proxy} if config.proxy else None
         self._opener = urllib.request.build_opener(
@@ -152,26 +156,31 @@ class _Session:
             url = (local / "index.html").as_uri()
         elif local is not None and not local.exists():
             return None
+        # An entry of find-links may be the file itself.
         if _name_of(url) == filename:
             return url
         try:
             response = self._open(url, {"Accept": _ACCEPT})
         except urllib.error.HTTPError as error:
+            # The error is also the open response; left unclosed, its socket would be reported as a leak.
             with error:
                 if error.code == 404:
                     return None
                 raise
         with response:
+            # One byte more than allowed shows a longer page without reading all of it.
             body = response.read(MAX_PAGE_BYTES + 1)
             if len(body) > MAX_PAGE_BYTES:
                 raise ValueError(f"the page is larger than {MAX_PAGE_BYTES >> 20} MiB")
             parser = _Links()
             parser.feed(body.decode("utf-8", "replace"))
+            # Relative links count from the address after redirects.
             return next((urljoin(response.url, link) for link in parser.links if _name_of(link) == filename), None)
 
     def copy(self, link: str, target: IO[bytes], progress: OnBytes) -> None:
         url, fragment = urldefrag(link)
         algorithm, _, expected = fragment.partition("=")
+        # Weaker digests (md5 in old indexes) prove nothing; the caller pins the file's content itself.
         digest = hashlib.new(algorithm) if algorithm in ("sha256", "sha384", "sha512") else None
         with self._open(url, {}) as response:
             length = response.headers.get("Content-Length")
@@ -183,6 +192,7 @@ class _Session:
                 if digest is not None:
                     digest.update(chunk)
                 progress(done, total)
+        # Read in pieces, http.client ends a cut-off body without an error.
         if total is not None and done != total:
             raise ValueError(f"the download ended after {done} of {total} bytes")
         if digest is not None and digest.hexdigest() != expected:
@@ -193,6 +203,7 @@ class _Session:
         if parts.scheme not in ("http", "https", "file"):
             raise ValueError(f"addresses of kind {parts.scheme!r} are not supported")
         if parts.username is not None:
+            # urllib would take "user:password@host" as the host's name.
             host = parts.netloc.rpartition("@")[2]
             url = urlunsplit(parts._replace(netloc=host))
             self._passwords.add_password(
@@ -217,6 +228,7 @@ class _Https(urllib.request.HTTPSHandler):
     def https_open(self, request: urllib.request.Request) -> object:  # type: ignore[override]
         host = urlsplit(f"//{request.host}")
         if host.hostname in self._trusted or host.netloc in self._trusted:
+            # urllib sets `parent` only for the handlers of an opener, and this one is in none.
             self._unchecked.parent = self.parent
             return self._unchecked.https_open(request)
         return super().https_open(request)

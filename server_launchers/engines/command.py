@@ -27,6 +27,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     """The facts unchanged. Raises LaunchError where the program does not exist."""
     from server_launchers.machine import environments
 
+    # Before the guard starts: a missing program would otherwise show as a log line of the guard.
     environments.find_program(spec.extra_flags, "give the path of a program after `--`")
     return facts
 

@@ -82,6 +82,7 @@ def _shared_options(spec: ServerSpec, port: int) -> list[str]:
     model = local_model(spec)
     subcommand = program(spec).subcommand
     pairs = (
+        # Without it a folder is served under its absolute path, which is not the name that clients ask for.
         ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
         ("--host", spec.host),
         ("--port", port),
@@ -121,6 +122,7 @@ def _sampling_defaults(spec: ServerSpec, flags: Flags) -> list[str]:
     otherwise.
     """
     flag = NEUTRAL_WORDS[0]
+    # Our neutral values must not override the user's own choice, in whichever spelling it came.
     given = any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags)
     if given or spec.sampling_defaults == "model" or flag not in flags:
         return []
@@ -131,6 +133,7 @@ def _environment(spec: ServerSpec, flags: Flags) -> dict[str, str]:
     """The variables of one replica. Raises LaunchError where this version cannot be deterministic as requested."""
     environment = dict(spec.environment)
     if spec.attention_backend is not None and "--attention-backend" not in flags:
+        # Versions without the option read a variable instead, and end at an option that they do not know.
         environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend
     if spec.deterministic:
         if spec.device == "cpu":
@@ -144,6 +147,7 @@ def _environment(spec: ServerSpec, flags: Flags) -> dict[str, str]:
             )
         environment["VLLM_BATCH_INVARIANT"] = "1"
     if spec.node_address is not None:
+        # On a machine with several networks vLLM picks an address itself, which the other nodes may not reach.
         environment["VLLM_HOST_IP"] = spec.node_address
     return environment
 
@@ -175,6 +179,7 @@ def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
             raise LaunchError(f"tp {spec.tp} x pp {spec.pp} devices cannot be spread evenly over --nodes {spec.nodes}")
         words += ["--nnodes", str(spec.nodes), "--node-rank", str(spec.node_rank)]
         words += ["--master-addr", str(spec.head_address), "--master-port", str(spec.head_port)]
+    # Only node 0 listens for requests.
     return [*words, "--headless"] if spec.node_rank else words
 
 

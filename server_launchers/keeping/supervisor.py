@@ -287,7 +287,7 @@ def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
             done = run_quietly((python, "-c", f"import importlib.util as u; exit(not u.find_spec('{router.module}'))"))
             if done is None or done.returncode != 0:
                 raise LaunchError(f"the environment of {python} has no {router.module}; {router.install}")
-        # Resolving finds a missing program or key now; in the guard the same fault would be a log line.
+        # Resolving finds a missing key now; in the guard the same fault would only be a line of a log.
         process.command.resolved()
 
 

@@ -41,6 +41,7 @@ def find(kind: Accelerator) -> Machine:
     allowed = os.environ.get(VARIABLES[kind])
     if allowed is None:
         return machine
+    # An empty variable leaves no device, as in CUDA itself; only an unset one means all.
     return replace(machine, ids=tuple(part.strip() for part in allowed.split(",") if part.strip()))
 
 
@@ -51,6 +52,7 @@ def processor() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
         if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
             name = visible(match[1].strip(), 120)
+    # `cpu_count` also counts the cores that taskset or Slurm withholds from this process.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return f"{name}, {cores} cores"
 
@@ -68,6 +70,7 @@ def slices(
         raise LaunchError(
             f"no device {', '.join(absent)} here; {VARIABLES[kind]} may name {', '.join(there) or 'none'}"
         )
+    # Where no tool lists devices, numbers from 0 are a guess; a wrong one is reported by the engine.
     pool = devices if devices is not None else there if there is not None else [str(index) for index in range(needed)]
     if len(pool) < needed:
         raise LaunchError(
@@ -88,13 +91,16 @@ def _nvidia() -> Machine:
         [cell.strip() for cell in row.split(",")]
         for row in _said("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader").splitlines()
     ]
+    # nvidia-smi prints warnings, of a corrupted infoROM for example, between its rows.
     rows = [row for row in rows if len(row) >= 3 and row[0].isdigit()]
     if not rows:
+        # The vendor's tool without devices means none; no tool at all means unknown.
         return Machine(() if shutil.which("nvidia-smi") else None)
     return Machine(tuple(row[0] for row in rows), rows[0][1], tuple(row[2] for row in rows))
 
 
 def _ascend() -> Machine:
+    # From /dev, not from npu-smi: inside a container only the devices that were passed have a node there.
     nodes = sorted(
         int(m[1]) for path in Path("/dev").glob("davinci*") if (m := re.fullmatch(r"davinci(\d+)", path.name))
     )

@@ -67,19 +67,24 @@ def called(
     own path.
     """
     if KEY_VARIABLE in command.secrets:
+        # A console script cannot take the key from a variable, so with a key the module is run.
         program = replace(program, script=None, module=keyed(program.module[-1]))
     if spec.docker is None:
         return replace(command, argv=(*prefix(spec, program), *command.argv))
     entrypoint = ("python3", *program.module) if program.script is None else (program.script,)
     name = containers.name_of(port)
+    # --ipc=host, because torch's workers share tensors in /dev/shm, which docker bounds to 64 MiB. --init passes TERM
+    # on and reaps zombies.
     words = ["docker", "run", "--rm", "--init", "--name", name, "--ipc=host", "--network=host"]
     if kind == "ascend":
         words += [word for device in devices.split(",") for word in ("--device", f"/dev/davinci{device}")]
         words += [word for device in _ASCEND_DEVICES for word in ("--device", device)]
         words += [word for path in _ASCEND_MOUNTS for word in ("-v", f"{path}:{path}:ro")]
     else:
+        # Docker reads this value as CSV: a list of devices needs the inner quotes.
         words += ["--gpus", f'"device={devices}"' if devices else "all"]
     cache = os.environ.get("HF_HOME") or str(Path.home() / ".cache/huggingface")
+    # Without the mount each start would download the weights into a container that is thrown away.
     words += ["-v", f"{cache}:/root/.cache/huggingface"]
     model = Path(spec.model).expanduser()
     if model.is_dir():
@@ -102,6 +107,7 @@ def check_model(spec: ServerSpec) -> None:
     if not path.exists():
         if path.is_absolute() or spec.model.startswith("."):
             raise LaunchError(f"there is no model at {path.absolute()}: correct the path, or give a name of the hub")
+    # params.json is Mistral's own format, which has no config.json.
     elif path.is_dir() and not any((path / name).exists() for name in ("config.json", "params.json")):
         raise LaunchError(f"the folder {path.absolute()} holds no model: no config.json (nor params.json) is in it")
 
@@ -126,6 +132,7 @@ def installed_version(argv: Sequence[str], program: Program) -> str | None:
     Raises LaunchError where the environment has no such package.
     """
     path = find_program(argv, program.install)
+    # Called as a module, the first word is the interpreter itself.
     python = path if program.script is None else _interpreter_of(Path(path))
     if python is None:
         return None
@@ -140,8 +147,10 @@ def _interpreter_of(script: Path) -> str | None:
     """The interpreter in the first line of a console script."""
     try:
         with script.open("rb") as file:
+            # Bounded, since the program may be a binary without line ends.
             first = file.readline(1024)
     except OSError:
         return None
     words = first[2:].decode("utf-8", "replace").split() if first.startswith(b"#!") else []
+    # pip writes `#!/bin/sh` where the interpreter's path is longer than the kernel allows; it is unknown then.
     return words[0] if words and "python" in words[0] else None

@@ -57,6 +57,7 @@ class Flags(msgspec.Struct, frozen=True):
             )
 
     def _knows(self, flag: str) -> bool:
+        # argparse's BooleanOptionalAction lists only one of the two forms in some help texts.
         if flag in self.names or (flag.startswith("--no-") and f"--{flag[5:]}" in self.names):
             return True
         return sum(name.startswith(flag) for name in self.names) == 1
@@ -85,6 +86,7 @@ def recorded(engine: str, version: str | None = None) -> Flags:
 
 def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
     """The options that `program --help` names, cached by version; the recorded ones if the program fails."""
+    # A version never changes its options, and importing torch for a help text takes many seconds.
     cached = cache_folder() / "flags" / f"{engine}-{version}.txt"
     try:
         names = frozenset(cached.read_text(encoding="utf-8").split())

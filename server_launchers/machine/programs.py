@@ -19,12 +19,14 @@ def run_quietly(argv: Sequence[str], seconds: float = ASK_SECONDS) -> subprocess
     try:
         return subprocess.run(
             argv,
+            # A program that asks a question must not wait for the user's terminal.
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
             timeout=seconds,
             check=False,
+            # Python also imports from its folder: a file of the user called `vllm.py` would run here.
             cwd="/",
         )
     except (OSError, subprocess.TimeoutExpired):

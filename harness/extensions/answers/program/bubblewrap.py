@@ -36,6 +36,8 @@ _LIBRARY = "/sandbox"
 """Folder in the sandbox with `inside`, under its full module name, and numpy."""
 
 _PROBE_SECONDS = 60.0
+# The probe loads every extension module once: only then does /proc/self/maps name all shared libraries that the sandbox
+# must have.
 _PROBE = """
 import importlib, json, os, sys, sysconfig
 folder = os.path.join(sysconfig.get_path("platstdlib"), "lib-dynload")
@@ -77,6 +79,8 @@ class Interpreter(NamedTuple):
 def interpreter() -> Interpreter:
     """The Python for programs: the harness's own, else the system's. Raises `UsageError` if the sandbox's user can read
     neither."""
+    # A venv's interpreter needs pyvenv.cfg and the venv's folders, which the sandbox lacks; the base interpreter does
+    # not.
     candidates = [os.path.realpath(getattr(sys, "_base_executable", sys.executable)), "/usr/bin/python3"]
     numpy = _numpy_folder()
     for path in candidates:
@@ -87,6 +91,7 @@ def interpreter() -> Interpreter:
         done = _probe(real, arguments)
         if done is not None and done.version >= (3, 9):
             stdlib = os.path.realpath(done.stdlib)
+            # What lies below these two folders is bound with them. "\0" begins no path, while an empty text begins all.
             files = tuple(file for file in done.files if not file.startswith((stdlib, numpy or "\0")))
             return Interpreter(real, done.version, stdlib, files, numpy if done.numpy else None)
     raise UsageError(
@@ -104,6 +109,7 @@ class _Probed(msgspec.Struct):
 def _probe(path: str, arguments: list[str]) -> _Probed | None:
     try:
         done = subprocess.run(
+            # -S: site would run the .pth files of whatever is installed beside this interpreter.
             [path, "-I", "-S", "-B", "-c", _PROBE, *arguments], env={}, stdin=subprocess.DEVNULL,
             capture_output=True, timeout=_PROBE_SECONDS, check=True, cwd="/", **_user(),
         )  # fmt: skip
@@ -121,6 +127,7 @@ def _may_read(path: str) -> bool:
     """Whether the sandbox's user can read the file or folder."""
     if os.geteuid() != 0:
         return os.access(path, os.R_OK)
+    # As root `os.access` always agrees, but the sandbox runs as nobody: the permission bits for others decide.
     real = Path(path)
     try:
         return all(folder.stat().st_mode & 0o1 for folder in real.parents) and bool(real.stat().st_mode & 0o4)
@@ -154,6 +161,7 @@ def command(channel: int) -> list[str]:
     for file in (python.path, *python.files):
         words += ["--ro-bind", file, file]
     words += ["--ro-bind", python.standard_library, python.standard_library]
+    # Hidden, because a reply that finds an installed package by chance would pass on one machine and fail on another.
     for packages in ("site-packages", "dist-packages", "test", "idlelib", "ensurepip"):
         if (Path(python.standard_library) / packages).is_dir():
             words += ["--tmpfs", f"{python.standard_library}/{packages}"]
@@ -168,13 +176,16 @@ def command(channel: int) -> list[str]:
         "from harness.extensions.answers.program.inside import cell; "
         f"cell.serve({channel}, name_spaces=True)"
     )
+    # Remounted read-only at the end: the mounts above still create their folders in it.
     return [*words, "--remount-ro", "/", "--", python.path, "-I", "-S", "-B", "-c", starts]
 
 
 _EMPTY = [
+    # --new-session: a program with the user's terminal could push input into it (TIOCSTI, CVE-2017-5226).
     "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--die-with-parent",
     "--new-session", "--clearenv", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--proc", "/proc",
     "--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/urandom", "/dev/urandom", "--dir", "/tmp",  # noqa: S108 - in the sandbox
+    # A fixed hash seed gives sets one order, and one thread gives one timing: verdicts can be repeated.
     "--setenv", "PYTHONHASHSEED", "0", "--setenv", "OMP_NUM_THREADS", "1", "--setenv", "OPENBLAS_NUM_THREADS", "1",
     "--chdir", "/tmp",  # noqa: S108
 ]  # fmt: skip
@@ -187,6 +198,7 @@ def _links(files: tuple[str, ...]) -> list[str]:
         root = Path("/", name)
         if root.is_symlink():
             words += ["--symlink", str(root.readlink()), str(root)]
+    # The loader is in /lib64 by the name that every binary carries, and that name is often a link.
     for folder in sorted({str(Path(file).parent) for file in files} | {os.path.realpath("/lib64")}):
         links = sorted(link for link in Path(folder).glob("*.so*") if link.is_symlink())
         for link in links:
@@ -200,6 +212,7 @@ def start(channel: int) -> subprocess.Popen[bytes]:
     """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`."""
     words = command(channel)
     return subprocess.Popen(
+        # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
         words, pass_fds=(channel,), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         env={}, cwd="/", start_new_session=True, **_user(),
     )  # fmt: skip

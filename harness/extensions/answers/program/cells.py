@@ -65,9 +65,12 @@ class SandboxCell:
         """
         limits = job["limits"]
         self._silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
+        # Twice: a sandbox can die because the machine's memory ends, which is no fault of the program.
         for attempt in (1, 2):
             try:
                 with self._job():
+                    # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's
+                    # memory.
                     self._socket_there().sendall(b"j")
                     self.say(job)
                     return lead(self)
@@ -85,6 +88,7 @@ class SandboxCell:
         try:
             yield
         except BaseException:
+            # Messages of a job that was cut off would be read as those of the next one.
             self.close()
             raise
         while "over" not in self._hear(self._silence):
@@ -106,6 +110,7 @@ class SandboxCell:
 
     def _hear(self, seconds: float) -> dict[str, Any]:
         fd, deadline = self._socket_there().fileno(), time.monotonic() + seconds
+        # poll, not select: select fails for descriptors above 1023, and a grading pool has many.
         poller = select.poll()
         poller.register(fd, select.POLLIN)
 
@@ -133,12 +138,14 @@ class SandboxCell:
             ours.close()
             raise
         finally:
+            # While this process holds the sandbox's end, a dead sandbox would never end our reads.
             theirs.close()
         self._socket = ours
         try:
             self._hear(_START_SECONDS)
         except SandboxFailedError as error:
             why = self.close() or str(error)
+            # No program is graded without a sandbox: ending the command beats a run of "undecided".
             raise UsageError(f"no sandbox could be started: {visible(why, 300)}; nothing was executed") from error
 
     def close(self) -> str:

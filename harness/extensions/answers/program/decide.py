@@ -122,6 +122,7 @@ def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDeci
     slowest = 0.0
     for number, case in enumerate(tests.cases, 1):
 
+        # The input is bound now: a closure would read the loop's variable when it is called.
         def feed(talk: Conversation, given: str = case.input) -> dict[str, Any]:
             begun = talk.hear()
             if "started" not in begun:
@@ -131,11 +132,13 @@ def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDeci
 
         job = _job(tests, code, each=True, output=2 * len(case.output))
         came = sandbox.do(job, feed)
+        # latin-1 gives back the bytes as the sandbox sent them, one character each.
         output, rule = str(came.get("out", "")).encode("latin-1", "replace").decode("utf-8", "replace"), _rule_of(came)
         if not rule and not same_lines(output, case.output):
             rule = "wrong output"
         slowest = max(slowest, float(came.get("cpu", 0.0)))
         if rule:
+            # The last line of a traceback names the exception.
             error = str(came.get("err", "")).strip().rpartition("\n")[2]
             return ProgramDecision("wrong", rule, Failure(number, case.input, case.output, output, error), slowest)
     return ProgramDecision("correct", PASSED, None, slowest)

@@ -49,6 +49,7 @@ def pickled_text(data: bytes) -> str:
             )
             if offset + size > len(data):
                 break
+            # pickle writes lone surrogates in this form, and a strict decoder would refuse them.
             text, offset = data[offset : offset + size].decode("utf-8", "surrogatepass"), offset + size
         elif code in _MEMO and text is not None:
             offset += _MEMO[code]

@@ -52,10 +52,12 @@ def serve(channel: int, *, name_spaces: bool) -> None:
     """Do jobs until the harness closes the channel. name_spaces: whether each program gets fresh name spaces."""
     for name in _LIBRARIES.split():
         importlib.import_module(name)
+    # Since 3.11 Python refuses to print integers of more than 4300 digits; LiveCodeBench sets the same limit as here.
     sys.set_int_max_str_digits(50_000) if hasattr(sys, "set_int_max_str_digits") else None
     confinement.call("prctl", 36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans of a job come here
     confinement.hide()
     gc.collect()
+    # Frozen objects are not touched by a collection, so forked programs share their pages instead of copying them.
     gc.freeze()
     frames.send(channel, {"ready": platform.python_version()})
     while os.read(channel, 1) == b"j":
@@ -63,6 +65,7 @@ def serve(channel: int, *, name_spaces: bool) -> None:
         if pid == 0:
             try:
                 _Supervisor(channel, name_spaces).work()
+                # os._exit: exit handlers and buffers belong to the cell, not to its fork.
                 os._exit(0)
             except frames.ClosedError:
                 os._exit(2)
@@ -77,6 +80,7 @@ def _reap(alone: bool) -> None:
     """Kill the processes that a job has left. alone: whether all processes that this one sees belong to the sandbox."""
     if alone:
         try:
+            # -1 means every process in sight: in a process name space of its own, only those of the sandbox.
             os.kill(-1, signal.SIGKILL)
         except ProcessLookupError:
             pass
@@ -139,12 +143,14 @@ class _Supervisor:
         out, written = os.pipe()
         errors, complained = os.pipe()
         self._fork(job, {0: given, 1: written, 2: complained})
+        # Copies left open here would keep the pipes from ending with the program.
         for fd in (given, written, complained):
             os.close(fd)
         frames.send(self._channel, {"started": True})
         test = frames.receive(self._channel)
         self._start_clock()
         end, output, error = self._converse(into, out, errors, test["input"].encode("utf-8", "surrogatepass"))
+        # latin-1 carries any byte through JSON unchanged.
         status = {"end": end, "cpu": self._cpu_seconds(), "out": output.decode("latin-1"),
                   "err": error[-MAX_ERROR_CHARS:].decode("utf-8", "replace")}  # fmt: skip
         if end == "closed":
@@ -153,6 +159,7 @@ class _Supervisor:
 
     def _converse(self, into: int, out: int, errors: int, given: bytes) -> tuple[str, bytes, bytes]:
         """(why it ended, standard output, end of standard error) of a program that is fed `given`."""
+        # Non-blocking: a program that prints before it reads would fill its output while we wait to fill its input.
         os.set_blocking(into, False)
         parts: list[bytes] = []
         size, error, left = 0, b"", memoryview(given)
@@ -169,6 +176,7 @@ class _Supervisor:
                     pass
                 except OSError:  # it reads no more
                     left = memoryview(b"")
+            # Closed as soon as all is written: many programs read to the end of their input.
             if not left and into >= 0:
                 os.close(into)
                 into = -1
@@ -177,6 +185,7 @@ class _Supervisor:
                 if not data:
                     watched.remove(fd)
                 elif fd == errors:
+                    # The end is kept, because the last line of a traceback names the exception.
                     error = (error + data)[-4 * MAX_ERROR_CHARS :]
                 else:
                     parts.append(data)
@@ -191,6 +200,7 @@ class _Supervisor:
                 return over if over == "time limit" else "closed", b"".join(parts), error
             if over:
                 return over, b"".join(parts), error
+            # waitpid has no timeout, and the limits must be looked at meanwhile.
             time.sleep(0.0005)
 
     def _exit_status(self) -> dict[str, int]:
@@ -218,6 +228,7 @@ class _Supervisor:
         if "end" in begun:
             return
         work = frames.receive(self._channel)
+        # The tests are the benchmark's code, but values from the program can make them run for ever.
         confinement.limit(int(self._limits["tests_memory"]), int(self._limits["tests_cpu"]), 0, _MAX_THREADS)
         confinement.confine(supervises=True)
         null = os.open(os.devnull, os.O_RDWR)
@@ -250,6 +261,7 @@ class _Supervisor:
     def _ask(self, request: dict[str, Any]) -> Any:
         """Send a request to the program and return its answer. Raises `ProgramEndedError`."""
         self._start_clock()
+        # Each test has the whole limit for itself in this style.
         if self._limits["each"]:
             self._base, self._slept = self._spent, 0.0
         try:
@@ -271,6 +283,7 @@ class _Supervisor:
             raise ProgramEndedError(self._end_rule()) from None
         if not isinstance(reply, dict):
             raise ProgramEndedError("bad value")
+        # An answer can arrive between the last look at the clock and the read; late is late.
         over = self._over()
         if over == "time limit":
             raise ProgramEndedError(over)
@@ -279,6 +292,7 @@ class _Supervisor:
 
     def _end_rule(self) -> str:
         """The rule by which the program failed: how its process ended, or "bad value" if it still runs."""
+        # The pipe closes before the process can be waited for, so its exit status comes a moment later.
         deadline = time.monotonic() + 0.2
         while time.monotonic() < deadline:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
@@ -286,6 +300,7 @@ class _Supervisor:
                 self._pid, self._status = 0, status
                 if os.WIFEXITED(status) and os.WEXITSTATUS(status) == served.EXIT_MEMORY:
                     return "memory limit"
+                # RLIMIT_CPU ends a process at its hard limit by SIGKILL.
                 return "time limit" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL else "ended"
             time.sleep(0.001)
         return "bad value"
@@ -303,10 +318,12 @@ class _Supervisor:
             if self._name_spaces:
                 confinement.own_name_space()
                 os.chdir("/tmp")
+            # Copied above all targets first: one pair's source may have the number of another's target.
             top = max([*descriptors.values(), *descriptors, self._channel]) + 1
             copies = {target: os.dup2(source, top + target) for target, source in descriptors.items()}
             for target, source in copies.items():
                 os.dup2(source, target)
+            # The channel to the harness above all must not be open in the program.
             os.closerange(max(descriptors) + 1, 4_096)
             cpu = int(limits["cpu_total"]) + _CPU_GRACE_SECONDS
             is_binary = job["language"] == "binary"
@@ -314,6 +331,7 @@ class _Supervisor:
                 self._write_binary(job["code"])
             confinement.limit(int(limits["memory"]), cpu, int(limits["file"]), _MAX_THREADS)
             confinement.confine(exec_allowed=is_binary)
+            # Python ignores SIGPIPE, and exec would hand that on: a binary would never end on a closed pipe.
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             if is_binary:
                 os.execve("/tmp/program", ["program"], {})
@@ -322,6 +340,7 @@ class _Supervisor:
                 served.run_script(job["code"], job["header"])
             served.ServedProgram(3, 4).serve(job["code"], job["header"])
         finally:
+            # Whatever happens, the fork must not return into the supervisor's code.
             os._exit(served.EXIT_EXCEPTION)
 
     def _write_binary(self, text: str) -> None:
@@ -343,6 +362,7 @@ class _Supervisor:
         if self._pid:
             try:
                 self._last_cpu = time.clock_gettime((~self._pid << 3) | 2)  # as clock_getcpuclockid(3) makes it
+            # The process has just ended and its clock with it; the last look counts.
             except OSError:
                 pass
         return self._last_cpu
@@ -366,4 +386,5 @@ class _Supervisor:
     def _wait_seconds(self) -> float:
         """Seconds after which the limits must be looked at again."""
         left = float(self._limits["cpu"]) - (self._cpu_seconds() - self._base)
+        # At least 10 ms against a busy loop near the limit; at most 1 s, since sleep has a limit too.
         return max(0.01, min(left + 0.01, 1.0))

@@ -75,6 +75,7 @@ def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = F
     for other processes.
     """
     audit, column = _ARCHITECTURES[platform.machine()]
+    # The architecture first: i386's calls, open to any x86_64 program, have other numbers for the same acts.
     code = [_step(_LOAD, 4), _step(_EQUAL, audit, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
     for entry in _CALLS.replace("\n", "").split(","):
         number = entry.split()[1 + column]
@@ -99,13 +100,17 @@ def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = F
             block = [_step(_RETURN, _ENOSYS)]
         elif name in checks:
             test, argument, values = checks[name]
+            # The low half of the argument (both machines are little-endian); the kernel reads no more of these
+            # arguments.
             block = [_step(_LOAD, 16 + 8 * argument)]
             for value in values:
                 block += [_step(test, value, 0, 1), _step(_RETURN, _ALLOW)]
             block.append(_step(_RETURN, _EPERM))
         else:
             block = [_step(_RETURN, _EPERM)]
+        # A jump skips at most 255 instructions, which no block here reaches.
         code += [_step(_EQUAL, numbers[column], 0, len(block)), *block]
+    # Refused, not killed: libraries try a newer call first and fall back to an older one.
     return b"".join([*code, _step(_RETURN, _EPERM)])
 
 
@@ -132,6 +137,7 @@ def own_name_space() -> None:
     The process must be the first of its process name space, so that it sees no other processes.
     """
     call("unshare", 0x00020000)  # CLONE_NEWNS
+    # Private first, or the mounts below would also appear outside this name space.
     call("mount", b"none", b"/", None, 0x44000, None)  # MS_REC | MS_PRIVATE
     call("mount", b"tmpfs", b"/proc", b"tmpfs", 0xF, b"size=4k,nr_inodes=2")  # read-only, nosuid, nodev, noexec
     call("mount", b"tmpfs", b"/tmp", b"tmpfs", 0x6, b"size=64m,nr_inodes=4096")  # nosuid, nodev
@@ -149,6 +155,7 @@ def limit(memory: int, cpu_seconds: int, file_bytes: int, threads: int) -> None:
         (resource.RLIMIT_NPROC, threads),
         (resource.RLIMIT_AS, memory),
     ):
+        # Without privileges a hard limit can be lowered, never raised.
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
@@ -161,8 +168,11 @@ def hide() -> None:
 
 def confine(*, exec_allowed: bool = False, supervises: bool = False) -> None:
     """Give up all capabilities, and all system calls except the list, for good. Raises `OSError` if that fails."""
+    # Version 3 of the capability header: two records of three words, hence 24 bytes.
     header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)
+    # Without it an unprivileged process may install no filter, and a setuid program would bring privileges back.
     call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+    # Before the filter, which does not allow capset.
     call("capset", header, none)
     code = seccomp_filter(os.getpid(), exec_allowed=exec_allowed, supervises=supervises)
     program = _Program(len(code) // 8, code)

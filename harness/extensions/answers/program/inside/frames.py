@@ -28,6 +28,7 @@ def send(fd: int, message: Any) -> None:
     data = memoryview(_HEADER.pack(len(body)) + body)
     try:
         while data:
+            # A pipe takes only as much as it has room for, so one write may be a part.
             data = data[os.write(fd, data) :]
     except OSError as error:
         raise ClosedError(str(error)) from error
@@ -39,10 +40,12 @@ def receive(fd: int, max_bytes: int = MAX_FRAME_BYTES, wait: Callable[[], None] 
     Raises `ClosedError` at the end of the stream, and for bytes that are no message.
     """
     (size,) = _HEADER.unpack(_exactly(fd, _HEADER.size, wait))
+    # Before the body is read: the length is the program's claim, and memory would be taken for it.
     if size > max_bytes:
         raise ClosedError(f"a message of {size} bytes")
     try:
         return json.loads(_exactly(fd, size, wait))
+    # Deeply nested brackets end json's parser with RecursionError, which is no ValueError.
     except (ValueError, RecursionError) as error:
         raise ClosedError(f"no message: {error}") from error
 
@@ -53,6 +56,7 @@ def _exactly(fd: int, size: int, wait: Callable[[], None] | None) -> bytes:
         if wait is not None:
             wait()
         try:
+            # os.read allocates all that is asked for, even if few bytes are there.
             part = os.read(fd, min(size, 1 << 20))
         except OSError as error:
             raise ClosedError(str(error)) from error

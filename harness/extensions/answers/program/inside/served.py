@@ -21,6 +21,7 @@ EXIT_EXCEPTION, EXIT_MEMORY = 1, 97
 
 def run_script(code: str, header: str) -> None:
     """Run a whole program on standard input and output; does not return."""
+    # Opened anew: the cell's streams were made before the descriptors were exchanged, in its own locale's encoding.
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -34,6 +35,7 @@ def run_script(code: str, header: str) -> None:
             sys.modules["threading"]._shutdown()  # as the interpreter does: other threads may still write
         import atexit
 
+        # os._exit runs no exit handlers, and programs print from them.
         atexit._run_exitfuncs()
         sys.stdout.flush()
     except MemoryError:
@@ -45,6 +47,7 @@ def run_script(code: str, header: str) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
+        # An ordinary exit would unwind through the supervisor's frames, of which this process is a fork.
         os._exit(status)
 
 
@@ -89,6 +92,7 @@ class ServedProgram:
         try:
             reply = {"value": encoded(action(), self._hold)}
         except MemoryError:
+            # An answer needs memory itself, so the exit code says it.
             os._exit(EXIT_MEMORY)
         except BaseException as error:
             name = type(error).__name__

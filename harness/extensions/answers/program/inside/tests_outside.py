@@ -126,6 +126,7 @@ class Remote:
         return self._line.do("call", self._target, arguments, named=named)
 
     def __getattr__(self, name: str) -> Any:
+        # copy, pickle and numpy probe objects for such names; a remote answer would change how they treat it.
         if name.startswith("__"):
             raise AttributeError(name)
         return self._line.do("get", self._target, name=name)
@@ -137,6 +138,7 @@ class Remote:
         return iter(self._line.do("items", self._target))
 
     def __bool__(self) -> bool:
+        # `__bool__` must return a bool, and the program may answer anything.
         return self._line.do("bool", self._target) is True
 
     def __len__(self) -> int:
@@ -174,10 +176,12 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
     names: dict[str, Any] = {"__name__": "tests"}
     try:
         loaded = {name for test in [setup, *tests] for name in _loaded(test)} - set(own)
+        # A program that defines `sorted` must not replace the one that the tests use.
         free = {name for name in loaded if not hasattr(builtins, name)}
         ours = {name: Remote(line, name) for name in own}
         names.update({name: Remote(line, name) for name in free & set(offered) - _STANDARD_MODULES})
         names.update({name: module for name in free & _STANDARD_MODULES if (module := _module(name))})
+        # Last: the names under test win over a standard module of the same name.
         names.update(ours)
         exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
         sources = [compile(_source(number, test), f"<test {number}>", "exec", dont_inherit=True)
@@ -191,6 +195,7 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
         ):  # the program raised it, or lacks what setup reads
             return _failed(0, "exception", line, why)
         return {"end": "broken", "why": why}
+    # Again: the setup may have defined these names itself.
     names.update(ours)
     for number, code in enumerate(sources):
         line.last = ("", "", "")
@@ -256,6 +261,7 @@ def _module(name: str) -> Any:
 
 
 def _source(number: int, test: str) -> str:
+    # Code that lies in no file has no lines for a traceback, unless linecache is told.
     linecache.cache[f"<test {number}>"] = (len(test), None, test.splitlines(keepends=True), f"<test {number}>")
     return test
 

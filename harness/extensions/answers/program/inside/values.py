@@ -55,9 +55,11 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int])
     if depth > MAX_DEPTH or left[0] < 0:
         raise ValueError("the value is nested too deeply or has too many parts")
     kind = type(value)
+    # Exact types first; bool before int, of which it is a subclass.
     if value is None or kind is bool or kind is float:
         return value
     if isinstance(value, str):
+        # A subclass may override its own conversion, so the base's is called.
         return value if kind is str else str.__str__(value)
     if isinstance(value, int):
         number = int(value)
