@@ -121,7 +121,6 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
 def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
     slowest = 0.0
     for number, case in enumerate(tests.cases, 1):
-
         # The input is bound now: a closure would read the loop's variable when it is called.
         def feed(talk: Conversation, given: str = case.input) -> dict[str, Any]:
             begun = talk.hear()
