@@ -306,11 +306,21 @@ def test_a_shipped_score_has_the_digits_and_the_model_of_its_source(
     assert [(row.value, row.unit) for row in rows if not row.quoted] == [pytest.approx((percent / 100, unit / 100))]
 
 
-def test_shipped_scores_without_thinking_have_the_settings_of_their_own_command() -> None:
+def test_shipped_scores_have_the_settings_of_the_command_in_their_source() -> None:
     rows = [s for s in load_published() if "Super-v1.5" in s.source.title and (s.benchmark, s.k) == ("aime24", 1)]
     thinking = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 65536}
     silent = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 65536, "system_prompt": "/no_think"}
     assert [(round(100 * s.value, 2), s.settings) for s in rows] == [(88.54, thinking), (16.88, silent)]
+    (qwq,) = [s for s in load_published() if "practice for QwQ" in s.source.title and s.benchmark == "aime24"]
+    assert qwq.settings == {"temperature": 0.6, "top_p": 0.95, "top_k": 40, "max_tokens": 32000}
+
+
+@pytest.mark.parametrize(
+    ("model", "percents"),
+    [("nvidia/OpenMath-Nemotron-1.5B", [61.6, 80.0]), ("nvidia/OpenMath-Nemotron-14B-Kaggle", [73.7, 86.7])],
+)
+def test_a_shipped_score_is_known_by_the_address_that_its_source_links(model: str, percents: list[float]) -> None:
+    assert [round(100 * score.value, 1) for score in matching(load_published(), model, "aime24")] == percents
 
 
 def test_only_the_rows_of_the_models_asked_for_are_read() -> None:
