@@ -319,6 +319,7 @@ def _denest(value: Value) -> Value:
     ((monomial, b),) = ((m, c) for m, c in value.items() if m != ONE)
     if monomial.i or monomial.pi or monomial.e or any(exponent != Fraction(1, 2) for _, exponent in monomial.radical):
         raise NotExact("a nested root")
+    # A radical of square roots only, so that its square is the product of its primes.
     discriminant = a * a - b * b * prod(prime for prime, _ in monomial.radical)
     root = _square_root(discriminant)
     if root is None or a <= 0:

@@ -55,6 +55,7 @@ def _is_clock(node: Node) -> bool:
 
     5 minutes do not count: the tree does not keep whether 5 was written 05, and "3:5" is a ratio.
     """
+    # Scaled crosswise to one first part, which avoids a division by a part that is 0.
     clock = _clock(node)
     return clock is not None and clock[1] < 60 and clock[0] < 25 and (clock[1] % 5 == 0) and clock[1] != 5
 
@@ -79,6 +80,7 @@ def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool:
     if left is None or right is None or left[1] != right[1]:
         return False
     if left[2] and right[2]:
+        # With both halves of the day named, 12-hour numbers are compared as they stand.
         return left[2] == right[2] and left[0] == right[0]
     if left[0] == right[0]:
         return True  # one side leaves out a.m. or p.m.
@@ -114,6 +116,7 @@ def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
     """Whether `7k + 3`, with one letter for any integer, is the class `3 (mod 7)`; None for any other pair."""
     residue_class, line = (reference, answer) if reference.op == "congruence" else (answer, reference)
     letters = symbols(line)
+    # A letter beside the class itself would be another unknown, not any integer.
     if not is_scalar(line) or len(letters) != 1 or not letters <= _INTEGER_LETTERS or symbols(residue_class):
         return None
     values = []
@@ -127,6 +130,7 @@ def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
     except NotExact:
         return None
     start, after, last = values
+    # Three points with equal steps: the line is linear, and its step is the modulus.
     if (
         start is None
         or after is None
@@ -160,6 +164,7 @@ def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return Comparison(reference.args == answer.args or None, "base")
         return Comparison(left_value == right_value, "base")
     based, plain = (reference, answer) if reference.op == "base" else (answer, reference)
+    # 0x and 0b are prefixes, as programs print them, and no digits.
     if based.args[0][:1] == "0" and based.args[0][1:2] in "xXbB" and plain.op == "num":
         return Comparison(digits_in_base(*based.args) == plain.args[0], "base")  # 0x1F is a program's way to write 31
     if plain.op == "num" and allows(rules, "base_dropped") and str(plain.args[0]) == based.args[0]:

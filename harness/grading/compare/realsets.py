@@ -108,6 +108,7 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
     if op == "union":
         return [piece for part in args for piece in _pieces(part, depth)]
     if op == "inter":
+        # x > 1 and y < 2 is a region of the plane, no set of reals.
         if len(set(map(_subject, args))) > 1:
             raise NotASet("conditions on several variables")
         pieces = _pieces(args[0], depth)
@@ -118,6 +119,7 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
         return _intersect(_merge(_pieces(args[0], depth)), _complement(_merge(_pieces(args[1], depth))))
     if op == "builder":
         if args[0].op == "member":
+            # {n ∈ ℤ | …} has holes that no interval shows.
             raise NotASet("a set of some reals only")
         return _pieces(args[1], depth)
     if op == "list" and args and all(is_inequality(item) or item.op in ("rel", "member") for item in args):
@@ -187,6 +189,8 @@ def _solution(node: Node) -> list[RealInterval]:
         left, right = operands
         sign = signs[0]
         if left.op == "sym" and left.args[0] not in symbols(right):
+            # Solved for its letter already: a bound may then be irrational or have letters, which the general way
+            # refuses.
             return _ray(sign, right)
         if right.op == "sym" and right.args[0] not in symbols(left):
             return _ray(_FLIPPED.get(sign, sign), left)
@@ -234,11 +238,13 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
     """Return the solutions of a relation of degree 1 or 2 in its only letter. Raises `NotASet`."""
     at0, at1, at2, at5 = _values(left, right)
     square = (at2 - 2 * at1 + at0) / 2
+    # The parabola goes through the points at 0, 1 and 2; the point at 5 shows whether it is one.
     linear = at1 - at0 - square
     if square == 0:
         return _linear(left, sign, right)
     if 25 * square + 5 * linear + at0 != at5:
         raise NotASet("not quadratic")
+    # After division by a negative leading coefficient the sign turns round.
     sign = sign if square > 0 else _FLIPPED.get(sign, sign)
     discriminant = linear * linear - 4 * square * at0
     if sign not in _ORDERED or discriminant < 0:
@@ -303,6 +309,7 @@ def _key(node: Node) -> Any:
         if number.imag != 0:
             raise NotASet("complex ends")
         number = number.real
+    # Beyond this size 150 decimals are more digits than the number was computed to.
     if abs(number) > 1e30:
         raise NotASet("ends that cannot be ordered")
     return Fraction(int(number * 10**_DECIMALS), 10**_DECIMALS)

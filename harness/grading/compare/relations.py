@@ -23,6 +23,7 @@ def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], b
             from harness.grading.compare.identities import proportional
 
             ratio = proportional(left_gap, right_gap)
+            # A negative factor would turn the sign round; ≠ has no direction, so any factor will do.
             if ratio is not None and (left.args[1] == ("!=",) or (not hasattr(ratio, "_mpc_") and ratio > 0)):
                 return Comparison(True, "relation")
     return Comparison(None, "relation")

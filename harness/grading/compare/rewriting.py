@@ -57,6 +57,7 @@ def without_ellipsis(node: Node) -> Node:
     dots = node.args.index(_ELLIPSIS)
     before, after = node.args[:dots], node.args[dots + 1 :]
     if not before or len(after) != 1 or any(item.op != "num" for item in before):
+        # After words or letters the step of the sequence is unknown.
         return node
     values = [item.args[0] for item in before]
     step = values[1] - values[0] if len(values) > 1 else Fraction(1)
@@ -65,6 +66,7 @@ def without_ellipsis(node: Node) -> Node:
     if after[0].op != "num":
         return Node(node.op, (num(values[0]), num(values[0] + step), _ELLIPSIS, *after))
     count = (after[0].args[0] - values[0]) / step
+    # A bound on the items, for an answer may write 1, 2, …, 10^9.
     if count.denominator != 1 or not 0 < count < 4 * MAX_ALTERNATIVES:
         return node
     return Node(node.op, tuple(num(values[0] + step * index) for index in range(int(count) + 1)))
@@ -76,6 +78,7 @@ def groups_as_tuples(node: Node) -> Node:
         return node
     if any(len(item.args) != len(node.args[0].args) for item in node.args):
         return node
+    # Equations between semicolons are assignments, which `assignments` compares.
     if any(part.op in ("rel", "member", "list") for item in node.args for part in item.args):
         return node
     return Node("list", tuple(Node("tuple", item.args) for item in node.args))
@@ -86,6 +89,7 @@ def name_every_value(node: Node) -> Node:
     if node.op != "list" or not _names_a_value(node.args[0]) or not all(is_scalar(item) for item in node.args[1:]):
         return node
     name = node.args[0].args[0][0]
+    # x = 1, x + 1 does not give a second value of x.
     if any(name in walk(item) for item in node.args[1:]):
         return node
     return Node("list", (node.args[0], *(Node("rel", ((name, item), ("=",))) for item in node.args[1:])))
@@ -112,11 +116,13 @@ def components(node: Node, size: int) -> tuple[Node, ...] | None:
     if size not in (2, 3) or node.op not in ("add", "mul", "neg", "const", "sym"):
         return None
     used = [unit for unit in _UNIT_VECTORS if substitute(node, unit, num(0)) != node]
+    # A vector has an i or a j: k alone is more often a letter.
     if not used or (I not in used and _UNIT_VECTORS[1] not in used) or (size == 2 and _UNIT_VECTORS[2] in used):
         return None
     terms = node.args if node.op == "add" else (node,)
     coordinates = [num(0)] * 3
     for term in terms:
+        # By substitution, since a unit vector may stand inside a product or quotient.
         inside = [index for index, unit in enumerate(_UNIT_VECTORS) if substitute(term, unit, num(0)) != term]
         if len(inside) != 1:
             return None

@@ -26,6 +26,7 @@ def is_same_or_rounded(left: Node, right: Node) -> bool:
     try:
         left_value, right_value = number_of(left), number_of(right)
     except NotNumeric:
+        # A chain with letters cannot be checked by numbers, and is not held against the answer.
         return True
     if same_number(left, right):
         return True
@@ -53,6 +54,7 @@ def _stands_for(rounded: Any, value: Any, unit: float) -> bool:
     """Whether `value` rounds to `rounded` in steps of `unit`, or is cut to it."""
     if getattr(rounded, "imag", 0) or getattr(value, "imag", 0):
         return False
+    # A little over one half, for the unit is a float and the value is exact.
     return bool(abs(value - rounded) <= unit * 0.5000001 or 0 <= (value - rounded) * (1 if value > 0 else -1) < unit)
 
 

@@ -77,6 +77,7 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
         return _without_degrees(reference, answer, rules)
     if allows(rules, "degrees_dropped"):
         bare = without_degree_signs(reference), without_degree_signs(answer)
+        # Both readings only if one side alone has signs: with signs on both sides they count.
         if (bare[0] == reference) != (bare[1] == answer):
             return [(reference, answer), bare]
     return [(reference, answer)]
@@ -116,14 +117,17 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
             symbols_differ = name != answer_name and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS  # MB and Mb
             if measure is answer_measure is None and noun_of(name) == noun_of(answer_name) and not symbols_differ:
                 return [(reference_value, answer_value)]
+            # An unknown name can be neither converted nor called another unit.
             return []
         sided = (("sided", 1),), (("sided", 2),), (("sided", 3),)
+        # "5 square units" names no size, so it fits any unit.
         if measure.dimension in sided or answer_measure.dimension in sided:
             return [(reference_value, answer_value)]
         if measure.dimension != answer_measure.dimension:
             left, right = _in_kelvin(reference_value, measure), _in_kelvin(answer_value, answer_measure)
             return [] if left is None or right is None else [(left, right)]
         if measure.factor == answer_measure.factor:
+            # Not multiplied, so that a decimal keeps the places to which it was rounded.
             return [(reference_value, answer_value)]
         return [(_multiply(reference_value, measure.factor), _multiply(answer_value, answer_measure.factor))]
     if not allows(rules, "units_dropped"):
@@ -136,9 +140,11 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         return [(inner, turned) if quantity is reference else (turned, inner)]
     if bare.op == "deg" and measure is not None and measure.dimension in _TEMPERATURES:
         return [(inner, bare.args[0]) if quantity is reference else (bare.args[0], inner)]
+    # A percent or degree sign beside a length or mass is a unit too, and another one.
     if bare.op in ("pct", "deg"):
         return []
     named = numeral(name)
+    # `5 (five)` repeats its number; any other number in words would change it.
     if named is not None and inner != num(named):
         return []
     if (
@@ -205,6 +211,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(None, "words")  # words or a structure where one number or expression belongs
     infinite = _infinity(reference), _infinity(answer)
     if infinite != (0, 0):
+        # Two indeterminate forms, such as ∞ − ∞, are not equal, although both are 2.
         return Comparison(infinite[0] == infinite[1] != 2, "infinity")
     try:
         reference_exact = exact(reference)
@@ -225,6 +232,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return Comparison(True, "tolerance")
         return Comparison(False, "exact")
     verdict, rule = identical_in_field(reference, answer), "field"
+    # Different residues refute only rational functions; None sends everything else on to numbers.
     if verdict is None:
         verdict, rule = _compare_numbers(reference, answer, rules), "numeric"
     unnamed = verdict is False and _have_other_letters(reference, answer)
@@ -255,6 +263,7 @@ def _infinity(node: Node) -> int:
         return -inner if inner in (1, -1) else inner
     if any(here.op == "const" and here.args[0] == "nan" for here in walk(node)):
         return 2
+    # The infinite limit of a sum, limit or integral is no infinite value.
     endless = any(here.op == "fn" and here.args[0] in ("sum", "prod", "lim", "int") for here in walk(node))
     return 2 if not endless and INFINITY in walk(node) else 0
 
@@ -287,9 +296,11 @@ def _within_tolerance(
     distance = abs(left - right)
     if rules.absolute_tolerance and distance <= rules.absolute_tolerance:
         return True
+    # Relative to the reference alone, so that a huge answer does not widen its own tolerance.
     if rules.relative_tolerance and distance <= rules.relative_tolerance * abs(left):
         return True
     if rules.round_to_reference:
+        # The reference may be exact and the answer rounded; then the answer's places say to how many digits.
         return _rounds_to(reference, right) or (_places(reference) < 0 and _rounds_to(answer, left))
     return False
 
@@ -330,6 +341,7 @@ def _decimal(node: Node, value: Value | None) -> Any:
             return None
         number = number.real
     sign, mantissa, exponent, _ = number._mpf_
+    # Two to this power would be a number of thousands of digits, for a comparison by tolerance.
     if abs(exponent) > 10_000:
         return None
     return (-1 if sign else 1) * Fraction(mantissa) * Fraction(2) ** exponent
@@ -342,6 +354,7 @@ def _float_printout(reference: Node, answer: Node, reference_exact: Value, answe
         return False
     for literal, decimal, fraction in ((reference, left, right), (answer, right, left)):
         places = _places(literal)
+        # A fraction that ends, as 1/8, has a decimal that is exact, so that a near one is wrong.
         if places < 15 or _terminates(fraction.denominator):
             continue
         digits = str(abs(decimal.numerator) * 10**places // decimal.denominator).lstrip("0")

@@ -93,6 +93,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if has_signs(reference) or has_signs(answer):
         return _compare_sign_alternatives(reference, answer, rules)
     reference, answer = _prepare(reference), _prepare(answer)
+    # Before the parameters are unified, for then ℤ and ℕ would look the same.
     if state_other_domains(reference, answer):
         return Comparison(False, "family")
     if (families := _with_parameters(reference, answer)) is not None:
@@ -102,6 +103,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return named
     if "either" in (reference.op, answer.op):
         return _same_alternatives(reference, answer, rules)
+    # Names are dropped only between different kinds: x ≡ 3 and y ≡ 3 are compared with their names.
     if reference.op != answer.op and allows(rules, "labels_dropped"):
         reference, answer = _class_of(reference), _class_of(answer)
     if "congruence" in (reference.op, answer.op):
@@ -113,6 +115,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if reference.op == "list" or answer.op == "list":
         return _same_lists(reference, answer, rules)
     if reference.op == "member" or answer.op == "member":
+        # Membership of another letter may be the same set under another name.
         if reference.op == answer.op and symbols(reference.args[0]) != symbols(answer.args[0]):
             return Comparison(None, "member")
         return same(_member_set(reference), _member_set(answer), rules)
@@ -245,6 +248,7 @@ def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         is_inequality(item) or item.op in ("member", "rel") for item in (*reference_items, *answer_items)
     ) or _has_inequality_list(reference, answer):
         result = _compare_real_sets(reference, answer, rules)
+        # Only equality is taken over: lists that differ as sets may be equal item by item.
         if result is not None and result.equal:
             return result
     for node, counterpart, swapped in ((reference, answer, False), (answer, reference, True)):
@@ -327,6 +331,7 @@ def _compare_names_with_values(
         return same(bare, listed, rules) if swapped else same(listed, bare, rules)
     values = tuples[0].args
     if is_equation(bare) and (parts := statement(bare)) is not None and parts.labels:
+        # A named tuple, (x, y) = (1, 2), is its value here, as the other side has the names.
         bare = parts.values[-1]
     if _numbers_solutions(named[0], bare):
         left, right = (bare.args, values) if swapped else (values, bare.args)
@@ -446,6 +451,7 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
         ):
             answer_renamed = rename_variables(reference_parts, answer_parts, rules)
             result = _UNREAD if answer_renamed is None else _compare_chains(reference_parts, answer_renamed, rules)
+            # Names that differ may still belong to one curve, so only equal names make "different" final.
             if result.equal or (result.equal is False and reference_parts.labels == answer_parts.labels):
                 return result
         if same_equations(reference, answer):
@@ -509,6 +515,7 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
     result = same(reference.values[-1], answer.values[-1], rules)
     if len(reference.values) == 1 and len(answer.values) == 1:
         return result
+    # The last values may agree while a part of the chain is another number: 2 + 2 = 5 = 4.
     if result.equal:
         return result if _is_consistent(reference) and _is_consistent(answer) else Comparison(False, "chain")
     for reference_value in reference.values:
@@ -560,6 +567,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _in_any_order(reference.args, answer.args, rules, "list")
     if not allows(rules, "inequality_as_interval") and is_inequality(reference) != is_inequality(answer):
         return Comparison(None, "set")
+    # As written first: inequalities with letters at their ends have no order on the real line.
     if is_inequality(reference) and is_inequality(answer):
         result = same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
         if result.equal:
@@ -591,6 +599,7 @@ def _compare_set_with_number(reference: Node, answer: Node, rules: GradeRules) -
         pieces = real_set(node)
     except NotASet:
         return Comparison(None, "set")
+    # Both ends must be one closed value: (2, 2) is empty, and [2, 3] is no number.
     single = len(pieces) == 1 and same_scalar(pieces[0].low, pieces[0].high, rules).equal
     if symbols(scalar) or not (single and pieces[0].closed_low and pieces[0].closed_high):
         return Comparison(None if symbols(scalar) else False, "set")

@@ -52,7 +52,9 @@ def same_symbolically(left: Node, right: Node) -> bool | None:
         settled = sympy.simplify(difference.doit())
         if settled == 0:
             return True
+        # `is_zero` is None where sympy does not know, which is no proof of a difference.
         return False if settled.is_number and settled.is_zero is False else None
+    # sympy raises these for expressions that it does not support; the pair then stays undecided.
     except (NotSymbolic, ValueError, TypeError, NotImplementedError, AttributeError, ArithmeticError, RecursionError):
         return None
 
@@ -61,6 +63,7 @@ def _load() -> Any:
     """sympy, imported on first use."""
     global _sympy  # one import for all answers of this process
     if _sympy is None:
+        # Told to the parent first, for the import takes longer than the deadline of an answer.
         assert _announce is not None
         _announce(False)
         import sympy
@@ -77,6 +80,7 @@ def _build(node: Node) -> Any:
     if op == "num":
         return sympy.Rational(args[0].numerator, args[0].denominator)
     if op == "sym":
+        # Real, so that sympy simplifies √(x²) to |x| and no branch is left open.
         return sympy.Symbol(args[0], real=True)
     if op == "const":
         constants = {"pi": sympy.pi, "e": sympy.E, "i": sympy.I, "inf": sympy.oo}
@@ -93,6 +97,7 @@ def _build(node: Node) -> Any:
         return _build(args[0]) / _build(args[1])
     if op == "pow":
         base, exponent = _build(args[0]), _build(args[1])
+        # sympy would compute the power before anybody can stop it.
         if exponent.is_number and not (exponent.is_Rational and abs(exponent) < 1_000):
             raise NotSymbolic("a large power")
         return sympy.Pow(base, exponent)
@@ -128,6 +133,7 @@ def _function(name: str, arguments: tuple[Any, ...]) -> Any:
     built = [_build(argument) for argument in arguments]
     if name == "log":
         return sympy.log(built[0], built[1] if len(built) > 1 else 10)
+    # sympy evaluates the factorial of a number at once, and has no bound for it.
     if name in ("factorial", "binom") and any(part.is_number and abs(part) > 1_000 for part in built):
         raise NotSymbolic("a large factorial")
     return simple[name](*built)

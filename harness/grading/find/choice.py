@@ -100,9 +100,11 @@ def choice_in_prose(text: str, last: str = "Z") -> StatedChoice | None:
 def stated_choice(text: str, last: str = "Z") -> StatedChoice | None:
     """Return the last choice that a response states in words; None if it states none or only discusses options."""
     statements = choices_stated(text, last)
+    # Spaces of the same length, so that positions in `plain` are positions in `text`.
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
     statements = statements or list(_statements(_AT_THE_END, plain, last))
     if not statements:
+        # "option B" alone states a choice only if no other letter is named that way.
         statements = list(_statements(_WEAKLY_STATED, plain, last))
         if len({stated.answer for stated in statements}) > 1:
             return None  # options are discussed, no choice is made
@@ -122,17 +124,21 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Sta
     start_of_search = 0
     while (match := pattern.search(plain, start_of_search)) is not None:
         start, end = match.span("letters")
+        # One character on, not behind the match: a denied phrase may hold the start of a good one.
         start_of_search = match.start() + 1
         words = match["letters"]
         letters = re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", words)
         if not all("A" <= letter.upper() <= last for letter in letters):
             continue
+        # Forty characters reach the denial before a phrase; a longer look would take in the sentence before.
         if _DENIED_BEFORE.search(plain, max(0, match.start() - 40), match.start()) or _DENIED_BEHIND.match(plain, end):
             continue
+        # In brackets a letter is an option whatever follows.
         if not words.endswith((")", "）", "]", "】")) and not _ends_like_a_letter(plain, end, letters[-1]):
             continue
         start_of_search = end
         different = {letter.upper() for letter in letters}
+        # Several letters are kept as words, which equal no single option.
         yield StatedChoice(different.pop() if len(different) == 1 else words, start, end)
 
 
@@ -156,8 +162,10 @@ def _marked_choice(text: str, last: str) -> StatedChoice | None:
     labels = {match[1] for match in _OPTION_LABEL.finditer(line)}
     letter = None if _OPTION_WORD.search(line) or len(labels) > 1 else letter_of(line, last, any_case=True)
     if letter is not None:
+        # Searched in upper case, since the line may give its letter small.
         start = stripped.upper().find(letter, line_at)
         return StatedChoice(letter, start, start + 1)
+    # The last line before the whole text: marks further up may be the options under discussion.
     for begin in (line_at, 0):
         marks = [(match[match.lastindex or 0], match) for match in _MARKED.finditer(stripped, begin)]
         marks = [(letter, m) for letter, m in marks if letter <= last and not _DISCUSSED.match(stripped, m.end())]

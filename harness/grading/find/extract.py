@@ -180,6 +180,7 @@ def shorten_answer(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
     """Shorten `answer` to about `limit` characters: squeeze white space, then cut and mark the cut."""
     if len(answer) <= limit:
         return answer
+    # White space first: layout may fill most of a long matrix.
     answer = " ".join(answer.split())
     return answer if len(answer) <= limit else f"{answer[:limit]} …[cut"
 
@@ -193,6 +194,7 @@ def extract_from(
     if box is not None:
         if is_broken(text, box, lo, end):
             return None
+        # A box that the text takes back must not count, even if nothing replaces it.
         if is_taken_back(text, box.outer_end, hi):
             return _stated_behind(text, box.outer_end, hi, kind)
         statement = _final_formula_behind(text, box.outer_end, hi)
@@ -202,20 +204,26 @@ def extract_from(
             return statement
         whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
         return Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
+    # Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
     tail = _without_html(text[lo:hi])
+    # Only where the sign occurs: most replies have none, and the search would read the whole tail.
     if "#" in tail:
+        # Spaces of the same length keep the positions of the text.
         tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
+    # A cut-off response may have lost more than a brace, so its open box is no answer.
     if not truncated and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
     if kind == "choice" and (letter := _choice_in_prose(tail, last)) is not None:
         return letter._replace(start=lo + letter.start, end=lo + letter.end)
     extraction = _after_phrase(tail, kind)
+    # A broken box announced an answer that is lost; a number before it would be a guess.
     if extraction is None and not truncated and not has_box(text, lo, hi):
         if gives_up(tail):
             return None
         if (block := _ONLY_CODE.fullmatch(tail)) is not None:
             return Extraction(block[1], lo + block.start(1), lo + block.end(1), "line")
+        # A code block may compute with numbers, and an aside repeats a rounded one: neither is the answer.
         for ignored in (_CODE_BLOCK, _ASIDE):
             tail = ignored.sub(lambda match: " " * len(match.group()), tail)
         joins_parts = parts is not None
@@ -289,6 +297,7 @@ def candidates(text: str, limit: int) -> list[str]:
 
 def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
     """Return the formula of "The final answer is $…$" behind the last box, a sentence that few-shot prompts teach."""
+    # A text search and no pattern: this runs for each response with a box.
     if hi - lo > TAIL_CHARS or (phrase := text.rfind("inal answer is", lo, hi)) < 0:
         return None
     formula = _MATH.match(text, phrase + len("inal answer is "), hi)
@@ -306,6 +315,7 @@ def _in_json(tail: str) -> Extraction | None:
         group = text_value.lastindex or 1
         return Extraction(_unescape(text_value), text_value.start(group), text_value.end(group), "phrase")
     value = _JSON_VALUE.match(tail, field.end())
+    # `{` opens a nested object, whose first characters are no value.
     if value is None or value.group() in ("null", "{"):
         return None
     return Extraction(value.group().removeprefix("[").removesuffix("]"), value.start(), value.end(), "phrase")
@@ -314,6 +324,7 @@ def _in_json(tail: str) -> Extraction | None:
 def _unescape(literal: re.Match[str]) -> str:
     """Return the text of a JSON string. LaTeX with single backslashes, which JSON does not allow, stays as it is."""
     content = literal[literal.lastindex or 1]
+    # JSON would read \frac as a form feed and \theta as a tab.
     if any(is_command(name) for name in _BACKSLASHED_NAME.findall(content)):
         return content
     try:
@@ -328,6 +339,7 @@ def _after_phrase(tail: str, kind: str) -> Extraction | None:
         return in_json
     phrase = None
     for match in _PHRASE.finditer(tail):
+        # A phrase at the very end announces nothing, as in a response that was cut off.
         if tail[match.end() : match.end() + 1].strip() and not _is_no_statement(tail, match):
             phrase = match
     if phrase is None:
@@ -339,6 +351,7 @@ def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
     """Whether a phrase states no answer: "the wrong answer is 5", or the question "The answer is 5? No, 6."."""
     if announces_wrong_answer(tail, phrase.start()):
         return True
+    # "The answer is 5? No, 6." asks; a question mark at the end of the text may only be a habit.
     stop = _SENTENCE_END.search(tail, phrase.end(), phrase.end() + 400)
     return stop is not None and stop.group() in "?？" and bool(tail[stop.end() :].strip())
 
@@ -378,6 +391,7 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         if is_refused_before(answer, formulas[-1].start()):
             return None
         return Extraction(formulas[-1].group(), start + formulas[-1].start(), start + formulas[-1].end(), method)
+    # Words may be the answer of a text; in other kinds three words or more make a sentence.
     numbers = list(NUMBER.finditer(answer)) if kind != "text" and len(_WORD.findall(answer)) > 3 else []
     if len(numbers) == 1 and not is_refused(answer, *numbers[0].span()):
         # "Jane started 3 hours ago": the only number of a sentence is its answer
@@ -394,6 +408,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     answer = _SPECIAL.sub("", tail).strip().strip("*_`").strip()
     if (quote := _QUOTE_MARK.match(answer)) is not None:
         answer = answer[quote.end() :]
+    # In a text or a choice the leading words, as "this is", may be the answer.
     if kind not in ("text", "choice") and (lead := _LEAD.match(answer)) is not None and answer[lead.end() :].strip():
         answer = answer[lead.end() :].rstrip(". ").strip("*_` ")
     answer = _TOTAL.sub("", answer)
@@ -406,6 +421,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     words_beside_formula = _MATH.search(answer) is not None and _WORD.search(_MATH.sub("", answer)) is not None
     if words_beside_formula or len(_CHINESE.findall(answer)) > MAX_CHINESE_SIGNS:
         return None  # a sentence
+    # Not found where words were cut out of its middle; then there is no position to give.
     begin = tail.find(answer)
     return Extraction(answer, begin, begin + len(answer), "line") if begin >= 0 else None
 
@@ -428,6 +444,7 @@ def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
     joins_parts: formulas before it that commas, "and" or "or" join to it belong to the answer.
     """
     formulas = list(_MATH.finditer(tail))
+    # A formula in "for all real $x$" says for what the answer holds.
     while len(formulas) > 1 and _ASIDE_BEFORE.search(tail, max(0, formulas[-1].start() - 20), formulas[-1].start()):
         formulas.pop()
     if not formulas:
@@ -458,6 +475,7 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
     start, end = _first_of_chain(numbers, tail).start() if joins_parts else numbers[-1].start(), numbers[-1].end()
     if is_refused(tail, start, end) or is_echo(tail, start, end):
         return None
+    # From 240 characters before the number, the longest that `_TUPLE` can match.
     for point in _TUPLE.finditer(tail, max(0, start - 240)):
         if point.start() < start and point.end() > end and len(_WORD.findall(point.group())) == 0:
             start, end = point.span()

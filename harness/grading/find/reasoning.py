@@ -31,6 +31,7 @@ def final_part(text: str) -> tuple[int, int] | None:
     Each search begins behind the closing mark that was found last, so a long text is scanned once from its end.
     """
     start = 0
+    # Closing marks alone count: many chat templates put the opening mark into the prompt.
     for sign, closers in _CLOSERS_BY_SIGN:
         if text.rfind(sign, start) >= 0:
             for closer in closers:

@@ -62,6 +62,7 @@ def is_refused(tail: str, start: int, end: int) -> bool:
 
 def is_refused_before(tail: str, start: int) -> bool:
     """Whether the words before `start` say that what follows is not the answer: "cannot be 5"."""
+    # Sixty characters are longer than any of these phrases, and bound the search at each number.
     return _REFUSED_BEFORE.search(tail, max(0, start - 60), start) is not None
 
 

@@ -51,8 +51,10 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
     if len(chain) == 1:
         return last
     chain.reverse()
+    # Twenty-four characters hold the longest name, and bound the search before each box.
     labels = [_LABEL.search(text, max(0, box.outer_start - 24), box.outer_start) for box in chain]
     contents = [
+        # Names only if every box has one: `x = 1, 2` would name the first value alone.
         f"{label[1]} = {box.content}" if label is not None and None not in labels and "=" not in box.content
         else box.content
         for box, label in zip(chain, labels, strict=True)
@@ -66,6 +68,7 @@ def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
     if before is None or _APPROXIMATE.match(last.content) is None:
         return last
     gap = text[before.outer_end : last.outer_start]
+    # A sentence or paragraph between them: the rounded value is another answer.
     if len(gap) > MAX_GAP_CHARS or re.search(r"[.!?]\s|\n\n", gap):
         return last
     return Box(f"{before.content} {last.content}", before.start, last.end, before.outer_start, last.outer_end)
@@ -75,16 +78,19 @@ def parts_of(answer: str) -> int:
     """Count the values of an answer by its commas and "and"; ± doubles the count, and a tuple is one value."""
     answer = answer.strip().strip("$").strip()
     for opening, closing in (("\\{", "\\}"), ("\\left\\{", "\\right\\}")):
+        # A second opening brace means two sets, which are two values.
         if answer.startswith(opening) and answer.endswith(closing) and opening not in answer[len(opening) :]:
             answer = answer[len(opening) : -len(closing)]
             break
     depth = commas = 0
     for index, sign in enumerate(answer):
         depth += (sign in "([{") - (sign in ")]}")
+        # A comma inside brackets separates coordinates of one value.
         if depth == 0 and (sign in ";，、" or (sign == "," and not _groups_digits(answer, index))):
             commas += 1
     connected = len(_CONNECTED.findall(answer))
     signs = 2 if "\\pm" in answer or "±" in answer else 1
+    # "1, and 2" has a comma and a word at one boundary.
     return (1 + max(commas, connected)) * signs
 
 

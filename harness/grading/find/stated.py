@@ -43,6 +43,7 @@ def statements(text: str, kind: str, last: str = "Z") -> list[StatedValue]:
     stated = [StatedValue(box.content, box.outer_end) for box in boxes_from_end(text)]
     stated += _choices(text, last) if kind == "choice" else _values(text)
     first: dict[str, int] = {}
+    # By the end of the statement: a reply has said a value only when it is complete.
     for value in sorted(stated, key=lambda statement: statement.end):
         first.setdefault(value.answer, value.end)
     return [StatedValue(answer, end) for answer, end in first.items() if len(answer) <= MAX_STATED_CHARS][
@@ -66,6 +67,7 @@ def _choices(text: str, last: str) -> Iterator[StatedValue]:
     """Option letters that are stated in words."""
     from harness.grading.find.choice import choices_stated  # its patterns take long to compile
 
+    # In windows, for the patterns of choices are too slow for a whole reasoning trace at once.
     for lo in range(0, len(text), TAIL_CHARS - _OVERLAP_CHARS):
         for stated in choices_stated(text[lo : lo + TAIL_CHARS], last):
             yield StatedValue(stated.answer, lo + stated.end)

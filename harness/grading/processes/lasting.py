@@ -68,6 +68,8 @@ class LastingPool:
         pool = self._pool
         if pool is None or deadline_s > pool.longest_deadline or self.workers != pool.size:
             self._close()
+            # The thread of the executor lives as long as the process; the kernel ends a worker with its starting
+            # thread.
             self._starter = self._starter or ThreadPoolExecutor(1, "start-graders")
             starter = self._starter
             self._pool = pool = Pool(self.workers, deadline_s, start=lambda make: starter.submit(make).result())
@@ -88,6 +90,7 @@ class LastingPool:
 
     def _leave_to_parent(self) -> None:
         """In a forked process: forget the workers, which answer the parent, and a lock that another thread may hold."""
+        # A new lock: the thread that held the old one does not exist in the child.
         self._lock = threading.Lock()
         self._pool = self._starter = None
 
