@@ -21,7 +21,7 @@ def variances() -> list[tuple[int, float]]:
     """(degrees of freedom, variance) of each group in which the sources differ at all."""
     groups: dict[tuple[NameParts, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for score in load_published():
-        if score.metric == "pass@1" and not score.quoted:
+        if score.metric == "pass@1" and not score.quoted and "attention_budget" not in score.settings:
             name = NameParts.read(score.model)
             one_model = NameParts("", name.base, name.size, name.release, name.precision, name.thinking)
             groups[one_model, score.benchmark][score.source.title].append(math.asin(math.sqrt(score.value)))

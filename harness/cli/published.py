@@ -126,7 +126,7 @@ def _row(row: FoundScore) -> tuple[str, ...]:
     return (
         score.benchmark,
         score.metric,
-        f"{100 * score.value:g}{error}",
+        f"{score.printed}{error}",
         f"{score.n_questions or '?'} × {score.samples or '?'}",
         score.model,
         ("quoted by " if score.quoted else "") + score.source.title,

@@ -84,7 +84,7 @@ def _lines(comparison: PublishedComparison) -> list[str]:
     quoted = ", quoted by" if published.quoted else " by"
     error = "" if published.standard_error is None else f" ± {100 * published.standard_error:.2g}"
     lines = [
-        f"{published.metric} {100 * published.value:g}{error} %{quoted} {visible(published.source.title, 100)} "
+        f"{published.metric} {published.printed}{error} %{quoted} {visible(published.source.title, 100)} "
         f"({samples} a question): {_verdict(comparison)}"
     ]
     lines += [

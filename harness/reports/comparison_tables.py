@@ -74,7 +74,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
                 short(reference.benchmark),
                 reference.metric,
                 percent(comparison.ours),
-                f"{percent(reference.value)} [{notes.index(note) + 1}]",
+                f"{reference.printed} [{notes.index(note) + 1}]",
                 ABSENT if comparison.p is None else _p(comparison.p),
                 percent(comparison.detectable),
                 comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),

@@ -18,8 +18,8 @@ from harness.reports.comparison_tables import paired_table, published_table
 from harness.reports.figures import every_plot
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.plots.plot import Plot
+from harness.reports.published import beside
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
-from harness.reports.settings import settings_beside
 from harness.reports.tables import (
     Table,
     budget_table,
@@ -38,7 +38,6 @@ from harness.scoring import (
     PublishedComparison,
     PublishedScore,
     Score,
-    compare_published,
     compare_runs,
 )
 from harness.scoring.published import matching
@@ -154,19 +153,9 @@ class Report:
 
     def _beside_published(self) -> list[Table]:
         rows: list[tuple[str, PublishedComparison]] = []
-        for run, benchmark, score in self.scores:
-            rows += [
-                (
-                    run.label,
-                    compare_published(
-                        score,
-                        benchmark.questions,
-                        reference,
-                        settings_beside(run, benchmark.name, reference.settings),
-                    ),
-                )
-                for reference in matching(self.published, run.manifest.model, benchmark.name)
-            ]
+        for run, benchmark, _ in self.scores:
+            references = matching(self.published, run.manifest.model, benchmark.name)
+            rows += [(run.label, comparison) for comparison in beside(run, benchmark, references)]
         return [published_table(rows)] if rows else []
 
 

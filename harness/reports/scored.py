@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -12,6 +12,7 @@ from harness.benchmarks import catalogue
 from harness.reports.history import History, read_history
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
+from harness.runs import suite_file
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.scoring import QuestionTally, Score, score_file
@@ -42,13 +43,14 @@ class ScoredRun:
     """One run.
 
     label: its folder's name, with as much of the path as needed to tell it from the other runs. history: what its log
-    records.
+    records. suite: the note of the sweep that made it.
     """
 
     label: str
     manifest: Manifest
     benchmarks: dict[str, ScoredBenchmark]
     history: History
+    suite: suite_file.SuiteNote = field(default_factory=suite_file.SuiteNote)
 
 
 def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False, ks: Sequence[int] = ()) -> list[ScoredRun]:
@@ -69,7 +71,8 @@ def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False, ks: 
             )
             for name, record in manifest.benchmarks.items()
         }
-        runs.append(ScoredRun(label, manifest, _named_alike(benchmarks, runs), read_history(folder)))
+        named = _named_alike(benchmarks, runs)
+        runs.append(ScoredRun(label, manifest, named, read_history(folder), suite_file.read(folder)))
     return runs
 
 

@@ -23,6 +23,7 @@ MAX_LISTED = 12
 """Most items of a list in a cell; the others are counted."""
 
 _BY_WEIGHT = (
+    "attention_budget",
     "max_tokens",
     "fitted_max_tokens",
     "context",
@@ -41,6 +42,7 @@ thinking, prompt, and the kind of sampling. A setting that is not listed here co
 """
 
 _NAMES = {
+    "attention_budget": "tokens that the attention sees",
     "fitted_max_tokens": "max_tokens, lowered to fit the context",
     "samples": "samples a question",
     "filled_by_server": "left out, filled by the server",
@@ -118,9 +120,10 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
 
 
 def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> dict[str, object]:
-    """`flat_settings`; the `stated` settings that an imported run does not record are "unknown"."""
+    """`flat_settings` and the conditions of the run's server; the `stated` settings that an imported run does not
+    record are "unknown"."""
     unknown = dict.fromkeys(stated, "unknown") if run.benchmarks[benchmark].record.imported else {}
-    return {**unknown, **flat_settings(run, benchmark)}
+    return {**unknown, **flat_settings(run, benchmark), **run.suite.conditions}
 
 
 def by_weight(setting: tuple[str, object]) -> tuple[int, str]:

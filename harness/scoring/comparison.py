@@ -53,6 +53,10 @@ UNKNOWN_SAMPLES = (1, 64)
 WITHOUT_EFFECT = frozenset(("seed",))
 """Settings that explain no difference to a published score: another seed only draws other samples of the same model."""
 
+CONDITIONS = ("attention_budget",)
+"""Settings of a server that change what is measured: tokens that its attention may see. A score that does not state
+one was measured without it."""
+
 MAX_NAMED_QUESTIONS = 5
 """Most left-out questions that a comparison names."""
 
@@ -125,17 +129,8 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def same_settings(self) -> bool:
-        """Whether the source states settings for this score, and ours equal all of them.
-
-        An unknown setting counts as a difference: a source without settings decides nothing alone.
-        """
+        """Whether the source states settings for this score, and ours equal all of them."""
         return bool(self.published.settings) and self.published.stated and not self.differing
-
-    def rank(self) -> tuple[bool, bool, int]:
-        """The sort key of published scores beside a run: the source's own scores first, then equal settings, then few
-        differences.
-        """
-        return (self.published.quoted, not self.same_settings, len(self.differing))
 
 
 def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> PairedComparison:
@@ -271,9 +266,9 @@ def compare_published(
     questions: `tally(…).questions` of the run. settings: of the run, by the names that the published file uses.
     """
     differing = {
-        name: (settings.get(name), theirs)
-        for name, theirs in published.settings.items()
-        if settings.get(name) != theirs and name not in WITHOUT_EFFECT
+        name: (settings.get(name), published.settings.get(name))
+        for name in (*published.settings, *(name for name in CONDITIONS if name not in published.settings))
+        if settings.get(name) != published.settings.get(name) and name not in WITHOUT_EFFECT
     }
     ends, reason = _our_ends(score, questions, published)
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)

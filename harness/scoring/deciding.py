@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from harness.scoring.comparison import PairedComparison, PublishedComparison, PublishedVerdict
+from harness.scoring.comparison import PairedComparison
 from harness.scoring.differences import holm
 from harness.scoring.intervals import power_factor
 from harness.scoring.spending import SpentPoint
@@ -102,31 +102,6 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
             )
         )
     return decisions
-
-
-MAX_BLUNTNESS = 2.0
-"""A published score may confirm a run only if its smallest detectable difference is at most this many times that of the
-sharpest score. Otherwise nearly every run would agree with a score from one sample of each question.
-"""
-
-
-def standing(comparisons: Sequence[PublishedComparison]) -> PublishedVerdict:
-    """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
-
-    Three rules choose the scores that count, each only where it leaves any:
-    1. scores with the same settings as ours, stated by their source: the others may differ for a reason;
-    2. of these pass@1: the other metrics are made of the same samples, and pass@k hardly tells two models apart where
-       nearly every question is solved in k samples;
-    3. of these the sharp ones (`MAX_BLUNTNESS`).
-    """
-    decided = [entry for entry in comparisons if entry.verdict != "cannot say" and entry.detectable is not None]
-    listed = [entry for entry in decided if entry.same_settings] or decided
-    listed = [entry for entry in listed if entry.published.metric == "pass@1"] or listed
-    if not listed:
-        return "cannot say"
-    finest = min(entry.detectable or 0.0 for entry in listed)
-    sharp = [entry for entry in listed if (entry.detectable or 0.0) <= MAX_BLUNTNESS * finest]
-    return "compatible" if any(entry.verdict == "compatible" for entry in sharp) else "not compatible"
 
 
 def _verdict(difference: float, p: float) -> PairedVerdict:

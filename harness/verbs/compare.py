@@ -14,8 +14,8 @@ import msgspec
 from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
+from harness.reports.published import beside
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
-from harness.reports.settings import settings_beside
 from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, differences
 from harness.scoring import (
     PairedComparison,
@@ -23,12 +23,12 @@ from harness.scoring import (
     PublishedScore,
     QuestionTally,
     Score,
-    compare_published,
     compare_runs,
     load_published,
 )
+from harness.scoring.beside import APART, kind, standing
 from harness.scoring.comparison import PublishedVerdict
-from harness.scoring.deciding import Decision, RunPair, decide, standing
+from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published import matching
 from harness.scoring.published.all_sources import PublicAgreement, beside_all
@@ -157,7 +157,7 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
     scores = [] if options.against == "any" else load_published(published, models=[name])
     verified = []
     for benchmark in run.benchmarks.values():
-        questions = scored(run, benchmark)
+        scored(run, benchmark)
         assert benchmark.score is not None
         if options.against == "any":
             rows = find_scores(name, benchmark.name)
@@ -165,19 +165,18 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
             n_near = len(rows) - len(references)
         else:
             references, n_near = matching(scores, name, benchmark.name), 0
-        comparisons = [
-            compare_published(
-                benchmark.score, questions, reference, settings_beside(run, benchmark.name, reference.settings)
-            )
-            for reference in references
-        ]
+        comparisons = beside(run, benchmark, references)
         if comparisons:
-            comparisons.sort(key=PublishedComparison.rank)
-            public = _beside_all(benchmark.score, references) if options.against == "any" else None
+            public = None
+            if options.against == "any":
+                same = [entry.published for entry in comparisons if kind(entry) != APART]
+                public = _beside_all(benchmark.score, same)
             verified.append(
                 Verified(
                     benchmark=benchmark.name,
-                    standing=standing(comparisons) if public is None else _standing_beside_all(comparisons, public),
+                    standing=standing(comparisons, run.suite.source)
+                    if public is None
+                    else _standing_beside_all(comparisons, public),
                     comparisons=comparisons,
                     public=public,
                     n_near=n_near,

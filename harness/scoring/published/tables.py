@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import pydantic
 
@@ -27,11 +27,21 @@ class _SourceFields(Part):
     note: str = ""
 
 
+_PERCENT = r"^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)$"
+
+Percent = Annotated[str, pydantic.Field(pattern=_PERCENT)]
+"""A percentage as its source prints it; as a text it keeps the zeros at its end."""
+
+
 class _ScoreRow(Part):
+    """One row. previous: the score of the earlier state of the art beside it. standard_error: in points, as printed."""
+
     model: str
     benchmark: str
     metric: str = pydantic.Field(pattern=r"^(pass|maj)@[1-9][0-9]*$")
-    percent: int | float = pydantic.Field(ge=0, le=100)
+    percent: Annotated[int | float, pydantic.Field(ge=0, le=100)] | Percent
+    previous: Percent | Literal[""] = ""
+    standard_error: float | None = pydantic.Field(default=None, ge=0, le=100)
     samples: int | None = pydantic.Field(default=None, ge=1)
     run_deviation: float | None = pydantic.Field(default=None, ge=0, le=100)
     mean_tokens: float | None = pydantic.Field(default=None, ge=0)
@@ -78,12 +88,14 @@ def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
             model=row.model,
             benchmark=row.benchmark,
             metric=row.metric,
-            value=row.percent / 100,
+            value=float(row.percent) / 100,
             n_questions=file.questions[row.benchmark],
             samples=row.samples,
             unit=last_digit(row.percent) / 100,
             run_deviation=None if row.run_deviation is None else row.run_deviation / 100,
+            standard_error=None if row.standard_error is None else row.standard_error / 100,
             mean_tokens=row.mean_tokens,
+            previous=row.previous,
             quoted=row.quoted,
             stated=row.stated,
             note=row.note,

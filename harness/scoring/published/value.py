@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +35,7 @@ class PublishedScore:
     """One reported number. value: a fraction. metric: "pass@1" (also what papers call avg@n), "pass@k", "maj@k".
 
     samples: of each question. unit: of the last printed digit, a fraction; 0 where the source prints all digits.
+    previous: the score of the earlier state of the art that the source prints beside this one, as printed, in %.
     run_deviation: standard deviation of one run's accuracy over the `samples` runs; few runs estimate it badly, so no
     test uses it. standard_error: a fraction; sources differ in what it is the error of, so no test uses it either.
     mean_tokens: of a reply. quoted: the source quotes somebody else for this number. settings: the file's, overridden
@@ -51,11 +53,24 @@ class PublishedScore:
     run_deviation: float | None
     standard_error: float | None = None
     mean_tokens: float | None = None
+    previous: str = ""
     quoted: bool = False
     stated: bool = True
     note: str = ""
     settings: Settings
     source: Source
+
+    @property
+    def printed(self) -> str:
+        """The number in %, with the digits that the source printed: `72.60`."""
+        return f"{100 * self.value:.{decimals(100 * self.unit)}f}" if self.unit else f"{100 * self.value:g}"
+
+    @property
+    def improvement(self) -> str:
+        """This score minus the earlier state of the art, in points and signed: `+50.6`; empty without such a score."""
+        if not self.previous:
+            return ""
+        return f"{decimal.Decimal(self.printed) - decimal.Decimal(self.previous):+f}"
 
     @property
     def kind(self) -> str:
@@ -68,6 +83,12 @@ class PublishedScore:
         return int(self.metric.partition("@")[2])
 
 
-def last_digit(number: int | float) -> float:
-    """Unit of the last digit: 1 for 56, 0.1 for 56.0, 0.01 for 55.83."""
-    return 10.0 ** int(decimal.Decimal(repr(number)).as_tuple().exponent)
+def last_digit(number: int | float | str) -> float:
+    """Unit of the last digit: 1 for 56, 0.1 for 56.0, 0.01 for 55.83 and for the text 72.60."""
+    text = number if isinstance(number, str) else repr(number)
+    return 10.0 ** int(decimal.Decimal(text).as_tuple().exponent)
+
+
+def decimals(unit: float) -> int:
+    """Digits behind the point of a number whose last digit has this unit: 0 for 1, 2 for 0.01."""
+    return max(0, round(-math.log10(unit)))

@@ -17,7 +17,7 @@ from harness.asking.options import VerifyOptions
 from harness.core.errors import HarnessError, UsageError
 from harness.reports.scored import ScoredBenchmark, read_runs
 from harness.runs import RunFolder
-from harness.scoring import PairedComparison, PublishedComparison, Score, compare_runs
+from harness.scoring import PairedComparison, PublishedComparison, Score, beside, compare_runs
 from harness.scoring.comparison import PublishedVerdict
 from harness.scoring.deciding import LEVEL
 from harness.scoring.differences import holm
@@ -31,8 +31,8 @@ from harness.verbs.sweep.cells import AXES, Cell, Sweep
 class CellResult:
     """One cell. reason: why it has no score, or not the whole one; empty where all is well.
 
-    beside: the cell minus its base cell; p: on same questions, asked again, by Holm. published: the nearest settings
-    first; standing: what they come to.
+    beside: the cell minus its base cell; p: on same questions, asked again, by Holm. published: the nearest first, as
+    `harness.scoring.beside` orders them; standing: what they come to. suite: address of the suite's own source.
     """
 
     cell: Cell
@@ -42,6 +42,12 @@ class CellResult:
     p: float | None = None
     published: Sequence[PublishedComparison] = ()
     standing: PublishedVerdict | None = None
+    suite: str = ""
+
+    @property
+    def vendor(self) -> PublishedComparison | None:
+        """The pass@1 that the model's own authors report."""
+        return beside.vendor(self.published, "pass@1", self.suite)
 
     @property
     def score(self) -> Score | None:
@@ -54,11 +60,9 @@ class CellResult:
         return self.p is not None and self.p < LEVEL
 
     def nearest(self, metric: str) -> PublishedComparison | None:
-        """The published score of this metric with the nearest settings; a score quoted by others if there is no
-        original.
-        """
-        fitting = [comparison for comparison in self.published if comparison.published.metric == metric]
-        return min(fitting, key=PublishedComparison.rank, default=None)
+        """The first published score of this metric, as `harness.scoring.beside` orders them; of another attention
+        only where nothing else is published."""
+        return next((comparison for comparison in self.published if comparison.published.metric == metric), None)
 
 
 class Aggregate(NamedTuple):
@@ -137,7 +141,7 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")
-    result = CellResult(cell=cell, benchmark=benchmark, reason=reason)
+    result = CellResult(cell=cell, benchmark=benchmark, reason=reason, suite=run.suite.source)
     try:
         verified = verify(folder.path, VerifyOptions())
     except UsageError:  # No score of this model is published.

@@ -13,9 +13,11 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     """One cell: its point on the axes of the file, its numbers as fractions (None: unknown), and why it is lost.
 
     accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals.
-    difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the published pass@1 of the model with
-    the nearest settings; standing: whether the cell agrees with published scores. reason: why samples are missing or
-    the cell failed; empty where all is well.
+    difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the published pass@1 of the model
+    that stands beside the cell; reported_as: with the digits that its source printed; reported_by: its source;
+    reported_under: another attention, token budget, prompt or number of samples; vendor: the pass@1 of the model's
+    own authors, as printed. standing: whether the cell agrees with published scores. reason: why samples are
+    missing or the cell failed; empty where all is well.
     """
 
     cell: str
@@ -41,6 +43,10 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     question_low: float | None
     question_high: float | None
     reason: str
+    reported_as: str
+    reported_by: str
+    reported_under: str
+    vendor: str
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,8 +18,9 @@ from harness.asking.options import GradingOptions, JudgeOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, Sentence, ServerError
 from harness.core.inert import quoted, visible
-from harness.runs import RunFolder
+from harness.runs import RunFolder, suite_file
 from harness.runs.lock import RunLock
+from harness.runs.suite_file import SuiteNote
 from harness.verbs.run import sample
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
@@ -57,6 +58,20 @@ class SweepRecords:
 def swept(sweep: Sweep) -> SweepRecords:
     """The stored records of a sweep's cells."""
     return SweepRecords(records=[(cell, records.read(sweep, cell)) for cell in sweep.cells])
+
+
+def note_suite(sweep: Sweep) -> None:
+    """Note in each run's folder which suite it belongs to, and what its server changes: a run may be read alone.
+
+    Raises `StoreError`.
+    """
+    if sweep.suite is None:
+        return
+    for cell in sweep.cells:
+        folder = RunFolder(sweep.folder(cell))
+        if folder.manifest.is_file():
+            conditions = sweep.suite.conditions.get(cell.point.get("servers", ""), {})
+            suite_file.write(folder, SuiteNote(source=sweep.suite.source or "", conditions=conditions))
 
 
 @contextmanager

@@ -49,40 +49,42 @@ Texts, Listed = _texts(TEXTS), _texts(COMMAS)
 Scalar = str | int | float | bool
 
 
-class Reported(Part):
-    """A number that a suite's source reports for a model on a server; samples: of each question."""
-
-    model: str
-    server: str
-    benchmark: str
-    percent: Annotated[float, Field(ge=0, le=100)]
-    samples: Count | None = None
-
-
 class Suite(Part):
     """Makes a sweep a named set of benchmarks.
 
-    aggregate: mean = the mean of the benchmarks' accuracies, each counted once. reported: published numbers that hold
-    for one kind of server only; other published numbers stand in results/published/.
+    aggregate: mean = the mean of the benchmarks' accuracies, each counted once. source: the suite's own published
+    numbers are those in results/published/ with this address; they stand beside its cells before any others.
+    conditions: name of a server → what it changes of what is measured (`attention_budget`, in tokens), as published
+    numbers name it; a server that is not named changes nothing.
     """
 
     title: Annotated[str, Field(min_length=1)]
     source: Annotated[str, Field(pattern=r"^https://")] | None = None
     aggregate: Literal["mean"] = "mean"
     note: str = ""
-    reported: tuple[Reported, ...] = ()
+    conditions: dict[str, dict[str, Scalar]] = Field(default_factory=dict)
+
+
+ColumnName = Literal[
+    "samples", "accuracy", "reported", "pass_at_k", "reported_at_k", "vendor", "verdict", "error", "reported_error",
+    "tokens", "reported_tokens", "previous", "improvement", "reported_improvement",
+]  # fmt: skip
 
 
 class TableOptions(Part):
     """How the table looks.
 
-    layout: grid = a table per benchmark, one axis as columns; models = a table per benchmark with the columns pass@1,
-    pass@k, reported and mean length. columns: the axis of a grid; default: the first of servers, sampling, prompts,
-    models with several entries. base: the entry that the others are compared with; default: the first. k: of pass@k,
-    one number or one per benchmark.
+    layout: grid = a table per benchmark, one axis as columns; models = a table per benchmark, a row per model;
+    benchmarks = a table per model, a row per benchmark. shown: the columns of the layouts models and benchmarks, in
+    order; reported: what the suite's source reports, or else the nearest published score; vendor: what the model's
+    own authors report; previous, improvement: the earlier best that the source prints, and the points above it.
+    columns: the axis of a grid; default: the first of servers, sampling, prompts, models with several entries.
+    base: the entry that the others are compared with; default: the first. k: of pass@k, one number or one per
+    benchmark.
     """
 
-    layout: Literal["grid", "models"] = "grid"
+    layout: Literal["grid", "models", "benchmarks"] = "grid"
+    shown: tuple[ColumnName, ...] = ("accuracy", "reported", "pass_at_k", "reported_at_k", "tokens")
     columns: Literal["models", "servers", "prompts", "sampling"] | None = None
     base: str | None = None
     k: Count | dict[str, Count] = DEFAULT_K

@@ -1,7 +1,7 @@
 """A sweep's results as tables.
 
-The tables: a grid with one axis as columns, or models with pass@1, pass@k, reported and mean length; the means of a
-suite; the series of checkpoints; and each cell beside published scores.
+The tables: a grid with one axis as columns, or a row per model or per benchmark with the columns that the file lists;
+the means of a suite; the series of checkpoints; and each cell beside published scores.
 """
 
 from __future__ import annotations
@@ -21,37 +21,30 @@ from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
 from harness.reports.series import Step, series_plot, series_table
-from harness.reports.tables import ABSENT, Table, accuracy_cell, interval_cell, percent, short
+from harness.reports.tables import ABSENT, Table, interval_cell, percent, short
 from harness.scoring.intervals import Interval
-from harness.scoring.published import short_name
-from harness.scoring.uncertainty import pass_at
 from harness.verbs.sweep.cells import AXES
+from harness.verbs.sweep.columns import (
+    MARK,
+    Notes,
+    column_heads,
+    column_texts,
+    differences,
+    pass_at_k,
+    published_text,
+    score_text,
+    verdict_text,
+)
 from harness.verbs.sweep.results import Aggregate, CellResult, Results, columns_axis
 from harness.verbs.sweep.rows import CellRow, MeanRow
 
 Point = Mapping[str, str]
-MARK = " *"
-"""Stands behind a number that differs from its base."""
-
-
-class _Notes:
-    """Numbered footnotes; the same text gets the same number."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def mark(self, text: str) -> str:
-        """The footnote mark ` [2]` for a text, to stand behind a cell; empty for an empty text."""
-        if not text:
-            return ""
-        if text not in self.texts:
-            self.texts.append(text)
-        return f" [{self.texts.index(text) + 1}]"
 
 
 def tables(results: Results) -> list[Table]:
     """All tables of a sweep, in reading order."""
-    sections = _grids(results) if results.sweep.table.layout == "grid" else _models(results)
+    layouts = {"grid": _grids, "models": _models, "benchmarks": _benchmarks}
+    sections = layouts[results.sweep.table.layout](results)
     if results.aggregates:
         sections.append(_means(results))
     sections += [series_table(steps) for steps in _series(results).values()]
@@ -159,7 +152,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         **_ends("sampling", score.sampling_interval if score else None),
         sampling_error=score.sampling_error if score else None,
         question_error=score.question_error if score else None,
-        pass_at_k=_pass_at(result, k) if score else None,
+        pass_at_k=pass_at_k(result, k) if score else None,
         k=k if score else None,
         mean_tokens=score.mean_completion_tokens if score else None,
         questions=score.n_questions if score else None,
@@ -170,6 +163,10 @@ def _row(results: Results, result: CellResult) -> CellRow:
         standing=result.standing,
         **_ends("question", score.question_interval if score else None),
         reason=result.reason,
+        reported_as=reported.published.printed if reported else "",
+        reported_by=reported.published.source.named if reported else "",
+        reported_under="; ".join(differences(result, reported)) if reported else "",
+        vendor=result.vendor.published.printed if result.vendor else "",
     )
 
 
@@ -182,7 +179,7 @@ def _grids(results: Results) -> list[Table]:
     axis = columns_axis(sweep)
     grids = []
     for benchmark in sweep.axes["benchmarks"]:
-        notes = _Notes()
+        notes = Notes()
         of_benchmark = {"benchmarks": benchmark.name}
         columns = [entry.name for entry in sweep.axes[axis]] if axis is not None else []
         others = [name for name in AXES[:-1] if name != axis and name in sweep.axes]
@@ -193,7 +190,7 @@ def _grids(results: Results) -> list[Table]:
             rows.append(
                 (
                     *(names or [short(benchmark.label)]),
-                    *(_cell(entry, notes) + _told(results, entry) for entry in map(results.of, cells)),
+                    *(score_text(entry, notes) + _beside(results, entry, notes) for entry in map(results.of, cells)),
                 )
             )
         heads = [_one(name) for name in others] or ["benchmark"]
@@ -210,28 +207,13 @@ def _grids(results: Results) -> list[Table]:
     return grids
 
 
-def _cell(result: CellResult | None, notes: _Notes) -> str:
-    """The accuracy of a cell in %, with the mark of a difference, and a footnote where it is incomplete."""
-    if result is None:
-        return ABSENT
-    if result.score is None:
-        return f"missing{notes.mark(f'{result.cell.name}: {result.reason}')}"
-    lost = f"{result.cell.name}: {result.reason}" if result.reason else ""
-    return accuracy_cell(result.score) + (MARK if result.differs else "") + notes.mark(lost)
-
-
-def _told(results: Results, result: CellResult | None) -> str:
-    """The number that the suite's source reports for this model on this server."""
-    if result is None or results.sweep.suite is None:
+def _beside(results: Results, result: CellResult | None, notes: Notes) -> str:
+    """What the suite's source reports of the cell, and the verdict: `, reported 55.83 [1]: compatible`."""
+    nearest = result.nearest("pass@1") if result is not None and result.score is not None else None
+    if result is None or nearest is None or results.sweep.suite is None:
         return ""
-    point = result.cell.point
-    fitting = [
-        reported.percent
-        for reported in results.sweep.suite.reported
-        if short_name(reported.model) == short_name(result.cell.model)
-        and (reported.server, reported.benchmark) == (point.get("servers"), result.cell.benchmark)
-    ]
-    return f", reported {fitting[0]:g}" if fitting else ""
+    verdict = verdict_text(result)
+    return f", reported {published_text(result, nearest, notes)}" + (f": {verdict}" if verdict else "")
 
 
 def _said(results: Results) -> str:
@@ -245,66 +227,60 @@ def _beside_base(results: Results) -> str:
     return f"; * differs from {short(results.sweep.label(axis, name))} (p < 0.05 by Holm over this sweep)"
 
 
-# ---- models: pass@1, pass@k, reported, length
+# ---- models, benchmarks: a row per cell, with the columns that the file lists
 
 
 def _models(results: Results) -> list[Table]:
-    """A table per benchmark: a row per model, with pass@1, pass@k, the reported number and the mean length."""
+    """A table per benchmark, a row per point of the other axes."""
     sweep = results.sweep
     model_tables = []
     others = [name for name in AXES[:-1] if name in sweep.axes]
     for benchmark in sweep.axes["benchmarks"]:
-        notes, k = _Notes(), sweep.table.k_of(benchmark.name)
+        notes, k = Notes(), sweep.table.k_of(benchmark.name)
         rows = []
         for point in _points(results, others, {"benchmarks": benchmark.name}):
-            result = results.of(point)
             names = [short(sweep.label(name, point[name])) for name in others] or [short(benchmark.label)]
-            rows.append((*names, _cell(result, notes), *_numbers(result, k, notes)))
+            rows.append((*names, *column_texts(sweep.table.shown, results.of(point), k, notes)))
         heads = [_one(name) for name in others] or ["benchmark"]
-        columns = ("pass@1", "reported", f"pass@{k}", "reported", "mean tokens")
-        model_tables.append(
-            Table(
-                f"{short(benchmark.label)}, in %{_said(results)}",
-                (*heads, *columns),
-                tuple(rows),
-                tuple(notes.texts),
-                frozenset(range(len(heads), len(heads) + len(columns))),
-            )
-        )
+        model_tables.append(_rows_table(results, short(benchmark.label), heads, rows, k, notes))
     return model_tables
 
 
-def _numbers(result: CellResult | None, k: int, notes: _Notes) -> tuple[str, str, str, str]:
-    """pass@1, pass@k, reported number and mean length of one cell as texts."""
-    if result is None or result.score is None:
-        return ABSENT, ABSENT, ABSENT, ABSENT
-    at_k = _pass_at(result, k)
-    few = "" if at_k is not None else f"{result.cell.name}: fewer than {k} samples a question"
-    tokens = result.score.mean_completion_tokens
-    return (
-        _reported(result, "pass@1", notes),
-        percent(at_k) + notes.mark(few),
-        _reported(result, f"pass@{k}", notes),
-        ABSENT if tokens is None else f"{tokens:,.0f}",
+def _benchmarks(results: Results) -> list[Table]:
+    """A table per point of the other axes, a row per benchmark."""
+    sweep = results.sweep
+    benchmark_tables = []
+    others = [name for name in AXES[:-1] if name in sweep.axes]
+    names = [benchmark.name for benchmark in sweep.axes["benchmarks"]]
+    ks = {sweep.table.k_of(name) for name in names}
+    for point in _points(results, others, {}):
+        notes = Notes()
+        title = ", ".join(short(sweep.label(name, point[name])) for name in others) or short(sweep.name)
+        rows = [
+            (
+                short(sweep.label("benchmarks", name)),
+                *column_texts(
+                    sweep.table.shown, results.of({**point, "benchmarks": name}), sweep.table.k_of(name), notes
+                ),
+            )
+            for name in names
+        ]
+        k = ks.copy().pop() if len(ks) == 1 else None
+        benchmark_tables.append(_rows_table(results, title, ["benchmark"], rows, k, notes))
+    return benchmark_tables
+
+
+def _rows_table(
+    results: Results, title: str, first: Sequence[str], rows: Sequence[tuple[str, ...]], k: int | None, notes: Notes
+) -> Table:
+    columns = column_heads(results.sweep.table.shown, k)
+    return Table(
+        f"{title}, in %{_said(results)}",
+        (*first, *columns),
+        tuple(rows),
+        tuple(notes.texts),
+        frozenset(range(len(first), len(first) + len(columns))),
     )
-
-
-def _reported(result: CellResult, metric: str, notes: _Notes) -> str:
-    nearest = result.nearest(metric)
-    if nearest is None:
-        return ABSENT
-    source = nearest.published.source
-    return f"{100 * nearest.published.value:g}{notes.mark(source.named)}"
-
-
-def _pass_at(result: CellResult, k: int) -> float | None:
-    """pass@k of the cell; None if a question has fewer samples."""
-    assert result.score is not None
-    assert result.benchmark is not None
-    if k in result.score.pass_at:
-        return result.score.pass_at[k]
-    items = [item for item in result.benchmark.questions if item.n]
-    return pass_at(items, k).value if items and all(item.n >= k for item in items) else None
 
 
 # ---- means, series
@@ -312,7 +288,7 @@ def _pass_at(result: CellResult, k: int) -> float | None:
 
 def _means(results: Results) -> Table:
     """The table of a suite's means, a row per point of the other axes."""
-    sweep, notes = results.sweep, _Notes()
+    sweep, notes = results.sweep, Notes()
     others = [name for name in AXES[:-1] if name in sweep.axes]
     rows = []
     for aggregate in results.aggregates:
@@ -337,7 +313,7 @@ def _means(results: Results) -> Table:
     )
 
 
-def _mean_cells(aggregate: Aggregate, notes: _Notes) -> tuple[str, str]:
+def _mean_cells(aggregate: Aggregate, notes: Notes) -> tuple[str, str]:
     """The mean with its interval, and the interval for new questions, as texts."""
     if aggregate.mean is None:
         return f"missing{notes.mark('no mean without ' + ', '.join(aggregate.missing))}", ABSENT

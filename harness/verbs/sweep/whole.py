@@ -77,6 +77,7 @@ def carry_out(
                 for group in groups:
                     running.run_group(sweep, group, score, hold, watcher, on_cell, sweep.slots[0])
         running.judge_late(sweep, score, watcher, on_cell)
+        running.note_suite(sweep)
         cell_results = results(sweep)
         return EndedSweep(results=cell_results, lost=running.swept(sweep).lost, written=table.write(cell_results))
 

@@ -1,0 +1,45 @@
+"""What a sweep notes in a run's folder: which suite the run belongs to, and how its server differs from a plain one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.core.files import open_untrusted, write_atomically
+from harness.runs.layout import RunFolder
+
+MAX_BYTES = 64 * 1024
+"""Largest note that is read, in bytes."""
+
+
+class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
+    """source: address of what the suite repeats; empty for a run that is of no suite. conditions: settings of the
+    server that no request carries, by the names that published scores use: `attention_budget`, in tokens."""
+
+    source: str = ""
+    conditions: dict[str, str | int | float | bool] = {}
+
+
+def read(folder: RunFolder) -> SuiteNote:
+    """The note in a run's folder; an empty one where there is none. Raises `StoreError` for a damaged file."""
+    path = folder.path / "suite.json"
+    try:
+        with open_untrusted(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return SuiteNote()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+    if len(data) > MAX_BYTES:
+        raise StoreError(f"{path} is larger than {MAX_BYTES} bytes, too large for the note of a suite.")
+    try:
+        return codec.decode(data, SuiteNote)
+    except codec.DecodeError as error:
+        raise StoreError(f"{path} is no note of a suite ({error}); remove it, and sweep again.") from error
+
+
+def write(folder: RunFolder, note: SuiteNote) -> None:
+    """Write the note, if the folder has another one. Raises `StoreError` when the disk refuses."""
+    if read(folder) != note:
+        write_atomically(folder.path / "suite.json", codec.pretty(note))

@@ -1,0 +1,102 @@
+"""Which published scores stand beside a run's score, in which order, and what they say together.
+
+One order serves tables, CSV, JSON, reports and verdicts. A published score is of one kind, and the kinds come in this
+order:
+
+| kind | which scores |
+| --- | --- |
+| own | the suite's own source printed it for the run's attention |
+| equal | its source states its settings, and ours equal all of them |
+| other | other settings, or settings that are not stated, or a number that the source quotes |
+| apart | another attention: it measures something else, and decides nothing |
+
+Within a kind: original numbers before quoted ones, then sources of the suite's authors, then those with the fewest
+differences. A setting of `NEEDED` that the source does not state counts as a difference, and so does another or an
+unknown number of samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
+
+from harness.scoring.comparison import CONDITIONS, PublishedComparison, PublishedVerdict
+
+NEEDED = ("temperature", "top_p", "max_tokens")
+"""Settings that every source has; one that is not stated may be any."""
+
+MAX_BLUNTNESS = 2.0
+"""A published score may confirm a run only if its smallest detectable difference is at most this many times that of the
+sharpest score. Otherwise nearly every run would agree with a score from one sample of each question.
+"""
+
+OWN, EQUAL, OTHER, APART = range(4)
+
+
+def in_order(
+    comparisons: Iterable[PublishedComparison], suite: str = "", samples: int | None = None
+) -> list[PublishedComparison]:
+    """The comparisons of one run and benchmark, the nearest first.
+
+    suite: address of the source of the run's suite; empty without a suite. samples: of each question, in the run.
+    """
+
+    def key(comparison: PublishedComparison) -> tuple[int, bool, bool, int]:
+        published = comparison.published
+        stated = published.settings if published.stated else {}
+        differences = len(comparison.differing) + sum(name not in stated for name in NEEDED)
+        differences += samples is None or published.samples != samples
+        return kind(comparison, suite), published.quoted, not _same_authors(published.source.url, suite), differences
+
+    return sorted(comparisons, key=key)
+
+
+def kind(comparison: PublishedComparison, suite: str = "") -> int:
+    """`OWN`, `EQUAL`, `OTHER` or `APART`; see the module."""
+    published = comparison.published
+    if any(name in comparison.differing for name in CONDITIONS):
+        return APART
+    if suite and published.source.url == suite and not published.quoted:
+        return OWN
+    return EQUAL if comparison.same_settings and not published.quoted else OTHER
+
+
+def vendor(comparisons: Sequence[PublishedComparison], metric: str, suite: str) -> PublishedComparison | None:
+    """The number of the model's own authors: as the suite's source quotes it, or else from a source of theirs.
+
+    comparisons: `in_order`.
+    """
+    fitting = [entry for entry in comparisons if entry.published.metric == metric and kind(entry, suite) != APART]
+    quoted = [entry for entry in fitting if entry.published.quoted and entry.published.source.url == suite]
+    original = [entry for entry in fitting if entry.published.source.by == "authors" and kind(entry, suite) != OWN]
+    return next(iter([*quoted, *original]), None)
+
+
+def standing(comparisons: Sequence[PublishedComparison], suite: str = "") -> PublishedVerdict:
+    """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
+
+    Three rules choose the scores that count, each only where it leaves any:
+    1. scores of the first kind that has any which can be compared; those that are `APART` never count;
+    2. of these pass@1: the other metrics are made of the same samples, and pass@k hardly tells two models apart where
+       nearly every question is solved in k samples;
+    3. of these the sharp ones (`MAX_BLUNTNESS`).
+    """
+    decided = [entry for entry in comparisons if entry.verdict != "cannot say" and entry.detectable is not None]
+    kinds = {kind(entry, suite) for entry in decided} - {APART}
+    listed = [entry for entry in decided if kinds and kind(entry, suite) == min(kinds)]
+    listed = [entry for entry in listed if entry.published.metric == "pass@1"] or listed
+    if not listed:
+        return "cannot say"
+    finest = min(entry.detectable or 0.0 for entry in listed)
+    sharp = [entry for entry in listed if (entry.detectable or 0.0) <= MAX_BLUNTNESS * finest]
+    return "compatible" if any(entry.verdict == "compatible" for entry in sharp) else "not compatible"
+
+
+def _same_authors(url: str, suite: str) -> bool:
+    """Whether both addresses are of one host and one owner: `github.com/OWNER/…`."""
+    return bool(suite) and _owner(url) == _owner(suite)
+
+
+def _owner(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.netloc.casefold(), parts.path.strip("/").partition("/")[0].casefold()

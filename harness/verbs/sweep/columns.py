@@ -1,0 +1,197 @@
+"""The columns of a sweep's tables that have a cell or a published score a row.
+
+A suite lists the columns of the document that it repeats (`table: {shown: …}`). Every published number comes with the
+zeros that its source printed, with what is known to differ behind it, and with a footnote of its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from harness.core.inert import visible
+from harness.reports.settings import by_weight, in_words
+from harness.reports.tables import ABSENT, accuracy_cell, percent, short
+from harness.scoring import PublishedComparison
+from harness.scoring.beside import APART, kind
+from harness.scoring.uncertainty import pass_at
+from harness.verbs.sweep.results import CellResult
+
+MARK = " *"
+"""Stands behind a number that differs from its base."""
+
+
+class Notes:
+    """Numbered footnotes; the same text gets the same number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def mark(self, text: str) -> str:
+        """The footnote mark ` [2]` for a text, to stand behind a cell; empty for an empty text."""
+        if not text:
+            return ""
+        if text not in self.texts:
+            self.texts.append(text)
+        return f" [{self.texts.index(text) + 1}]"
+
+
+class Column(NamedTuple):
+    """head: with `{k}` for the k of pass@k. text: (the cell's result, k, notes) → the cell's text, of a scored cell."""
+
+    head: str
+    text: Callable[[CellResult, int, Notes], str]
+
+
+def score_text(result: CellResult | None, notes: Notes) -> str:
+    """The accuracy of a cell in %, with the mark of a difference, and a footnote where it is incomplete."""
+    if result is None:
+        return ABSENT
+    if result.score is None:
+        return f"missing{notes.mark(f'{result.cell.name}: {result.reason}')}"
+    lost = f"{result.cell.name}: {result.reason}" if result.reason else ""
+    return accuracy_cell(result.score) + (MARK if result.differs else "") + notes.mark(lost)
+
+
+def published_text(result: CellResult, comparison: PublishedComparison | None, notes: Notes) -> str:
+    """A published number as printed, what differs in brackets, and the footnote: `80 (1 sample) [2]`."""
+    if comparison is None:
+        return ABSENT
+    differing = "; ".join(differences(result, comparison))
+    return comparison.published.printed + (f" ({differing})" if differing else "") + notes.mark(_source(comparison))
+
+
+def differences(result: CellResult, comparison: PublishedComparison) -> list[str]:
+    """What must stand in the cell: another attention, token budget, prompt or number of samples than the cell has."""
+    words = []
+    for name, (_, theirs) in sorted(comparison.differing.items(), key=by_weight):
+        if name == "attention_budget":
+            words.append("full attention" if theirs is None else f"attention to {in_words(theirs)} tokens")
+        elif name == "max_tokens":
+            words.append(f"{in_words(theirs)} tokens")
+        elif name in ("prompt", "system_prompt"):
+            words.append("another prompt")
+    samples = comparison.published.samples
+    if samples is not None and result.benchmark is not None and samples != result.benchmark.record.plan.samples:
+        words.append("1 sample" if samples == 1 else f"{samples} samples")
+    return list(dict.fromkeys(words))
+
+
+def verdict_text(result: CellResult) -> str:
+    """Whether the cell agrees with what is published; empty where nothing is published of what the cell measures."""
+    beside = [entry for entry in result.published if kind(entry, result.suite) != APART]
+    return result.standing or "" if beside else ""
+
+
+def pass_at_k(result: CellResult, k: int) -> float | None:
+    """pass@k of a scored cell; None where a question has fewer than k samples."""
+    assert result.score is not None
+    assert result.benchmark is not None
+    if k in result.score.pass_at:
+        return result.score.pass_at[k]
+    items = [item for item in result.benchmark.questions if item.n]
+    return pass_at(items, k).value if items and all(item.n >= k for item in items) else None
+
+
+def _source(comparison: PublishedComparison) -> str:
+    """The footnote of a published number: its source, and the settings that differ."""
+    reference = comparison.published
+    quoted = "quoted by " if reference.quoted else ""
+    differing = "; ".join(
+        f"{short(name)}: {in_words(ours)} here, {in_words(theirs)} there"
+        for name, (ours, theirs) in sorted(comparison.differing.items(), key=by_weight)
+    )
+    unknown = "" if reference.samples is not None or reference.quoted else "number of samples not stated"
+    return f"{quoted}{visible(reference.source.named)}" + "".join(f"; {part}" for part in (differing, unknown) if part)
+
+
+def _reported(result: CellResult, _k: int, notes: Notes) -> str:
+    return published_text(result, result.nearest("pass@1"), notes)
+
+
+def _reported_at_k(result: CellResult, k: int, notes: Notes) -> str:
+    return published_text(result, result.nearest(f"pass@{k}"), notes)
+
+
+def _vendor(result: CellResult, _k: int, notes: Notes) -> str:
+    return published_text(result, result.vendor, notes)
+
+
+def _at_k(result: CellResult, k: int, notes: Notes) -> str:
+    value = pass_at_k(result, k)
+    few = "" if value is not None else f"{result.cell.name}: fewer than {k} samples a question"
+    return percent(value) + notes.mark(few)
+
+
+def _samples(result: CellResult, _k: int, _notes: Notes) -> str:
+    return str(result.benchmark.record.plan.samples) if result.benchmark is not None else ABSENT
+
+
+def _tokens(result: CellResult, _k: int, _notes: Notes) -> str:
+    tokens = result.score.mean_completion_tokens if result.score is not None else None
+    return ABSENT if tokens is None else f"{tokens:,.0f}"
+
+
+def _error(result: CellResult, _k: int, _notes: Notes) -> str:
+    return percent(result.score.sampling_error if result.score is not None else None)
+
+
+def _own(value: Callable[[PublishedComparison], str]) -> Callable[[CellResult, int, Notes], str]:
+    """A column of what the nearest published pass@1 has beside its score."""
+
+    def text(result: CellResult, _k: int, _notes: Notes) -> str:
+        nearest = result.nearest("pass@1")
+        return (value(nearest) if nearest is not None else "") or ABSENT
+
+    return text
+
+
+def _reported_tokens(comparison: PublishedComparison) -> str:
+    tokens = comparison.published.mean_tokens
+    return "" if tokens is None else f"{tokens:,.0f}"
+
+
+def _reported_error(comparison: PublishedComparison) -> str:
+    error = comparison.published.standard_error
+    return "" if error is None else percent(error)
+
+
+def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
+    nearest, score = result.nearest("pass@1"), result.score
+    if nearest is None or not nearest.published.previous or score is None or score.accuracy is None:
+        return ABSENT
+    return f"{100 * score.accuracy - float(nearest.published.previous):+.1f}"
+
+
+COLUMNS: Mapping[str, Column] = MappingProxyType(
+    {
+        "samples": Column("samples", _samples),
+        "accuracy": Column("pass@1", lambda result, _k, notes: score_text(result, notes)),
+        "reported": Column("reported", _reported),
+        "pass_at_k": Column("pass@{k}", _at_k),
+        "reported_at_k": Column("reported", _reported_at_k),
+        "vendor": Column("by the model's authors", _vendor),
+        "verdict": Column("verdict", lambda result, _k, _notes: verdict_text(result) or ABSENT),
+        "error": Column("sampling error", _error),
+        "reported_error": Column("reported error", _own(_reported_error)),
+        "tokens": Column("mean tokens", _tokens),
+        "reported_tokens": Column("reported tokens", _own(_reported_tokens)),
+        "previous": Column("previous best", _own(lambda comparison: comparison.published.previous)),
+        "improvement": Column("improvement", _our_improvement),
+        "reported_improvement": Column("reported improvement", _own(lambda entry: entry.published.improvement)),
+    }
+)
+"""Name in `table: {shown: …}` → the column."""
+
+
+def column_heads(names: Sequence[str], k: int | None) -> list[str]:
+    """The heads of these columns; k: None where the rows have different ones."""
+    return [COLUMNS[name].head.format(k="k" if k is None else k) for name in names]
+
+
+def column_texts(names: Sequence[str], result: CellResult | None, k: int, notes: Notes) -> list[str]:
+    """The texts of these columns for one cell; a cell that is missing has only its accuracy's column."""
+    if result is None or result.score is None:
+        return [score_text(result, notes) if name == "accuracy" else ABSENT for name in names]
+    return [COLUMNS[name].text(result, k, notes) for name in names]

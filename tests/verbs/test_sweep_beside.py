@@ -1,0 +1,205 @@
+"""What stands beside a suite's cells: the suite's own numbers first, never another attention, and the verdict of the
+same number in table, CSV, JSON, report and `verify`.
+
+For: harness.verbs.sweep.columns, harness.verbs.sweep.results, harness.scoring.beside, harness.runs.suite_file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.asking.options import VerifyOptions
+from harness.core.errors import StoreError, UsageError
+from harness.reports.tables import Table
+from harness.verbs.compare import verify
+from harness.verbs.sweep import running, table, whole
+from harness.verbs.sweep.results import Results, results
+from tests.reports.run_folders import write_run
+
+LIMO = "GAIR/LIMO"
+QWEN = "Qwen/Qwen3-4B"
+R1 = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
+
+
+def swept(name: str, given: dict[str, Any], **runs: tuple[str, int, int, float]) -> Results:
+    """The results of a sweep whose cells ran: end of a cell's name → (benchmark, questions, samples, strength)."""
+    sweep = whole.planned(name, {"samples": None, **given}, {})
+    for cell in sweep.cells:
+        for end, (benchmark, n_questions, n_samples, strength) in runs.items():
+            if cell.name.endswith(end.replace("__", "+")):
+                prompt = {"prompt": cell.options.prompt} if cell.options.prompt else {}
+                sampling = {"temperature": cell.options.temperature, "top_p": cell.options.top_p, "max_tokens": 32768}
+                write_run(
+                    sweep.folder(cell),
+                    model=cell.model,
+                    benchmarks=[(benchmark, n_questions, n_samples)],
+                    strength=strength,
+                    identity={"model": cell.model, "sampling": sampling},
+                    settings=prompt,
+                )
+    running.note_suite(sweep)
+    return results(sweep)
+
+
+def row(found: Table, first: str) -> dict[str, str]:
+    """The row of a table that begins with this text: head → text, the footnote's number taken away."""
+    cells = next(cells for cells in found.rows if cells[0] == first)
+    return {head: re.sub(r" \[\d+\]", "", cell) for head, cell in zip(found.columns, cells, strict=True)}
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def budgets(tmp_path: Path, *names: str) -> str:
+    servers = [{"name": name, "command": ["serve", "--port", "{port}"]} for name in names]
+    content = {"extends": "seer4", "models": [QWEN], "servers": servers}
+    (tmp_path / "budgets.yaml").write_text(json.dumps(content))
+    return "budgets.yaml"
+
+
+def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -> None:
+    cells = {"full__aime24": ("aime24", 30, 64, 0.64), "b2048__aime24": ("aime24", 30, 64, 0.56)}
+    found = swept(budgets(tmp_path, "full", "b2048"), {}, **cells)
+    grid = next(one for one in table.tables(found) if one.title.startswith("aime24:"))
+    cell = row(grid, "Qwen3-4B")
+    assert ", reported 55.83" in cell["b2048"]
+    assert ", reported 71.25" in cell["full"]
+    sparse, full = (
+        next(result for result in found.results if end in result.cell.name) for end in ("b2048+aime24", "full+aime24")
+    )
+    assert sparse.score is not None
+    assert sparse.score.accuracy == pytest.approx(0.56, abs=0.02)
+    assert sparse.standing == "compatible"
+    nearest = sparse.nearest("pass@1")
+    assert nearest is not None
+    assert nearest.published.settings["attention_budget"] == 2048
+    assert full.nearest("pass@1") is not None
+    # The same number and verdict in CSV, in `verify` of the run's folder alone, and in its report.
+    rows = {line["cell"]: line for line in csv.DictReader(io.StringIO(table.to_csv(found)))}
+    line = rows[sparse.cell.name]
+    assert (line["reported_as"], line["standing"], line["reported_under"]) == ("55.83", "compatible", "")
+    folder = found.sweep.folder(sparse.cell)
+    (verified,) = verify(folder, VerifyOptions())
+    assert (verified.standing, verified.comparisons[0].published.printed) == ("compatible", "55.83")
+    beside = harness.report(folder).tables[-1]
+    assert beside.rows[0][4].startswith("55.83 [")
+
+
+def test_a_sparse_cell_without_a_number_of_its_own_says_full_attention_and_has_no_verdict(tmp_path: Path) -> None:
+    """AIME24 has no budget of 1,024 in the source: what is left is full attention, which decides nothing."""
+    found = swept(budgets(tmp_path, "b1024"), {}, b1024__aime24=("aime24", 30, 64, 0.3))
+    (sparse,) = (result for result in found.results if result.score is not None)
+    assert sparse.standing == "cannot say"
+    grid = next(one for one in table.tables(found) if one.title.startswith("aime24:"))
+    assert "full attention" in row(grid, "Qwen3-4B")["b1024"] or "attention to" in row(grid, "Qwen3-4B")["b1024"]
+    assert "compatible" not in row(grid, "Qwen3-4B")["b1024"]
+
+
+def test_zeros_stand_as_the_source_printed_them(tmp_path: Path) -> None:
+    found = swept(budgets(tmp_path, "b8192"), {}, b8192__aime24=("aime24", 30, 64, 0.64))
+    grid = next(one for one in table.tables(found) if one.title.startswith("aime24:"))
+    assert ", reported 72.60" in row(grid, "Qwen3-4B")["b8192"]
+
+
+def test_limo_s_ten_stand_beside_what_limo_reports_with_the_earlier_best(tmp_path: Path) -> None:
+    found = swept(
+        "limo10",
+        {"model": LIMO, "base_url": "http://127.0.0.1:9"},
+        aime24=("aime24", 30, 16, 0.46),
+        gpqa_diamond=("gpqa_diamond", 198, 1, 0.5),
+    )
+    first = table.tables(found)[0]
+    assert first.columns == (
+        *("benchmark", "pass@1", "reported", "previous best", "improvement", "reported improvement", "verdict"),
+    )
+    aime, gpqa = row(first, "aime24"), row(first, "gpqa_diamond")
+    assert (aime["reported"], aime["previous best"], aime["reported improvement"]) == ("57.1", "6.5", "+50.6")
+    # GPQA is asked by its card's prompt, and the cell says that this is another than LIMO's.
+    assert (gpqa["reported"], gpqa["previous best"]) == ("66.7 (another prompt)", "73.3")
+    assert gpqa["reported improvement"] == "-6.6"
+    ours = float(aime["pass@1"].split()[0])
+    assert float(aime["improvement"]) == pytest.approx(ours - 6.5, abs=0.11)
+
+
+def test_sglang_s_figures_stand_beside_its_own_and_the_reference_beside_that(tmp_path: Path) -> None:
+    found = swept(
+        "sglang",
+        {"model": R1, "base_url": "http://127.0.0.1:9"},
+        aime24=("aime24", 30, 64, 0.3),
+        aime25_i=("aime25_i", 15, 64, 0.28),
+    )
+    first = table.tables(found)[0]
+    aime = row(first, "aime24")
+    assert (aime["samples"], aime["reported"], aime["by the model's authors"]) == ("64", "33.2", "28.9")
+    assert aime["reported error"] == "3.4"
+    assert float(aime["sampling error"]) < 1.5
+    assert row(first, "aime25_i")["reported"] == "29.9"
+    assert row(first, "limo")["pass@1"] == "missing"
+
+
+def test_llmeval_s_table_has_ours_theirs_and_the_vendor_s(tmp_path: Path) -> None:
+    found = swept(
+        "llmeval", {"model": "Qwen/QwQ-32B", "base_url": "http://127.0.0.1:9"}, aime24=("aime24", 30, 64, 0.72)
+    )
+    aime = row(table.tables(found)[0], "aime24")
+    assert (aime["reported"], aime["by the model's authors"]) == ("78.65", "79.5")
+
+
+def test_efficient_reasoning_s_table_has_both_metrics_and_both_lengths(tmp_path: Path) -> None:
+    model = "Qwen/Qwen2.5-1.5B-Instruct"
+    given = {"model": model, "base_url": "http://127.0.0.1:9"}
+    found = swept("efficient-reasoning", given, gsm8k=("gsm8k", 1319, 8, 0.45), aime24=("aime24", 30, 10, 0.01))
+    gsm8k, _, aime, _ = table.tables(found)[:4]
+    cells = next(iter(gsm8k.rows))
+    printed = [cell.partition(" [")[0] for cell in cells]
+    assert gsm8k.columns == (
+        *("model", "pass@1", "reported", "by the model's authors", "pass@8", "reported", "mean tokens"),
+        *("reported tokens", "verdict"),
+    )
+    assert (printed[2], printed[3], printed[5], printed[7]) == ("67.5", "73.2", "90.1", "328")
+    # The row with a long example in its prompt comes after the plain one.
+    assert next(iter(aime.rows))[2].startswith("0.0")
+    assert "pass@10" in aime.columns
+
+
+def test_another_number_of_samples_is_said_in_the_cell(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(
+        json.dumps(
+            {
+                "models": ["Qwen/QwQ-32B"],
+                "benchmarks": [{"benchmark": "aime24", "samples": 16}],
+                "run": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768, "base_url": "http://127.0.0.1:9"},
+                "table": {"layout": "models", "shown": ["accuracy", "reported"]},
+            }
+        )
+    )
+    found = swept("own.yaml", {}, aime24=("aime24", 30, 16, 0.72))
+    cells = next(iter(table.tables(found)[0].rows))
+    assert "samples)" in cells[-1] or "1 sample)" in cells[-1]
+
+
+def test_a_column_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(
+        json.dumps({"models": ["m"], "benchmarks": ["aime24"], "table": {"layout": "models", "shown": ["speed"]}})
+    )
+    with pytest.raises(UsageError, match=r"own\.yaml:1.*shown.*'accuracy'"):
+        whole.planned("own.yaml", {}, {})
+
+
+def test_a_damaged_note_of_a_suite_is_refused_and_none_is_no_suite(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", model=QWEN, benchmarks=[("aime24", 30, 64)], strength=0.46)
+    (alone,) = verify(folder.path, VerifyOptions())
+    assert "attention_budget" not in alone.comparisons[0].differing
+    (folder.path / "suite.json").write_text('{"source": 3}')
+    with pytest.raises(StoreError, match=r"suite\.json is no note of a suite"):
+        verify(folder.path, VerifyOptions())
