@@ -1,6 +1,6 @@
 """The tables of five projects: each number that their authors print is shipped, digit by digit and with its settings.
 
-For: results/published, harness.scoring.published.
+For: harness.scoring.published, harness.scoring.published.tables, harness.scoring.published.value.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     reported_under: another attention, token budget, prompt or number of samples; vendor: the pass@1 of the model's
     own authors, as printed. standing: whether the cell agrees with published scores. reason: why samples are
     missing or the cell failed; empty where all is well.
+
+    Wide: a row of `table.csv` and of `--json` holds every number of its cell.
     """
 
     cell: str
