@@ -37,7 +37,7 @@ class Notes:
         return f" [{self.texts.index(text) + 1}]"
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """head: with `{k}` for the k of pass@k. text: (the cell's result, k, notes) → the cell's text, of a scored cell."""
 
     head: str
@@ -164,22 +164,22 @@ def _our_improvement(result: CellResult, _k: int, _notes: Notes) -> str:
     return f"{100 * score.accuracy - float(nearest.published.previous):+.1f}"
 
 
-COLUMNS: Mapping[str, Column] = MappingProxyType(
+COLUMNS: Mapping[str, TableColumn] = MappingProxyType(
     {
-        "samples": Column("samples", _samples),
-        "accuracy": Column("pass@1", lambda result, _k, notes: score_text(result, notes)),
-        "reported": Column("reported", _reported),
-        "pass_at_k": Column("pass@{k}", _at_k),
-        "reported_at_k": Column("reported", _reported_at_k),
-        "vendor": Column("by the model's authors", _vendor),
-        "verdict": Column("verdict", lambda result, _k, _notes: verdict_text(result) or ABSENT),
-        "error": Column("sampling error", _error),
-        "reported_error": Column("reported error", _own(_reported_error)),
-        "tokens": Column("mean tokens", _tokens),
-        "reported_tokens": Column("reported tokens", _own(_reported_tokens)),
-        "previous": Column("previous best", _own(lambda comparison: comparison.published.previous)),
-        "improvement": Column("improvement", _our_improvement),
-        "reported_improvement": Column("reported improvement", _own(lambda entry: entry.published.improvement)),
+        "samples": TableColumn("samples", _samples),
+        "accuracy": TableColumn("pass@1", lambda result, _k, notes: score_text(result, notes)),
+        "reported": TableColumn("reported", _reported),
+        "pass_at_k": TableColumn("pass@{k}", _at_k),
+        "reported_at_k": TableColumn("reported", _reported_at_k),
+        "vendor": TableColumn("by the model's authors", _vendor),
+        "verdict": TableColumn("verdict", lambda result, _k, _notes: verdict_text(result) or ABSENT),
+        "error": TableColumn("sampling error", _error),
+        "reported_error": TableColumn("reported error", _own(_reported_error)),
+        "tokens": TableColumn("mean tokens", _tokens),
+        "reported_tokens": TableColumn("reported tokens", _own(_reported_tokens)),
+        "previous": TableColumn("previous best", _own(lambda comparison: comparison.published.previous)),
+        "improvement": TableColumn("improvement", _our_improvement),
+        "reported_improvement": TableColumn("reported improvement", _own(lambda entry: entry.published.improvement)),
     }
 )
 """Name in `table: {shown: …}` → the column."""
