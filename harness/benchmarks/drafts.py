@@ -156,10 +156,12 @@ def _plain_letter(text: str) -> str:
 def _answer_text(value: Any, kind: CardKind) -> str:
     if value is None:
         raise ValueError("is null")
+    # A bool is an int to `isinstance`: true would pass as the answer "True".
     if isinstance(value, bool):
         raise ValueError(f"must be an answer, found {str(value).lower()}")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"must be a number, found {value}")
+    # Tools store a column of integers with a gap as floats: 3.0 means 3. Below 2**53 no digit is lost.
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     if isinstance(value, float) and kind == "integer":
@@ -245,6 +247,7 @@ def _in_span(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
             if not (isinstance(date, str) and re.match(r"\d{4}-\d\d-\d\d", date)):
                 raise UsageError(f"{row.where}: the column {card.date_column!r} must be a date, found {_show(date)}")
             first, last = card.dates
+            # Dates of this form compare as texts, each cut to the precision of its bound.
             if not (date[: len(first)] >= first and (not last or date[: len(last)] <= last)):
                 continue
         yield row

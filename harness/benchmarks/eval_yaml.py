@@ -225,6 +225,7 @@ def _template(text: object, where: str) -> str:
     """A template of inspect-ai as one of ours: `{prompt}` stands for the question, and `{{` becomes `{`."""
     if not isinstance(text, str):
         raise UsageError(f"{where}: args.template must be a text, found {quoted(repr(text))}")
+    # The braces of LaTeX commands (\boxed{x}) are no fields.
     fields = re.findall(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})", re.sub(r"\\[A-Za-z]+\{", "", text))
     unknown = [name for name in fields if name != "prompt"]
     if unknown:

@@ -261,6 +261,7 @@ def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[st
     own = [part.strip() for part in (prompt.template.split("{question}") if prompt else ())]
     own += [prompt.system.strip()] if prompt and prompt.system else []
     for instruction in (*INSTRUCTIONS, *(part for part in own if len(part) >= MIN_INSTRUCTION_CHARS)):
+        # A question that is nothing but the instruction keeps it.
         if text.endswith(instruction) and len(text) > len(instruction):
             return text[: -len(instruction)].rstrip(), True
         if text.startswith(instruction) and len(text) > len(instruction):

@@ -156,6 +156,7 @@ class Places:
 
 
 def _hash_bits(question_id: str) -> int:
+    # Python's hash of a text differs between processes, and this index never leaves its process.
     return (hash(question_id) & _HASH_MASK) << _PLACE_BITS
 
 
@@ -309,6 +310,7 @@ class _Seen:
         self._answers: list[Sequence[str]] | None = [] if with_answers else None
 
     def row(self, draft: Draft) -> None:
+        # 32 bytes instead of a text of 64 characters: there may be millions of rows.
         self.rows.append(bytes.fromhex(draft.row_digest))
         if self._answers is not None:
             self._answers.append(draft.references)

@@ -48,6 +48,7 @@ class Shard(NamedTuple):
 
 def assign_parts(benchmark: str, question_ids: Iterable[str], of: int) -> dict[str, int]:
     """Question id → number of the part that asks it, from 1. of: number of parts."""
+    # A digest, because Python's hash differs between processes and the parts must agree on all machines.
     first = int(digest(benchmark)[:12], 16)
     ordered = sorted(question_ids, key=lambda question_id: (digest(question_id), question_id))
     return {question_id: (first + index) % of + 1 for index, question_id in enumerate(ordered)}

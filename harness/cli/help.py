@@ -58,6 +58,7 @@ class Helping(click.Command):
                 click.Option(
                     ["--help-all"],
                     is_flag=True,
+                    # Eager: it works although required arguments are missing.
                     is_eager=True,
                     expose_value=False,
                     callback=_show_all,
@@ -109,6 +110,7 @@ _ALL = "harness.cli.help.all"
 
 
 def _show_all(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
+    # A shell's completion parses the line as well, and must print nothing.
     if typed and not ctx.resilient_parsing:
         ctx.meta[_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)

@@ -94,6 +94,7 @@ def cli(ctx: click.Context, version: bool) -> None:
         click.echo(f"harness, version {__version__}" + (f" ({checkout})" if checkout else ""))
         ctx.exit()
     if ctx.invoked_subcommand is None:
+        # A script that calls `harness` alone made a mistake, which its exit code must show.
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             click.echo(ctx.get_help(), err=True)
             ctx.exit(UsageError.exit_code)
@@ -111,7 +112,9 @@ def main() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        # In click's own mode it would print errors and choose exit codes itself.
         code = cli(standalone_mode=False, prog_name="harness")
+        # Buffered output fails only when it is written: here its error can still be reported.
         sys.stdout.flush()
     except click.exceptions.Abort:
         code = 130
@@ -131,6 +134,7 @@ def main() -> NoReturn:
     except BrokenPipeError:
         # The reader of the output has gone (`harness … | head`).
         _drop_output()
+        # The code that a shell gives for a program that SIGPIPE ended.
         code = 128 + 13
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
@@ -167,6 +171,7 @@ def _replace_closed_streams() -> None:
     number.
     """
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        # Python's descriptors close at exec, and children need their three streams as well.
         os.set_inheritable(fd, True)
     os.close(fd)
     if sys.stdin is None:

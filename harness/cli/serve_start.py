@@ -69,6 +69,7 @@ class Wish:
 def begin(wish: Wish) -> None:
     """Refuse flags that exclude each other; with --until-eof, end with standard input from now on."""
     _check(wish)
+    # A daemon: it reads until the input ends, which must not hold up the end of the command.
     if wish.until_eof:
         threading.Thread(target=_leave_at_eof, daemon=True).start()
 
@@ -107,6 +108,7 @@ def start_here(wish: Wish) -> None:
     server = servers.launched(spec, watcher, detach=wish.detach)
     if wish.detach:
         return
+    # Only once it is ready: before, SIGTERM's own action ends this process, and the guard ends the server.
     leave_at_signals()
     urls = registering.advertised(spec, server.base_urls)
     with server, registering.registered(wish.register, urls) if wish.register is not None else nullcontext():
@@ -134,6 +136,7 @@ def _leave_at_eof() -> None:
     with suppress(OSError):
         while os.read(0, 65536):
             pass
+    # A signal, because an exception in this thread would not reach the main one.
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -53,6 +53,7 @@ class SweepLanes:
                         self._running[slot] = self._start(waiting.pop(0), devices)
                 time.sleep(LOOK_SECONDS)
         finally:
+            # All pipes are closed before the first wait, so that the servers stop side by side.
             for child in self._running.values():
                 assert child.stdin is not None
                 child.stdin.close()
@@ -61,6 +62,7 @@ class SweepLanes:
 
     def _start(self, group: ServerGroup, devices: Sequence[str]) -> subprocess.Popen[bytes]:
         own = ["--lane", group.name, "--no-progress", *(["--lane-devices", ",".join(devices)] if devices else [])]
+        # The pipe stays open as long as this process lives; its end ends the child (`end_with_parent`).
         return subprocess.Popen(isolated.command("harness", *sys.argv[1:], *own), stdin=subprocess.PIPE)
 
     def _end(self, slot: int) -> None:

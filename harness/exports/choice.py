@@ -145,6 +145,7 @@ class ExportedBenchmark:
         for row in self._passing():
             sample = row.sample
             heap = heaps.setdefault(sample.question_id, [])
+            # Negated, because heapq drops the smallest entry and here the longest reply has to go.
             heapq.heappush(heap, (-reply_length(sample), -sample.sample_index))
             if len(heap) > most:
                 heapq.heappop(heap)
@@ -181,6 +182,7 @@ def without_lone_surrogates(text: str) -> str:
     """`text` with each lone surrogate replaced by U+FFFD: other tools refuse to read one."""
     if text.isascii():
         return text
+    # In UTF-16 a surrogate pair joins into its character, so that only lone ones are replaced.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -191,6 +193,7 @@ def json_line(value: object) -> bytes:
 
 
 def _digest(sample: Sample) -> bytes:
+    # The separators keep replies apart that are cut between reasoning and text at another place.
     reply = f"{sample.question_id}\0{sample.reasoning or ''}\0{sample.text or ''}"
     return blake2b(reply.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 

@@ -54,5 +54,6 @@ def conversation(question: Question) -> tuple[str, list[tuple[str, str]]]:
     if not question.messages:
         return "", [("user", without_lone_surrogates(question.prompt))]
     messages = [(message.role, without_lone_surrogates(message.content)) for message in question.messages]
+    # Formats of training data have one place for a system prompt, before the turns.
     system = "\n\n".join(text for role, text in messages if role == "system")
     return system, [(role, text) for role, text in messages if role != "system"]

@@ -155,6 +155,7 @@ class Preset(Part):
                 yield f"{what}: {advice.text}{cure}"
 
     def _by_sampling(self, sent: Sampling) -> Iterator[str]:
+        # At temperature 0 the other fields change nothing, and `no_greedy` speaks of the temperature itself.
         if self.sampling is None or not self.sampling.card or sent.temperature == 0:
             return
         asked_for = {name: value for name, value in self.sampling.plain.sent().items() if name in _NEUTRAL}

@@ -125,6 +125,7 @@ def _keep(
 ) -> None:
     """Write the files that a report reads. The manifest comes last: a reader believes nothing before it is there."""
     try:
+        # The old manifest goes first: files that are half replaced must not be read under it.
         folder.manifest.unlink(missing_ok=True)
     except OSError as error:
         raise disk_error(folder.manifest, error) from error

@@ -60,6 +60,7 @@ def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
             ("--api-key-env", spec.api_key_env),
         )
     )
+    # Our own server has no versions to ask; its parser knows the options.
     names = frozenset(word for action in llama_cpp_server.parser()._actions for word in action.option_strings)
     Flags(spec.engine, "server", names, from_engine=True).check(spec.extra_flags)
     model = str(Path(spec.model).expanduser().absolute())

@@ -97,6 +97,7 @@ def _options_by_version(spec: ServerSpec, flags: Flags) -> list[str]:
             words += ["--cuda-graph-backend-decode", "disabled", "--cuda-graph-backend-prefill", "disabled"]
         else:
             words += ["--disable-cuda-graph"]
+    # Our neutral values must not override the user's own choice.
     given = any(word.partition("=")[0] == NEUTRAL_WORDS[0] for word in spec.extra_flags)
     if not given and spec.sampling_defaults == "neutral" and NEUTRAL_WORDS[0] in flags:
         words += NEUTRAL_WORDS

@@ -28,6 +28,7 @@ def read(archive: Path, member: str, shown: str) -> list[Row]:
             info = opened.getinfo(member)
             bound = FREE_UNPACKED_BYTES + MAX_UNPACKED_RATIO * info.compress_size
             with opened.open(info) as file:
+                # The size in the archive's list is its maker's claim, so reading stops at the bound.
                 data = file.read(bound + 1)
     except KeyError:
         raise UsageError(f"{visible(shown)}: the archive holds no {visible(member, 200)!r}") from None
@@ -37,6 +38,7 @@ def read(archive: Path, member: str, shown: str) -> list[Row]:
     if len(data) > bound:
         raise UsageError(f"{visible(shown)} unpacks to more than {bound} bytes")
     with tempfile.TemporaryDirectory() as folder:
+        # The reader goes by the ending, and a compressed table has two (.csv.gz).
         path = Path(folder) / f"rows{''.join(PurePosixPath(member).suffixes[-2:])}"
         path.write_bytes(data)
         return tables.read(path, shown=shown)

@@ -198,8 +198,10 @@ def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
         files=[item.rfilename for item in info.siblings or []],
         configs=[entry for entry in configs if isinstance(entry, dict)],
     )
+    # The commit becomes part of paths in the cache, so nothing else may stand there.
     if not _REVISION.fullmatch(listing.revision):
         raise UsageError(f"{host()} answered no commit for {source.id}; is HF_ENDPOINT a hub?")
+    # Under its commit too: a card that pins it later needs no network.
     for name in {listing.revision, source.revision or "newest"}:
         write_atomically(_record(source, name), codec.encode(listing))
     return listing
@@ -246,6 +248,7 @@ def _file(source: HubSource, listing: _Listing, file: str) -> Path:
 def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None:
     snapshot = _repository_folder(source) / "snapshots" / listing.revision
     path = snapshot / file
+    # File names come from the hub's answer and must not lead out of the cache.
     inside = ".." not in Path(file).parts and not Path(file).is_absolute()
     return path if inside and path.is_file() else None
 
@@ -268,6 +271,7 @@ def _explain(source: HubSource, error: Exception) -> NoReturn:
 
     page = f"{host()}/datasets/{source.id}"
     status = getattr(getattr(error, "response", None), "status_code", None)
+    # Gated first: the library's error for it is a kind of RepositoryNotFoundError.
     if isinstance(error, errors.GatedRepoError) or status == 403:
         raise UsageError(
             f"{source.id} is gated: accept its terms at {page} and give your token in HF_TOKEN (or `hf auth login`)"
@@ -276,10 +280,12 @@ def _explain(source: HubSource, error: Exception) -> NoReturn:
         raise UsageError(
             f"{source.id} has no revision {source.revision} at {host()} any more; look at {page} and pin another"
         ) from error
+    # The hub answers 401 for a private data set and for one that does not exist.
     if isinstance(error, errors.RepositoryNotFoundError) or status == 401:
         raise UsageError(
             f"{host()} has no data set {source.id}, or it is private: check the name, or give a token in HF_TOKEN"
         ) from error
+    # Before EntryNotFoundError, of which LocalEntryNotFoundError is a kind.
     if isinstance(error, errors.LocalEntryNotFoundError) or _is_connection(error):
         why = "HF_HUB_OFFLINE is set" if _offline() else f"{host()} cannot be reached"
         raise _NoNetworkError(f"{source.id} is not in the cache and {why}") from error

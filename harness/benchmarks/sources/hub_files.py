@@ -27,6 +27,7 @@ def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, 
     files: all paths of the data set. configs: its card's description. name: its name, for messages. Raises `UsageError`
     that lists what there is.
     """
+    # Sorted, since shards are numbered in their names and the hub promises no order.
     files = sorted(f for f in files if f.endswith(tuple(form + c for form in _FORMATS for c in _COMPRESSION)))
     described = [entry for entry in configs if isinstance(entry, dict) and entry.get("data_files")]
     if described:
@@ -65,6 +66,7 @@ def _choose_described(
         raise UsageError(f"{name} has no configuration {config!r}; it has {listing}.{near_names(config, by_name)}")
     splits: dict[str, list[str]] = {}
     data_files = by_name[config]["data_files"]
+    # The hub allows a text, a mapping, or a list of either.
     for item in [data_files] if isinstance(data_files, str | dict) else data_files:
         if isinstance(item, dict):
             paths = item.get("path", [])

@@ -130,6 +130,7 @@ def _stream_lines(
                         yield Row(where, value)
                         continue
                     try:
+                        # A byte-order mark may begin the file; further on it is text.
                         text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
                     except UnicodeDecodeError as error:
                         offset = size - len(line) + error.start
@@ -158,6 +159,7 @@ def _decode_without_repeats(line: bytes, unread: frozenset[str]) -> dict[str, An
         return None
     names = [len(name.encode()) for name in fields]
     left = len(line.rstrip(b"\r\n")) - sum(map(len, values)) - sum(names) - 4 * len(names) - 1  # quotes, colons, commas
+    # json.dumps leaves one blank after each colon and comma; any other layout is left to the careful parser.
     if left and (left != 2 * len(names) - 1 or line.find(b'": ') != names[0] + 2):
         return None
     if unread.isdisjoint(fields) or not line.isascii():  # beyond ASCII, a text must be read to be checked
@@ -246,11 +248,13 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
 def _read_bytes(path: Path, compression: str, shown: str) -> bytes:
     most = MAX_DATA_BYTES
     try:
+        # Before the open, which waits for the other end of a pipe.
         _refuse_special(path, shown)
         with open_named(path) as raw:
             if compression:
                 most = _max_unpacked_bytes(os.fstat(raw.fileno()).st_size)
             if compression in (".gz", ".gzip"):
+                # One byte over the bound shows a file that is too large without unpacking the rest.
                 with gzip.open(raw) as file:
                     data = file.read(most + 1)
             elif compression:
@@ -285,6 +289,7 @@ def _zstd(raw: Any, most: int) -> bytes:
     except ImportError as error:
         raise UsageError(f"reading .zst files needs the package zstandard: {install_line('hub')}") from error
     try:
+        # Parallel packers (pzstd) write several frames in a row, of which the reader alone takes the first.
         with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as reader:
             return bytes(reader.read(most + 1))
     except zstandard.ZstdError as error:
@@ -310,6 +315,7 @@ def _json_rows(data: bytes, shown: str, split: str | None, responses: bool) -> I
     try:
         value = parse_json(text, shown, responses)
     except UsageError:
+        # Many files called .json hold one object a line.
         first, _, rest = text.lstrip().partition("\n")
         if not (rest.strip() and first.rstrip().endswith("}")):
             raise
@@ -338,7 +344,9 @@ def _json_rows(data: bytes, shown: str, split: str | None, responses: bool) -> I
 
 
 def _csv_rows(text: str, shown: str, delimiter: str) -> Iterator[Row]:
+    # csv's own limit of a cell is 128 KiB; it can be set only for the whole process.
     csv.field_size_limit(MAX_RESPONSE_CHARS)
+    # newline="": csv itself has to see the line ends inside quoted cells.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
@@ -370,6 +378,7 @@ def _parquet_rows(path: Path, shown: str) -> Iterator[Row]:
         with pyarrow.parquet.ParquetFile(path) as file:
             number = n_bytes = 0
             for batch in file.iter_batches(batch_size=PARQUET_ROWS):
+                # Counted as it is unpacked: a column of equal values takes hardly any room in the file.
                 n_bytes += batch.nbytes
                 if n_bytes > most:
                     raise UsageError(f"{shown} unpacks to more than {most} bytes")

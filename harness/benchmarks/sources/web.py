@@ -69,5 +69,6 @@ def _download(source: UrlSource) -> bytes:
 
 
 def _cached_path(source: UrlSource) -> Path:
+    # The file keeps its name, because the reader goes by its ending.
     name = urlsplit(source.url).path.rpartition("/")[2]
     return about.cache_folder() / "datasets" / source.sha256[:16] / name

@@ -55,6 +55,7 @@ def _write(benchmark: ExportedBenchmark, file: BinaryIO) -> int:
         member("_journal/start.json", {"version": 2, "eval": head["eval"], "plan": head["plan"]})
         for row in benchmark.rows():
             sample = _sample(row, benchmark.manifest.model)
+            # Inspect names members by the id; one that would lead out of the archive's folder is changed.
             plain = re.fullmatch(r"[\w .:/-]+", sample["id"]) is not None and ".." not in sample["id"]
             name = sample["id"] if plain else safe_name(sample["id"])
             member(f"samples/{name}_epoch_{sample['epoch']}.json", sample)
@@ -113,6 +114,7 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     scores = {}
     if grade is not None:
         scores[SCORER] = {
+            # Inspect's own marks for correct and incorrect (inspect_ai/scorer/_metric.py).
             "value": "C" if grade.verdict == "correct" else "I",
             "answer": None if grade.extracted is None else without_lone_surrogates(grade.extracted),
             "explanation": f"{grade.verdict} by the rule {grade.rule} of {grade.grader}",

@@ -28,6 +28,7 @@ _METRIC = "exact_match"
 def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Write a file of results, and for each benchmark a file with a line for each question and all its replies."""
     model = benchmarks[0].manifest.model
+    # The rule by which lm_eval itself makes a folder's name from a model's (`sanitize_model_name`).
     folder = out / safe_name(re.sub(r"[\"<>:/|\\?*\[\]]+", "__", model))
     date = re.sub(r"[+:]", "-", benchmarks[0].manifest.created)
     files = []

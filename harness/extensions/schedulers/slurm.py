@@ -54,6 +54,7 @@ def script(
     if "\n" in str(folder):
         raise SpecError("slurm_folder", "a line break in its name cannot stand in a script")
     shared = folder.absolute()
+    # What follows `--` goes to the engine, so our own options must stand before it.
     end = command.index("--") if "--" in command else len(command)
     register = f"--register {shlex.quote(str(shared))}/{_INDEX}.url"
     own = [register, *(_RANKED if nodes > 1 else ())]
@@ -63,7 +64,9 @@ def script(
         "#SBATCH --job-name=harness-serve",
         f"#SBATCH --array=0-{members - 1}",
         f"#SBATCH --nodes={nodes} --ntasks-per-node=1 --requeue",
+        # sbatch reads % as a pattern in this name.
         f"#SBATCH --output={str(shared).replace('%', '%%')}/slurm-%A_%a.log",
+        # TERM to the script (B:) 60 s before the time limit: the server then ends in order and its address is removed.
         "#SBATCH --signal=B:TERM@60",
         *(f"#SBATCH {line}" for line in directives),
     ]
@@ -75,6 +78,7 @@ def script(
             'export head_address=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
             f"export head_port={free if head_port is None else head_port}",
         ]
+        # exec: srun's signals must reach the server, not a shell that waits for it.
         started = f"srun --kill-on-bad-exit=1 --label bash -c {shlex.quote(f'exec {started}')}"
     body += [
         "# bash acts on a signal only between commands, so the server runs beside it.",
@@ -106,6 +110,7 @@ def submit(text: str, folder: Path) -> str:
         raise LaunchError(f"sbatch could not be asked: {error}") from error
     if done.returncode != 0:
         raise LaunchError(f"sbatch refused the job: {done.stderr.strip()[:500] or f'exit code {done.returncode}'}")
+    # Where a site has several clusters, --parsable writes JOB;CLUSTER.
     return done.stdout.strip().partition(";")[0]
 
 

@@ -22,6 +22,7 @@ def send(scored: Tracked) -> str:
     existing = client.get_experiment_by_name(name)
     experiment = client.create_experiment(name) if existing is None else existing.experiment_id
     tag = "harness.run"
+    # MLflow's filter reads a name with a dot only between backticks.
     runs = client.search_runs([experiment], f"tags.`{tag}` = '{scored.key}'", max_results=1)
     run = runs[0] if runs else client.create_run(experiment, run_name=scored.name, tags={tag: scored.key})
     facts = [Param(field, str(value)) for field, value in scored.facts.items()]

@@ -17,6 +17,7 @@ def send(scored: Tracked) -> str:
         x_disable_stats=True, x_save_requirements=False,
     )  # fmt: skip
     project = os.environ.get("WANDB_PROJECT") or PROJECT
+    # allow_val_change: a run that is scored again may have other facts, which wandb refuses otherwise.
     run = wandb.init(
         project=project, id=scored.key, name=scored.name, resume="allow", config=dict(scored.facts),
         allow_val_change=True, job_type="evaluation", settings=quiet,

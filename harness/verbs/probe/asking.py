@@ -75,6 +75,7 @@ class Inquiry:
             max_tokens_field=length,
             prefill=None,
             chat_template_kwargs=switches,
+            # Else an extra field of the run would override the one that the check is about.
             extra_body={name: value for name, value in own.extra_body.items() if name not in overruled},
         )
         request = replace(asker, model=model, spelling=spelling).template(fields).body_of_text(self.text, seed)
@@ -115,6 +116,7 @@ class _ReplyLogprobs(msgspec.Struct):
         if not self.tokens:
             return []
         n = len(self.tokens)
+        # Servers may state fewer entries than tokens.
         own = [*(self.token_logprobs or []), *[None] * n]
         tops = [*(self.top_logprobs or []), *[None] * n]
         return [
@@ -331,8 +333,10 @@ class ProbedEndpoint:
 
     def _post(self, path: str, content: bytes) -> tuple[int, bytes]:
         """Send bytes as they are and return HTTP status and body. Raises `ServerError`."""
+        # `many` posts from several threads.
         with self._lock:
             self.n_requests += 1
+        # A base URL may have a query (Azure's api-version), and the path goes before it.
         base = urlsplit(self.endpoint.base_url)
         url = urlunsplit((base.scheme, base.netloc, base.path + path, base.query, ""))
         answer = page.get(self.endpoint, url, timeout=SECONDS, ca_file=self.ca_file, content=content)

@@ -58,7 +58,9 @@ def _long_prompt_check(subject: Subject) -> Seen:
     stated = subject.server.context
     begun = time.monotonic()
     line = _tokens_by_words(subject)
+    # Without counts: about the length of a template, and one token a word.
     base, slope = line or (64.0, 1.0)
+    # Words stand for tokens here; the estimate only keeps a slow server from reading for minutes.
     in_time = (SHORT + LONGER) / (time.monotonic() - begun) * SECONDS
     room = min(stated or UNKNOWN_CONTEXT, MAX_TOKENS) - ROOM
     target = min(room, max(MIN_TOKENS, in_time))

@@ -61,6 +61,7 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
     engine: str | None
     address: str
     harness: str
+    # The file's field keeps the name under which older versions saved it.
     likeliest: list[dict[str, float]] = msgspec.field(name="told")
     begun: list[str]
     rounded: list[Annotated[float, msgspec.Meta(ge=0)]] = []
@@ -188,6 +189,8 @@ class OfFolder:
                 input=json.dumps(request).encode(),
                 capture_output=True,
                 timeout=SECONDS,
+                # The weights are on this machine; offline, a missing file fails at once instead of being sought on the
+                # hub.
                 env=isolated.environment(*isolated.MODELS, HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1"),
                 check=False,
             )
@@ -293,6 +296,7 @@ def _spelling(manifest: Manifest, neutral: Mapping[str, Any]) -> RunSpelling:
 
 def _is_kept(path: Path) -> bool:
     try:
+        # The kind is the first field; the tokenizer_config.json of a chat template is a .json file as well.
         return b"reference of a probe" in template.read_bounded(path, MAX_BYTES)[:200]
     except OSError:
         return False

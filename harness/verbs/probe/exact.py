@@ -35,6 +35,7 @@ def temperature(counts: Mapping[str, int], logprobs: Mapping[str, float], temper
     q = _softmax(x / temperature)
     seen = sum(counts.get(name, 0) * logprobs[name] for name in names)
     drawn = np.random.default_rng(seed).multinomial(n, q, size=SIMULATED) @ x
+    # Equal sums may differ in their last digits by the order of adding, and count as equal.
     slack = 1e-9 * max(1.0, abs(seen))
     low = (1 + int(np.count_nonzero(drawn <= seen + slack))) / (1 + SIMULATED)
     high = (1 + int(np.count_nonzero(drawn >= seen - slack))) / (1 + SIMULATED)
@@ -65,6 +66,7 @@ def holm(p_values: Sequence[float], alpha: float) -> list[bool]:
 def entropy(logprobs: Mapping[str, float]) -> float:
     """Entropy of the listed tokens in nats, with their probabilities scaled to sum to one."""
     q = _softmax(np.array(list(logprobs.values())))
+    # Without the floor, 0 times the logarithm of 0 would be no number.
     return float(-(q * np.log(np.maximum(q, 1e-300))).sum())
 
 

@@ -68,6 +68,7 @@ def _under_load(subject: Subject) -> Seen:
         f"{same} of {n} replies word by word the same; {_median(alone):.2f} s a reply alone, {_median(together):.2f} s "
         f"among {AT_ONCE}, {new / max(seconds, 1e-9):,.0f} tokens/s; {len(failed)} failed"
     )
+    # Before the failures: an empty reply spoils a score without a word, a refusal is only asked again.
     if empty:
         return spoils(sent, f"{came}; {empty} replies came empty under load")
     if failed:

@@ -68,6 +68,7 @@ def _usage(subject: Subject) -> Seen:
     if streamed.usage.completion_tokens is None:
         return warns(sent, "whole replies state usage, but the stream does not")
     n = len(whole.first.tokens)
+    # Some servers count the end token, which brings no piece of text.
     counted = usage.completion_tokens - (1 if whole.first.finish_reason == "stop" else 0)
     if n and not counted <= n <= usage.completion_tokens:
         return warns(sent, f"usage states {usage.completion_tokens} new tokens, but {n} came")
@@ -121,6 +122,7 @@ def _ending(subject: Subject) -> Seen:
 def _stop(subject: Subject) -> Seen:
     """Repeat the greedy reply with one of its words as stop text: the reply must end before that word."""
     text = subject.chat().first.content
+    # A rare word from the later part of the reply: a stop at its beginning would leave nothing to compare.
     words = re.findall(r"\w{4,}", text[len(text) // 3 :])
     if not words:
         return untested("the greedy reply, with a word of it as stop text", "the reply holds no word to stop at")
@@ -165,6 +167,7 @@ def _logprobs(subject: Subject) -> Seen:
         return untested(sent, "no log-probabilities came")
     for position, token in enumerate(tokens):
         values = list(token.top.values())
+        # The logarithm of a sure token may be rounded to slightly above 0.
         if any(value > 1e-6 for value in values):
             return warns(sent, f"a log-probability above 0 at token {position}")
         if sum(2.718281828459045**value for value in values) > 1.01:
@@ -172,6 +175,7 @@ def _logprobs(subject: Subject) -> Seen:
         if token.logprob is None or (token.token in token.top and abs(token.top[token.token] - token.logprob) > 0.01):
             return warns(sent, f"token {position} and the list of likeliest ones disagree about its log-probability")
     joined = "".join(token.token for token in tokens)
+    # Special tokens ("<") and characters cut between tokens are spelt differently in tokens and text.
     if choice.whole.strip() not in joined and REPLACED not in joined and "<" not in joined:
         return warns(sent, f"the tokens read {quoted(joined)!r}, the text {quoted(choice.whole)!r}")
     return sound(sent, f"{len(tokens)} tokens, all coherent")
@@ -237,6 +241,7 @@ def _model_name(subject: Subject) -> Seen:
 def _with_logprobs(subject: Subject, **fields: Any) -> ProbeReply:
     try:
         return subject.chat(**fields, **logprob_fields(CHAT))
+    # A server may refuse log-probabilities altogether; the check then goes by usage alone.
     except Refused:
         return subject.chat(**fields)
 

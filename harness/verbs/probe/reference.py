@@ -274,7 +274,9 @@ def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
 
 def _coarse(events: list[str], logprobs: Likely) -> list[float]:
     """Probabilities of the events and of the rest; all above 0."""
+    # Above 0: a token that the server rounds to probability 0 would make ratios infinite.
     probabilities = [max(math.exp(logprobs[name]), 1e-9) for name in events]
+    # Rounded probabilities may sum to slightly more than 1.
     probabilities.append(max(1 - sum(probabilities), 1e-6))
     total = sum(probabilities)
     return [probability / total for probability in probabilities]

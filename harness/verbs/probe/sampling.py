@@ -37,6 +37,7 @@ def _greedy(subject: Subject) -> Seen:
     """Ask for the greedy reply three times: each token must be the likeliest one."""
     sent = "the story prompt at temperature 0, three times"
     choice = subject.greedy
+    # Rounding in a batch may swap tokens that are nearly equal; 0.2 nats is more than rounding moves.
     odd = [t for t in choice.tokens if t.top and t.logprob is not None and max(t.top.values()) - t.logprob > 0.2]
     if odd:
         worst = max(odd, key=lambda t: max(t.top.values()) - (t.logprob or 0))
@@ -48,6 +49,7 @@ def _greedy(subject: Subject) -> Seen:
         return sound(
             sent, "the same reply each time" + (", the likeliest token in each place" if choice.tokens else "")
         )
+    # Rounding splits texts late; texts that differ in their first characters were sampled.
     if not choice.tokens and len({text[:12] for text in texts}) > 1:
         return spoils(
             sent, f"replies that differ from the first token on: {', '.join(repr(quoted(t[:40])) for t in texts)}"
@@ -82,6 +84,7 @@ def _nothing_cut(subject: Subject) -> Seen:
     counts = subject.draws(DRAWS)
     n, mass = counts.total(), 1 - sum(map(math.exp, opened.logprobs.values()))
     outside = n - sum(counts[token] for token in opened.logprobs)
+    # With fewer than five expected cases, no count of them can show anything.
     if n * mass < 5:
         return untested(sent, f"only {mass:.1%} of the distribution lies beyond the {len(opened.logprobs)} likeliest")
     came = f"{outside} of {n} tokens beyond the {len(opened.logprobs)} likeliest, {n * mass:.0f} expected"
@@ -166,6 +169,7 @@ def _hot(subject: Subject, **fields: Any) -> str:
 def _same_seed(subject: Subject) -> Seen:
     """Ask twice with the same seed, for three seeds: both replies must be equal."""
     sent = "three seeds at temperature 1, each twice"
+    # Seeds that no check has used: a reply from a cache would look like an obeyed seed.
     subject.seed += 3
     pairs = [(_hot(subject, seed=seed), _hot(subject, seed=seed)) for seed in range(subject.seed - 3, subject.seed)]
     same = sum(first == second for first, second in pairs)

@@ -73,9 +73,11 @@ class ServerTemplate:
                     token = token.get("content") if isinstance(token, dict) else token
                     if isinstance(token, str):
                         names[name] = token
+            # transformers prefers this file to the entry in tokenizer_config.json.
             beside = path / "chat_template.jinja" if path.is_dir() else path
             if beside.suffix != ".json" and beside.exists():
                 text = read_bounded(beside).decode()
+        # AttributeError: a damaged file may hold anything where an object should be.
         except (OSError, UnicodeDecodeError, codec.DecodeError, AttributeError) as error:
             raise UsageError(f"the chat template cannot be read: {error}", field="reference", value=path) from error
         if not isinstance(text, str) or not text:
@@ -140,6 +142,7 @@ def _prompt_check(subject: Subject) -> Seen:
     if text.count(THINK) > 1:
         return spoils(sent, f"the prompt contains {THINK} {text.count(THINK)} times: {quoted(text[-80:])!r}")
     before = text[: text.index(QUESTION)]
+    # Templates write the role's name before its text, so its name shows a system prompt of unknown words.
     if "system" in before.lower():
         return warns(sent, f"a system prompt that nobody asked for: {quoted(before)!r}")
     return sound(sent, f"{quoted(text)!r}, {len(ids)} tokens")
@@ -207,6 +210,7 @@ def _by_token(server: ProbedServer, ours: str, theirs: str) -> list[str]:
     if not a or not b or a == b:  # Equal tokens of different texts: the tokenizer changes what it reads.
         a, b, unit = _PIECES.findall(ours), _PIECES.findall(theirs), "word"
     differences = []
+    # autojunk leaves frequent items out of sequences of 200 and more, and tokens of a prompt are frequent.
     for kind, i, k, j, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if kind == "equal":
             continue

@@ -24,6 +24,7 @@ def main() -> None:
     import jinja2
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    # After the imports, which would use up part of the bounds.
     for kind, bound in ((resource.RLIMIT_CPU, CPU_S), (resource.RLIMIT_AS, MEMORY_BYTES)):
         with contextlib.suppress(ValueError, OSError):  # macOS cannot bound the address space.
             resource.setrlimit(kind, (bound, bound))
@@ -44,6 +45,7 @@ def main() -> None:
     results = []
     for messages in request["conversations"]:
         try:
+            # `generate` gives pieces: a template that loops would fill the memory before `render` returned.
             text = "".join(_bounded(environment.from_string(request["template"]).generate(
                 messages=messages, add_generation_prompt=True, tools=None, documents=None, **request["names"]
             )))  # fmt: skip

@@ -61,6 +61,7 @@ def _switch(subject: Subject) -> Seen:
                 return untested(sent, "the template has no such switch")
             return warns(sent, f"the same prompt both times; it opens {THINK}")
     except ServerError:
+        # The server hides its prompts, so its replies are compared.
         pass
     try:
         first, second = (
@@ -91,6 +92,7 @@ def _effort(subject: Subject) -> Seen:
         return sound(sent, "the template turns different efforts into different prompts, by chat_template_kwargs")
     try:
         low, high = (subject.chat(QUESTION, max_tokens=LONG, reasoning_effort=effort).first for effort in EFFORTS)
+        # Repeated, because on a server that samples, any two replies would look like two efforts.
         again = subject.chat(QUESTION, max_tokens=LONG, reasoning_effort=EFFORTS[0]).first
     except Refused as refused:
         return untested(sent, f"refused: {quoted(refused.sentence)}")

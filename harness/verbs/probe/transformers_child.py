@@ -56,6 +56,7 @@ def _computed(request: dict[str, Any]) -> dict[str, Any]:
         inputs = tokenizer.apply_chat_template(
             [{"role": "user", "content": prompt}], add_generation_prompt=True, return_tensors="pt", return_dict=True
         ).to(model.device)
+        # The model's generation_config.json may set a penalty, which changes greedy text as well.
         generated = model.generate(**inputs, do_sample=False, temperature=None, top_p=None, top_k=None,
                               repetition_penalty=1.0, max_new_tokens=request["tokens"])  # fmt: skip
         beginnings.append(tokenizer.decode(generated[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))

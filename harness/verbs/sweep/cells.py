@@ -39,6 +39,7 @@ _LAUNCHERS = ("port", "host", "model", "served_name")
 """Placeholders that the launcher of a user's command fills in."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+# The last number of the name: in `qwen3-8b-step-500` the others belong to the model.
 _STEP = re.compile(r"(\d+)(?!.*\d)")
 
 
@@ -270,6 +271,7 @@ def _checkpoints(file: SweepFile) -> list[Entry]:
     for index, pattern in enumerate([patterns] if isinstance(patterns, str) else patterns):
         where = file.where(("checkpoints", index))
         anchor = Path(pattern).anchor
+        # `Path.glob` takes no absolute pattern.
         matches = sorted(Path(anchor or ".").glob(pattern[len(anchor) :]))
         if not matches:
             raise UsageError(f"{where}: no folder fits {visible(pattern, 200)} (looked at from {Path.cwd()})")

@@ -251,6 +251,7 @@ class _Group:
             return list(cells)
         for number, cell in enumerate(cells, 1):
             self.sampled(cell, server)
+            # Looked at after each cell: all later ones would otherwise fail by refused connections, without the cause.
             if why := server.ended:
                 self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself: {why}"))
                 hold.stop()

@@ -76,6 +76,7 @@ def reference_of(tests: QuestionTests) -> str:
     body = codec.encode([tests.cases, tests.checks, tests.setup])
     stored = hashlib.sha256(body).hexdigest()
     path = about.cache_folder() / "tests" / f"{stored}.z"
+    # The name is the content's checksum, so a file that exists is the right one.
     if not path.exists():
         write_atomically(path, zlib.compress(body, 6))
     light = msgspec.structs.replace(tests, cases=(), checks=(), setup="", stored=stored)
@@ -91,12 +92,14 @@ def tests_of(reference: str) -> QuestionTests:
     whole = damaged = False
     try:
         packed = zlib.decompressobj()
+        # Bounded: a small file may unpack to any size.
         body = packed.decompress(read_named(path, MAX_TESTS_BYTES), MAX_TESTS_BYTES)
         whole = not packed.unconsumed_tail and hashlib.sha256(body).hexdigest() == tests.stored
         damaged = not whole
     except zlib.error:
         damaged = True
     except OSError:
+        # Not there: the sentence below says so.
         pass
     if damaged:  # the next reading of the benchmark's data writes them again
         with contextlib.suppress(OSError):

@@ -41,6 +41,7 @@ class Cluster:
     """
 
     def __init__(self, on: str) -> None:
+        # Ray reports its use to its makers, unless this is set before the import.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # else a call after the cluster's end begins one on this machine
         self.gone = False
@@ -106,6 +107,7 @@ class Cluster:
         them.
         """
         ray, ended = self._ray, [None] * len(arguments)
+        # max_calls=1: each task has a process of its own, so that its locks on a run folder end with it.
         task = ray.remote(num_cpus=1, max_retries=RETRIES, max_calls=1, scheduling_strategy="SPREAD")(_task)
         folder = str(Path.cwd())
 
@@ -157,6 +159,7 @@ def _task(work: Callable[..., Any], version: str, folder: str, given: tuple[Any,
         except OSError as error:
             raise UsageError(f"the node does not see the working folder {folder}: {error.strerror}") from error
         return "done", work(*given)
+    # Returned, not raised: Ray wraps a raised exception in its own, whose text is a traceback.
     except HarnessError as error:
         return type(error).__name__, error.sentence.marked
 

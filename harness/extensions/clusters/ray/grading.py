@@ -38,6 +38,7 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             files = folder.benchmark(name)
             spans = _spans(files, PARTS_PER_CPU * cluster.n_cpus)
             parts = [files.path / f"grades.part-{start}.jsonl" for start, _ in spans]
+            # A scoring that was interrupted may have left parts, cut at other places.
             _remove(files)
             given = [
                 (str(folder.path), name, span, str(part), grading.deadline_s, grading.fresh)

@@ -112,6 +112,7 @@ def _together(
     for kind, count, example in (cause for account in accounts for cause in account["causes"]):
         counts[kind] += count
         examples.setdefault(kind, example)
+    # All shards ask the same servers and warn of the same things; each warning is said once.
     sentences = dict.fromkeys([*notes, *(warning for account in accounts for warning in account["warnings"])])
     return Outcome(
         complete=all(account["complete"] for account in accounts),

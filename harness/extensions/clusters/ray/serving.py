@@ -149,6 +149,7 @@ class Served:
             name=f"{NAMESPACE}/{name}",
             lifetime=life,
         )
+        # -1 is without end; by default Ray would not begin an actor again.
         actor = self._ray.remote(Replica).options(
             **_placing(group, 0, replicas.resources), name=name, namespace=NAMESPACE, lifetime=life, max_restarts=-1
         )
@@ -157,6 +158,7 @@ class Served:
     def _look(self) -> None:
         """Ask each replica that has answered for its state, and report what has changed."""
         waiting = set(self._pending.values())
+        # An actor that waits for room has not answered yet; another call would only queue behind the first.
         for index, actor in enumerate(self._actors):
             if index not in waiting and self._stands[index][0] not in ("failed", "gone"):
                 self._pending[actor.stands.remote()] = index
@@ -239,6 +241,7 @@ def _end(ray: Any, names: Sequence[str]) -> None:
     stopping = [actor.stop.remote() for name, actor in actors.items() if name in placed]
     if stopping:
         ray.wait(stopping, num_returns=len(stopping), timeout=STOP_SECONDS)
+    # Killed after a stop in order, too: the actor would stay and hold its part of the group.
     for actor in actors.values():
         ray.kill(actor, no_restart=True)
     for group in ours:
@@ -248,6 +251,7 @@ def _end(ray: Any, names: Sequence[str]) -> None:
 def _placing(group: Any, part: int, resources: Mapping[str, float]) -> dict[str, Any]:
     """Options of an actor in that part of the group, with all that it holds."""
     strategies = importlib.import_module("ray.util.scheduling_strategies")
+    # Ray refuses CPU and GPU among the resources: they have arguments of their own.
     rest = {kind: amount for kind, amount in resources.items() if kind not in ("CPU", "GPU")}
     return {
         "num_cpus": resources["CPU"],
@@ -282,6 +286,7 @@ class NodeMember:
         environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
         try:
             with Path(log).open("wb") as output:
+                # The open pipe is the server's lifeline: the system closes it even where Ray kills this worker.
                 process = subprocess.Popen(
                     argv, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment, cwd=self._here
                 )
@@ -313,6 +318,7 @@ class Replica:
             self._group = self._ray.util.get_current_placement_group()
         self._stand: tuple[Stand, str] = ("starting", "")
         self._ending = threading.Event()
+        # A daemon: a worker that Ray ends must not wait for the end of the server's life.
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._thread.start()
 
@@ -335,6 +341,7 @@ class Replica:
     def _lived(self) -> bool:
         """One life of the server, on all its nodes. Returns whether another is to follow."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        # A worker that was killed may have left its address behind.
         self._unregister()
         others = [self._other(rank) for rank in range(1, self._replicas.nodes)]
         try:
@@ -342,6 +349,7 @@ class Replica:
             while not self._ending.is_set() and wait(there, LOOK_SECONDS).not_done:
                 pass
             if self._ending.is_set() or any(map(_lost, there)):
+                # A pause, or a node that stays away would make the caller try again without rest.
                 self._ending.wait(LOOK_SECONDS)
                 return True
             return self._served(others)
@@ -353,6 +361,7 @@ class Replica:
     def _served(self, others: Sequence[Any]) -> bool:
         """The rest of a life, whose nodes are all there."""
         replicas, own = self._replicas, NodeMember(self._here, self._version)
+        # A new name for each life: the file of a life that was killed would look like this one's readiness.
         file = self._folder / f"{self._name}@{secrets.token_hex(4)}.url"
         values = {FILE: str(file)} | ({} if replicas.host is None else {HOST: replicas.host})
         if others:
@@ -367,6 +376,7 @@ class Replica:
                 ready = True
                 self._stand = ("ready", file.read_text("utf-8").strip().replace("\n", ", "))
         first = next((rank for rank, run in enumerate(runs) if run.done()), None)
+        # All members end with the first: an engine over several nodes hangs where one of them is gone.
         own.stop()
         for member in others:
             member.stop.remote()
