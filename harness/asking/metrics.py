@@ -34,6 +34,7 @@ def served(port: int, host: str, model: str, watcher: Watcher) -> Iterator[Calla
     try:
         server, thread = start_http_server(port, addr=host, registry=registry)
     except (OSError, OverflowError) as error:
+        # A port above 65535 raises OverflowError.
         message = f"no metrics can be served on {quoted(host)}: {quoted(str(error))}"
         raise UsageError(message, field="metrics_port", value=port) from error
     try:

@@ -75,12 +75,14 @@ def local(source: str) -> Path | None:
     path = Path(source).expanduser()
     if path.exists():
         return path
+    # As huggingface_hub does, which need not be installed.
     cache = os.environ.get("HF_HUB_CACHE")
     hub = Path(cache) if cache else Path(os.environ.get("HF_HOME") or Path.home() / ".cache/huggingface") / "hub"
     cached = hub / f"models--{source.replace('/', '--')}"
     try:
         snapshot = cached / "snapshots" / read_named(cached / "refs/main", MAX_NAME_BYTES).decode().strip()
         return snapshot if snapshot.is_dir() else None
+    # The cache may hold anything: bytes that are no text, or a NUL in a path.
     except (OSError, ValueError):
         return None
 

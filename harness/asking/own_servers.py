@@ -20,6 +20,7 @@ def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
     flags = {f"flags.{name}": given(argv, name) for name in model_flags()}
     files: dict[str, str] = {}
+    # Files that have vanished must not end a run whose server has the weights in memory.
     with contextlib.suppress(OSError):
         files = model_files.fingerprints(state.source, hash_weights=hash_weights)
     model = {"source": state.source, **flags, **{f"files.{name}": value for name, value in files.items()}}
@@ -35,8 +36,10 @@ def given(argv: Sequence[str], name: str) -> Any:
     """The value of an option in `argv`; True for one without a value, None if it was not given."""
     for index, word in enumerate(argv):
         flag, equals, value = word.partition("=")
+        # vLLM takes underscores in the names of its options, too.
         if flag.replace("_", "-") != f"--{name}":
             continue
+        # An option at the end has no value, as one before another option.
         after = argv[index + 1] if index + 1 < len(argv) else "--"
         given = value if equals else after
         if not equals and after.startswith("--"):

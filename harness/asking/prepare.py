@@ -127,6 +127,7 @@ def prepare(
     watcher = watcher or Watcher()
     if server is not None:
         options = servers.at_server(options, server)
+    # The data before the server: a misspelt benchmark must not cost minutes of loading weights.
     questions_asked = questions_of(options, watcher)
     if options.serve is None:
         yield _prepared(questions_asked, options, watcher, must_answer, server)

@@ -140,6 +140,7 @@ def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
     if who.provider is not None:
         return providers.load(who.provider)
     given = [] if who.server else list(urls) or [os.environ.get(URL_VARIABLE, "")]
+    # A weight may follow the address after a comma.
     recognised = {provider.name: provider for provider in (providers.recognise(url.partition(",")[0]) for url in given)}
     if len(recognised) > 1:
         raise UsageError(
@@ -446,6 +447,7 @@ def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
     for name in ("node_rank", "head_address", "node_address"):
         if name in fields:
             raise UsageError(f"{by} sets it for each node: leave it out", field=f"server.{name}", value=fields[name])
+    # A placeholder that satisfies the check: each node gets the true address when the job runs.
     spec = described(engine, model, **fields, head_address="node-0")
     if spec.restarts:
         raise UsageError(
@@ -508,6 +510,7 @@ def launched(spec: ServerSpec, watcher: Watcher, *, detach: bool = False) -> Run
         )
     begun = time.monotonic()
     try:
+        # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
         with Signals(partial(_stopped_at_start, spec)):
             server = supervisor.launch(spec, detach=detach, on_progress=watcher.starting)
     except LaunchError as error:

@@ -128,6 +128,7 @@ def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: W
     replies = FileReplies(
         path, (question for question_set in prepared.sets for question in question_set.questions), planned
     )
+    # The file is read twice: to tell the user before the first request, and when its samples are stored.
     n = sum(1 for _ in replies.samples())
     left = ((replies.n_empty, "are empty and will be asked again"), (replies.n_strange, "belong to other questions"))
     remainder = "".join(f"; {count} {what}" for count, what in left if count)

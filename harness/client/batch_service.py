@@ -96,6 +96,7 @@ class BatchService:
         due = time.monotonic() + FILE_WAIT_S
         while stated.get("status") == "pending" and time.monotonic() < due:
             self._sleep(_FILE_LOOK_S)
+            # Quoted, so that an id with slashes cannot lead to another page.
             stated = self._json("GET", f"/files/{quote(file_id, safe='')}")
         return file_id
 
@@ -126,6 +127,7 @@ class BatchService:
                 if isinstance(metadata, dict) and metadata.get(MARK) == name:
                     return self._batch(entry)
             last = _text(listed[-1].get("id")) if listed else ""
+            # The same last entry again would turn the pages for ever.
             if not page.get("has_more") or not last or last == after:
                 return None
             after = last
@@ -137,6 +139,7 @@ class BatchService:
             held: list[bytes] = []  # the pieces of the unfinished line; empty once it is too long
             n_held = 0  # the length of the unfinished line, also of one that is too long
             try:
+                # Raw: a small compressed file can unpack to gigabytes.
                 for piece in response.iter_raw():
                     *ends, rest = piece.split(b"\n")
                     for end in ends:
@@ -236,6 +239,7 @@ class _Open:
         except httpx.HTTPError as error:
             self._client.close()
             raise service._broken(error) from error
+        # Python does not call `__exit__` when `__enter__` raises.
         self.__exit__(None, None, None)
         raise failure
 

@@ -77,6 +77,7 @@ def decode_loosely(data: bytes) -> Any:
     """
     try:
         return json.loads(data.decode(), parse_constant=_none, parse_float=_finite, parse_int=_integer)
+    # UnicodeDecodeError is a ValueError, too.
     except ValueError as error:
         raise DecodeError(str(error)) from error
     except RecursionError as error:
@@ -114,6 +115,7 @@ _SEED_RANGE = (1 << 31) - 1
 
 def digest(value: Any) -> str:
     """SHA-256 (hex) of the canonical JSON of `value`: sorted keys, no spaces, ASCII escapes."""
+    # ASCII escapes, because a lone surrogate has no UTF-8.
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 

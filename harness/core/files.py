@@ -69,6 +69,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
+            # Before the rename: after a power loss the name must not stand for an empty file.
             os.fsync(file.fileno())
             temporary.replace(path)  # before the file is closed: closing gives up the lock
             temporary = None
@@ -117,6 +118,7 @@ def remove_leftovers(folder: Path) -> list[Path]:
 def _is_left_behind(descriptor: int) -> bool:
     """Whether the writer of a temporary file is gone."""
     state = os.fstat(descriptor)
+    # In a foreign folder anything may have such a name.
     if not stat.S_ISREG(state.st_mode):
         return False
     try:
@@ -144,6 +146,7 @@ FULL = {errno.ENOSPC, errno.EDQUOT}
 def disk_error(path: Path, error: OSError) -> StoreError:
     """The error to raise for a write to `path` that the file system refused; it names the free space."""
     existing = path
+    # The free space can only be asked of a path that exists.
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if isinstance(error, FileExistsError | NotADirectoryError):

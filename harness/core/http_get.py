@@ -93,6 +93,7 @@ def _request_once(
         most = max_bytes if response.status_code == 200 else MAX_ERROR_BODY_BYTES
         body = bytearray()
         whole = True
+        # Raw: a body that is compressed against our wish is not unpacked.
         for piece in response.iter_raw():
             body += piece
             if len(body) > most or clock() > due:

@@ -37,6 +37,7 @@ def safe_name(name: str) -> str:
     stem = re.sub(r"[^A-Za-z0-9._+]+", "-", name).strip("-.")
     if stem.split(".")[0].lower() in _RESERVED:  # `nul.txt-…` would still be the device
         stem = f"x-{stem}"
+    # Room for a hyphen and the 8 characters of the digest.
     stem = stem[: MAX_NAME_BYTES - 9].rstrip("-.")
     return f"{stem}-{digest}" if stem else f"x-{digest}"
 

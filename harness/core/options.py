@@ -287,6 +287,7 @@ class Options:
 
         def __init__(self, **given: Any) -> None:
             vars(self).update(_check_values(type(self), given))
+            # The class refuses assignments, these too.
             object.__setattr__(self, "_given", frozenset(given))
             self._check()
 
@@ -371,6 +372,7 @@ def model_of(declared: type[Options]) -> type[BaseModel]:
         from pydantic import ConfigDict, create_model
 
         fields: Any = {name: (option.annotation, option.default) for name, option in options_of(declared).items()}
+        # Built at the first check: building every model would delay each start of a command.
         model = declared._model = create_model(
             declared.__name__, __config__=ConfigDict(extra="forbid", defer_build=True), **fields
         )

@@ -149,6 +149,7 @@ class Blocks(Sequence[R], Generic[R]):
         return self._record(index, lines[offset])
 
     def __iter__(self) -> Iterator[R]:
+        # Past the cache of unpacked blocks, which a whole pass would only empty.
         for block in range(self._n_blocks):
             for index, line in enumerate(self._lines(block), block * BLOCK_RECORDS):
                 yield self._record(index, line)
@@ -184,6 +185,7 @@ class Packed(Blocks[R]):
 
     def _lines(self, block: int) -> list[bytes]:
         begin, end = self._ends[block], self._ends[block + 1]
+        # JSON escapes newlines inside texts, so each line is one record.
         return zlib.decompress(self._blocks.read(begin, end - begin)).split(b"\n")
 
 

@@ -107,6 +107,7 @@ def load(kind: Kind, name: str) -> Any:
         return None
     try:
         return point.load()
+    # A plug-in may call sys.exit() when it is imported.
     except (Exception, SystemExit) as error:
         raise _unusable_error(kind, point, f"{type(error).__name__}: {visible(str(error), 200)}") from error
 
@@ -116,6 +117,7 @@ def call(kind: Kind, name: str, function: Callable[..., Any], *arguments: Any) -
     try:
         return function(*arguments)
     except UsageError:
+        # Already a sentence for the user.
         raise
     except (Exception, SystemExit) as error:
         raise UsageError(

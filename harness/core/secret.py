@@ -106,6 +106,7 @@ _KEY_SHAPED = re.compile(r"(sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}\Z")
 _TOKEN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")
 """A run of characters that is long enough to be a key."""
 _SEPARATORS = re.compile(r"[_+/=.~-]+")
+# Possessive: a long text must not be tried in every way to split it.
 _WORD = re.compile(r"[A-Za-z]*+[0-9]{0,8}+[A-Za-z]*+")
 """A part, between separators, of an ordinary name: `DeepSeek`, `R1`, `20241022`, `v2b`. Keys mix letters and digits."""
 
@@ -164,6 +165,7 @@ def secrets_in(value: Any) -> Iterator[Secret]:
 # ---- what a person typed
 
 
+# Up to a slash only: an @ in the path of a URL ends no password.
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 """Name and password in a URL: `name:password@`."""
 _QUERY_VALUE = re.compile(r"(?<=[?&])([^=&\s#]+)=([^&\s#]+)")
@@ -231,6 +233,7 @@ def _hide_in_argument(option: str, value: str) -> str:
         try:
             given: Any = codec.decode(value)
         except codec.DecodeError:
+            # What is not JSON cannot be searched for the fields that hold keys.
             return HIDDEN
         hidden = _hide_in_field("extra_body", given, queries=False)
         return value if hidden == given else codec.encode(hidden).decode()

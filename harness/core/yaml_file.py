@@ -136,8 +136,10 @@ def _parse(path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], boo
     if len(data) > max_bytes:
         raise UsageError(f"{path} is longer than {what} may be: {max_bytes} bytes")
     try:
+        # Editors on Windows put a byte order mark before the text.
         text = data.decode("utf-8-sig")
         if is_wanted is not None:
+            # Blank, not left out, so that the line numbers in messages stay true.
             text = "\n".join(line if is_wanted(line) else "" for line in text.split("\n"))
         _check_events(text)
         value = yaml.load(text, Loader=_PlainLoader)  # noqa: S506, TID251 - a SafeLoader, stricter
@@ -170,6 +172,7 @@ def _fits(name: str, pattern: str) -> bool:
     if not middle:
         return name == first
     last = middle.pop()
+    # The first and the last part must not overlap, as they would for `aa*aa` and the name `aaa`.
     if not name.startswith(first) or len(name) < len(first) + len(last) or not name.endswith(last):
         return False
     start, end = len(first), len(name) - len(last)

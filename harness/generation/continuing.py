@@ -189,6 +189,7 @@ def _exactly(
     if begun.ids and begun.prompt_ids:
         return list(begun.prompt_ids), list(begun.ids)
     text, lengths = begun.text or "", begun.lengths or ()
+    # Only where each event is one token do the lengths of the pieces give back the token ids.
     if not salvage.dialect.event_is_token or begun.reasoning is not None or sum(lengths) != len(text):
         return None
     pieces, begin = [], 0
@@ -308,6 +309,7 @@ def onward(going_on: Continuation | None, request: str, engine: str, now: SoFar)
     ids, logprobs = None, now.logprobs
     if going_on.prompt is not None and now.ids is not None:
         ids = [*going_on.prompt[n_prompt or 0 :], *now.ids]
+        # Only if every token has one: else they would be compared with other tokens.
         if len(logprobs) == len(now.ids):
             logprobs = (*begun.logprobs, *logprobs)[-KEPT_LOGPROBS:]
     return Partial(

@@ -57,6 +57,7 @@ _SAMPLING = {"temperature": 0.0, "max_tokens": TOKENS}
 
 def version(neutral: Mapping[str, Any]) -> str:
     """The version of the prompts with these neutral values; beginnings of another version are not compared."""
+    # Nothing is added for no values, so fingerprints from before neutral values keep their version.
     return digest([PROMPTS, TOKENS, *([dict(neutral)] if neutral else [])])[:12]
 
 
@@ -129,7 +130,9 @@ def ask(
                 f"at most {SECONDS:.0f} s ({option('fingerprint', False)} leaves it out)"
             )
         )
+    # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
     thread.join(SECONDS + 5)
+    # A copy, since a thread that is late may still write.
     given = dict(beginnings)
     return {endpoint.base_url: given[endpoint.base_url] for endpoint in endpoints if endpoint.base_url in given}
 
@@ -150,6 +153,7 @@ async def _ask_all(
 
     try:
         async with asyncio.timeout(SECONDS):
+            # An endpoint that is down must not take the others' beginnings with it.
             await asyncio.gather(*(ask_endpoint(endpoint) for endpoint in endpoints), return_exceptions=True)
     except TimeoutError:
         pass

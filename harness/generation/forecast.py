@@ -160,6 +160,7 @@ def forecast(
         typical = math.fsum(stated) / len(stated) if stated else 0.0
         for question, spread in zip(questions[name].values(), spreads, strict=True):
             n = len(question.lengths)
+            # The pilot's questions stand for those that it did not ask.
             share = n_questions / len(spreads)
             left = max(0, per_question - n) if same_run else per_question
             spread = typical if spread is None else spread
@@ -266,6 +267,7 @@ class _Centres:
         self._of_benchmark = {name: _mean(values) for name, values in by_benchmark.items() if len(values) >= 3}
         noise = within * _mean([1.0 / n for _, n in self._sums.values()])
         between = _mean([(mean - self._usual(question)) ** 2 for question, mean in means.items()]) - noise
+        # The estimate of the variance between questions may be 0 or negative by chance.
         self._weight = within / max(between, 0.1 * within)
 
         for question, tokens in outlook.prior.items():  # The benchmark's centre counts as two samples.
@@ -299,10 +301,12 @@ class _Distribution(NamedTuple):
         last = self.ended[-1]
         if share < last:
             return self.steps[bisect_right(self.ended, share)]
+        # The bounds keep both ends of the distribution away from the logarithm of 0.
         return self.steps[-1] + math.log(max(1.0 - last, 1e-12) / max(1.0 - share, 1e-12)) / self.tail_index
 
     def beyond(self, reached: float, random: Random) -> float:
         """Draw a residual that is larger than `reached`."""
+        # Above 0: random() may return 0, which has no logarithm.
         left = 1.0 - random.random()
         if reached >= self.steps[-1]:
             return reached - math.log(left) / self.tail_index

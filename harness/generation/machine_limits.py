@@ -41,6 +41,7 @@ def limit_concurrency(concurrency: int) -> int:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         except (OSError, ValueError):
+            # A container may forbid to raise it, and macOS has a bound below the stated one.
             soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:
         return concurrency
@@ -134,6 +135,7 @@ def expected_bytes(
         n_owed[row.benchmark] += len(row.indices)
     total = 0.0
     for name, n in n_owed.items():
+        # max_tokens is a bound, no length: taken at its word, nearly every disk would seem too small.
         tokens = min(max_tokens.get(name) or UNKNOWN_TOKENS, UNKNOWN_TOKENS)
         total += n * bytes_a_sample.get(name, BYTES_A_RECORD + BYTES_A_TOKEN * tokens)
     return round(total)
@@ -145,6 +147,7 @@ def _free(folder: Path) -> int:
         state = os.statvfs(folder)
     except OSError:
         return 1 << 62
+    # f_bavail and not f_bfree: blocks that are kept for root are of no use here.
     return state.f_bavail * state.f_frsize
 
 

@@ -138,6 +138,7 @@ def generate(
     def interrupted(signum: int) -> str:
         return f"stopped by {signal.Signals(signum).name}; what is stored in {folder.path} counts.{listener.resume}"
 
+    # Signals first: from here on Ctrl-C ends the run in order, also during the checks before the first request.
     with Signals(interrupted) as signals, held(folder, break_lock=break_lock) as run:
         log = run.log
         session = SamplingSession(
@@ -160,6 +161,7 @@ def generate(
             network = runner.network(plan, dispatcher, way, loop_factory, clock)
             runner.ask(network, signals, waits=way.waits)
             outcome = session.finish(dispatcher, network.progress, network.lag)
+            # After `finish`: what the session learned is recorded even if it ends with an error.
             if (error := runner.error(outcome, dispatcher.ending, signals.caught)) is not None:
                 raise error
             return outcome
@@ -283,9 +285,11 @@ class Runner:
                     if on_progress is not None:
                         on_progress(network.progress)
                 except OSError:  # the terminal was closed, or the program that read our output has ended
+                    # Nobody sees the progress any more, but the replies in flight are worth storing.
                     on_progress = None
                     signals.take(signal.SIGPIPE)
         finally:
+            # Whatever was raised here, the thread must have ended before its journals are closed.
             if not ended:
                 network.stop("the progress display failed")
                 while not network.join(1.0):
@@ -312,6 +316,7 @@ class Runner:
 
     def error(self, outcome: Outcome, ending: Ending, caught: int | None) -> BaseException | None:
         """Return the exception with which the session must end; None if it ends normally. caught: the first signal."""
+        # The session's own error first: a signal or a full disk may have followed from it.
         if ending.error is not None or outcome.complete:
             return ending.error
         state = f"{outcome.n_done} of {outcome.n_expected} samples are stored"

@@ -89,10 +89,12 @@ class SamplingSession:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         failures = []
         for journal in self.journals.values():
+            # Each is closed, whichever fails: closing stores the samples that wait.
             try:
                 journal.close()
             except StoreError as failure:
                 failures.append(failure)
+        # An error of the block is the cause; that of a closing journal may be its result.
         if failures and error is None:
             raise failures[0]
 
@@ -115,6 +117,7 @@ class SamplingSession:
         fresh = {(sample.benchmark, sample.key) for sample in self._taken_over()}
         noted = {name: record.settings for name, record in self._manifest.benchmarks.items()}
         self._forget_empty()
+        # All identities before the first journal: a refused session must not touch any file of the run.
         for name, question_set in self._sets.items():
             self.fitted[name] = self._recorded_fit(name)
             self._manifest = self._manifest.extend(name, self._record(name, question_set))
@@ -127,6 +130,7 @@ class SamplingSession:
                 n_damaged = len(journal.report.damaged)
                 self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")
             samples, keys = self._settings.benchmarks[name].samples, journal.keys
+            # What is on disk counts, so the other tool's sample of the same key is not stored.
             fresh = {(benchmark, key) for benchmark, key in fresh if benchmark != name or key not in keys}
             keys.update(key for benchmark, key in fresh if benchmark == name)
             ids = question_set.ids
@@ -142,6 +146,7 @@ class SamplingSession:
             self._check_servers()
             self._check_context({o.benchmark for o in rows}, context_of)
         changed = [n for n, one_set in self._sets.items() if self._note_questions(n, one_set, noted.get(n, {}))]
+        # Before questions and samples: what follows must never lie on disk without the settings that it was made under.
         self._manifest.save(self._folder)
         for name in changed:
             stored_questions.write(self._folder.benchmark(name), self._sets[name].selection)
@@ -168,6 +173,7 @@ class SamplingSession:
             if (sample.benchmark, sample.key) in fresh:
                 self.journals[sample.benchmark].append(sample)
         for journal in self.journals.values():
+            # On disk before the first request: these samples are then no longer asked for, whatever happens.
             journal.flush()
         self._log.write("taken_over", samples=len(fresh))
 
@@ -314,6 +320,7 @@ class SamplingSession:
         self._log.write("fingerprint", same=same)
         agreed = self._manifest.provenance.agreeing(former, same)
         self._manifest = msgspec.structs.replace(self._manifest, provenance=agreed)
+        # At once: later sessions compare with it, and a crash must not change what they compare with.
         self._manifest.save(self._folder)
 
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
@@ -374,6 +381,7 @@ class SamplingSession:
             try:
                 stated.append(context_of(endpoint, self._settings.model))
             except ServerError as failure:
+                # One endpoint that answers is enough; the others may still be starting.
                 failures.append(failure)
         if not stated:
             raise failures[0]

@@ -188,6 +188,7 @@ class RunSettings:
             "dataset_digest": questions.dataset_digest,
             "chat_template_kwargs": without_secrets(dict(self.spelling.chat_template_kwargs)),
             "extra_body": without_secrets(dict(self.spelling.extra_body)),
+            # Left out where empty, so that runs from before these fields keep their identity.
             **({NEUTRAL: neutral} if neutral else {}),
             **({} if part is None else {SHARD: {"part": part.shard, "selection": part.digest}}),
             **({} if self.spelling.prefill is None else {"prefill": self.spelling.prefill["content"]}),
@@ -204,6 +205,7 @@ class RunSettings:
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:
         """Return the URL of an endpoint, the transport of its requests, and the proxy (host and port), if any."""
         carried_by = transport_for(self.transport, endpoint)
+        # The fast transport connects to the server itself, past any proxy.
         proxy = proxy_for(endpoint) if carried_by != "fast" else None
         return {
             "base_url": endpoint.base_url,
@@ -261,6 +263,7 @@ def with_neutral(
     benchmark_settings = {}
     for name, benchmark in benchmarks.items():
         sent = benchmark.sampling.sent()
+        # What the user sends, or leaves out on purpose, is never overwritten.
         fields = {*sent, *asker.left_out, *asker.spelling.extra_body}
         neutral = asker.neutral_fields(sent) if name not in earlier else earlier[name]
         sendable = {field: value for field, value in neutral.items() if field not in fields}

@@ -54,6 +54,7 @@ def on_disk(folder: RunFolder) -> OnDisk:
     return OnDisk(
         model=manifest.model,
         benchmarks=tuple(_stored(folder, manifest, name) for name in manifest.benchmarks),
+        # The lock's file outlives the run, and its process may go on with other things, as a notebook does.
         holder=holder if holder is not None and not ended and is_alive(holder) else None,
         session=session,
     )
@@ -76,6 +77,7 @@ def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
     events: list[dict[str, Any]] = []
     for line in _end_of(folder.log):
         if b'"session_started"' in line or b'"session_ended"' in line:
+            # The cut may have left half a line at the beginning, and a crash one at the end.
             with contextlib.suppress(codec.DecodeError):
                 event = codec.decode(line, dict[str, Any])
                 if event.get("event") == "session_started":

@@ -206,6 +206,7 @@ class RunFolder:
 
     def remove_temporaries(self) -> list[Path]:
         """Remove the temporary files of killed writers in the run's folder and its benchmarks; return their paths."""
+        # Never through a link, which may lead to a folder of somebody else.
         folders = [self.path, *(p for p in self.path.iterdir() if p.is_dir() and not p.is_symlink())]
         return [removed for folder in folders for removed in remove_leftovers(folder)]
 
@@ -263,6 +264,7 @@ class RunLog:
         """Raises `StoreError` when the file cannot be opened."""
         folder.create()
         self._now = now
+        # Not durable: a sync for each event would take longer than the event.
         self._file = LineFile(folder.log, durable=False)
 
     def write(self, event: str, **fields: Any) -> None:

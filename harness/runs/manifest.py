@@ -177,6 +177,7 @@ def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]
     for name, value in now.items():
         values = [facts[name] for facts in former if name in facts]
         if values and digest(value) not in map(digest, values):
+            # Compared as canonical JSON: in Python, 1 equals True.
             yield Change(url, name, values[-1], value)
 
 
@@ -283,6 +284,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         path = folder.manifest
         try:
             with open_untrusted(path) as file:
+                # One byte more shows that the file is over the bound.
                 data = file.read(MAX_MANIFEST_BYTES + 1)
         except FileNotFoundError as error:
             if folder.has_samples():
@@ -295,6 +297,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
                 f"{path} is larger than {MAX_MANIFEST_BYTES} bytes: too large for a manifest of the harness."
             )
         try:
+            # The head first: a newer manifest may not decode as ours, and is not to be called damaged.
             head = codec.decode(data, _ManifestHead)
             if head.schema <= SCHEMA_VERSION:
                 manifest = codec.decode(data, Manifest)
@@ -386,6 +389,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
 
     A missing field differs from any value except null. `true` is not 1; 1 is 1.0.
     """
+    # Through JSON, since a tuple in memory is a list on disk.
     return list(_compare("", codec.decode(codec.encode(old)), codec.decode(codec.encode(new))))
 
 

@@ -146,6 +146,7 @@ def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
         key=lambda session: session.started,
     )
     if len(sessions) > MAX_SESSIONS:
+        # The first one stays too: it says how the run began.
         sessions = [sessions[0], *sessions[1 - MAX_SESSIONS :]]
     return msgspec.structs.replace(
         mine,

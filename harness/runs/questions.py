@@ -35,6 +35,7 @@ def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Q
 
     Raises `StoreError` when two have one id, or when one differs from what was asked before.
     """
+    # Nearly always the same: compared one by one, the questions need not all be in memory.
     if folder.questions.exists() and _same(map(_bound, questions), map(_bound, iterate(folder))):
         return questions
     asked_of: dict[str, bytes] = {}

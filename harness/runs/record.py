@@ -60,6 +60,7 @@ class Record(NamedTuple):
 def encode(sample: Sample) -> Record:
     """The line of `sample`. Raises `RecordRefused` if it is too long or could not be read back."""
     name = f"sample {sample.sample_index} of question {sample.question_id!a}"
+    # JSON has no NaN and no infinity, so the line could not be read back.
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
         raise RecordRefused(f"{name} has a time that is no finite number and cannot be stored.")
     body = codec.inert(_encoded(sample))
@@ -72,6 +73,7 @@ def encode(sample: Sample) -> Record:
 
 def sealed(encoded: bytes) -> Record:
     """A JSON object as a line with its checksum appended."""
+    # A view, since a record may have megabytes.
     body = memoryview(encoded)[:-1]
     crc = zlib.crc32(body)
     return Record(b"".join((body, b',"crc":"%08x"}\n' % crc)), crc)
@@ -90,6 +92,7 @@ def decode(line: bytes, benchmark: str) -> Sample:
     try:
         sample = codec.decode(line, Sample)
     except codec.DecodeError as error:
+        # A newer schema may not decode as ours, and refuses the whole file instead of one line.
         _refuse_newer(line)
         raise Damaged(f"not a sample: {error}") from error
     if sample.schema > SCHEMA_VERSION:
@@ -122,6 +125,7 @@ _decode_sample = msgspec.json.Decoder(Sample).decode
 
 def checksum(line: bytes) -> int:
     """The line's checksum, verified. Raises `Damaged`."""
+    # The end only: a search through megabytes of text would cost more than the checksum.
     tail = TAIL.search(line, max(0, len(line) - TAIL_BYTES))
     if tail is None:
         raise Damaged("no checksum")

@@ -81,6 +81,7 @@ def read_entries(folder: BenchmarkFolder) -> Iterator[tuple[int, int, int, int]]
         return iter(())
     if not data.startswith(_HEADER):
         return iter(())
+    # A crash may leave a torn entry at the end.
     whole = (len(data) - len(_HEADER)) // _ENTRY.size * _ENTRY.size
     return _ENTRY.iter_unpack(memoryview(data)[len(_HEADER) : len(_HEADER) + whole])
 
@@ -115,6 +116,7 @@ def forget(folder: BenchmarkFolder, offset: int, number: int) -> None:
     with contextlib.suppress(OSError), open_untrusted(folder.index) as file:
         file.seek(len(_HEADER) + (number - 1) * _ENTRY.size)
         data = file.read(_ENTRY.size)
+        # An entry with checksum 0 is read whole at every resume, so it hides no damage.
         if len(data) == _ENTRY.size and _ENTRY.unpack(data)[:3:2] != (offset, 0):
             folder.index.unlink()
 
@@ -215,6 +217,7 @@ def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True
     """
     result = Survey(KeySet(), JournalReport(), 0, 0, bytearray())
     try:
+        # The journal goes on with this descriptor.
         with open(descriptor, "rb", buffering=READ_BUFFER_BYTES, closefd=False) as file:
             if trust_index:
                 _follow_index(file, folder, result)
@@ -269,10 +272,12 @@ def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> No
     """Take the lines that the index lists, up to the first entry that the data contradicts."""
     descriptor, name, report, keys = file.fileno(), folder.name, result.report, result.keys
     size = os.fstat(descriptor).st_size
+    # Only heads and tails are read: the kernel's read-ahead would fetch the whole file.
     _advise(descriptor, "POSIX_FADV_RANDOM")
     head, window = read_at(descriptor, HEAD_BYTES, 0), _Window(descriptor)
     for offset, length, crc, head_crc in read_entries(folder):
         after = offset + length
+        # A gap between two entries would hide the keys of the lines in it.
         if offset != result.end or length < (record.TAIL_BYTES if crc else 1) or after > size:
             return
         if crc == 0:
@@ -285,6 +290,7 @@ def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> No
             # One read covers this record's tail and the next record's head.
             seam = window.read(after - record.TAIL_BYTES, record.TAIL_BYTES + HEAD_BYTES, length)
             key = record.head_key(head, name)
+            # Of a line shorter than a head, the bytes read also hold the beginning of the next line.
             proved = seam.startswith(b',"crc":"%08x"}\n' % crc) and zlib.crc32(head[:length]) == head_crc
             if key is None or not proved:
                 return
@@ -351,6 +357,7 @@ class SampleReader(Iterator[Sample]):
                         continue
                     if not seen.add(sample.key):
                         report.n_duplicates += 1
+                        # A hash, since the texts of many repeats would not fit in memory.
                         again.setdefault(sample.key, set()).add(_said(sample))
                         continue
                     if self._keys is None or sample.key in self._keys:
@@ -380,6 +387,7 @@ class SampleReader(Iterator[Sample]):
 
 def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
     """The lines that begin in [start, stop), in bytes; numbered from there."""
+    # From one byte earlier: a line that begins exactly at `start` is then not taken for the rest of one.
     following = lines(file, max(0, start - 1))
     if start > 0:
         next(following, None)  # The end of the previous line, or only its line feed.

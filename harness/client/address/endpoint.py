@@ -101,10 +101,12 @@ class Endpoint:
         A password in the URL becomes the key unless `api_key` is given. Raises `UsageError`.
         """
         if url.startswith("unix:"):
+            # Some write unix:///path, as in other URLs.
             path = os.path.abspath(url.removeprefix("unix:").replace("///", "/", 1))  # noqa: PTH100 - no path yet
             url = f"{_SOCKET_SCHEME}://{quote(os.fsencode(path), safe='')}"
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
+            # A bad port raises only when it is read.
             port = parts.port
         except ValueError as error:
             raise UsageError(str(error), field="base_url", value=url) from error
@@ -186,6 +188,7 @@ def redact(text: str, secrets: Iterable[Secret] = ()) -> str:
 
 
 def _redact(text: str, hidden: tuple[str, ...]) -> str:
+    # The longest first: a key that contains another would leave its rest in the text.
     for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     text = _without_parts(text, _parts(hidden))
@@ -338,6 +341,7 @@ def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> st
             f"set {parts.scheme.upper()}_PROXY, or NO_PROXY={parts.hostname}"
         )
     try:
+        # Reading the port is what raises, as when a / in the password ends the host too early.
         _ = urlsplit(proxy).port
     except ValueError:
         raise UsageError(

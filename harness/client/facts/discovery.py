@@ -187,6 +187,7 @@ def _context(
 def read_own_page(endpoint: Endpoint, path: str, timeout: float, ca_file: Path | None, pages: Pages) -> dict[str, Any]:
     """A page of the server beside the OpenAI ones, read at the first call; empty if the server does not have it."""
     if path not in pages.own:
+        # Noted before it is read: a page that fails is not asked for again.
         pages.own[path] = {}
         with contextlib.suppress(ServerError):
             answer = _read_page(endpoint, _root(endpoint) + path, pages.seconds(timeout), ca_file)
@@ -292,6 +293,7 @@ def _read_all(jobs: Sequence[_Job], seconds: float, ca_file: Path | None) -> Non
 
 
 def _facts(endpoint: Endpoint, pages: Pages, model: str) -> ServerFacts:
+    # A copy: a thread that was abandoned may still add pages.
     facts = facts_of(_entry(pages, model), dict(pages.own), pages.server)
     secrets = secrets_of(endpoint)
     return ServerFacts(model=_without_keys(facts.model, secrets), host=_without_keys(facts.host, secrets))

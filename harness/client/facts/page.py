@@ -124,6 +124,7 @@ def http_client(endpoint: Endpoint, timeout: float, ca_file: Path | None) -> htt
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     else:
         tls = ssl.create_default_context() if ca_file is None else tls_context(ca_file)
+    # Else httpx would read a .netrc, and take proxies from the environment past `proxy_for`.
     transport = httpx.HTTPTransport(verify=tls, proxy=proxy, uds=endpoint.socket_path, trust_env=False)
     return httpx.Client(transport=transport, headers=headers, timeout=timeout, trust_env=False)
 

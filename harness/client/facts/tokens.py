@@ -78,6 +78,7 @@ class Tokenizer:
             text: str = self._ask(self._pages.template, body, _Templated).prompt
             return text, self.tokens_of(text, special=True)
         ids = self._tokenize({"model": self._model, **body})
+        # With a tail of 0 this slice is the whole list.
         return self.text_of(ids[-tail:]), ids
 
     def text_of(self, ids: Sequence[int]) -> str:

@@ -75,6 +75,7 @@ class AiohttpTransport(LibraryTransport):
                 # After an error status the connection is sound: the error's body was a whole answer.
                 if failure.status in (None, 0, 200):
                     carrier.drop()
+                # A fresh connection that is closed unanswered is the server's refusal; sending again might never end.
                 if not (carrier.reused and failure.unanswered):
                     raise
 
@@ -100,7 +101,9 @@ class AiohttpTransport(LibraryTransport):
                     data=body,
                     headers=request_headers(endpoint),
                     proxy=proxy,
+                    # A redirect would take the key to another host.
                     allow_redirects=False,
+                    # No bound on the whole: a long reply takes hours. `Watch` bounds the wait for tokens.
                     timeout=aiohttp.ClientTimeout(total=None, connect=deadlines.connect),
                 ) as response,
             ):
@@ -133,13 +136,17 @@ class AiohttpTransport(LibraryTransport):
         if session is None:
             connector: aiohttp.BaseConnector
             if socket_path is None:
+                # Without aiohttp's limit of 100 connections: the dispatcher bounds the requests.
                 connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, ssl=self._tls)
             else:
                 connector = aiohttp.UnixConnector(socket_path, limit=0)
+            # aiohttp has no public way to set the class of its connections.
             connector._factory = cast("partial[ResponseHandler]", partial(_Protocol, asyncio.get_running_loop()))
             session = self._sessions[socket_path] = aiohttp.ClientSession(
                 connector=connector,
+                # A cookie of one reply must not change the next request.
                 cookie_jar=aiohttp.DummyCookieJar(),
+                # Unpacked without a bound, a small body could take gigabytes.
                 auto_decompress=False,
                 request_class=_Request,
             )
@@ -241,6 +248,7 @@ class _Protocol(ResponseHandler):
                 return
         else:
             self._n_heads += 1
+            # By a 408 a proxy ends an idle connection; it answers no request.
             if self._n_heads > 1 and self.leftovers is not None and data[0].code != 408:
                 self.leftovers.doubt()  # a second response to one request
         super().feed_data(data, size)
@@ -250,11 +258,14 @@ class _Protocol(ResponseHandler):
         if self.transport is None:
             return False
         fd = self.transport.get_extra_info("socket").fileno()
+        # Not select, which refuses descriptors above 1023.
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         if not poll.poll(0):
             return False
+        # Under TLS the bytes are encrypted, and may be no more than a session ticket.
         if self.leftovers is not None and self.transport.get_extra_info("ssl_object") is None:
+            # asyncio hands out a wrapper of the socket, on which nothing can be received.
             with socket.socket(fileno=os.dup(fd)) as twin, contextlib.suppress(OSError):
                 self.leftovers.judge_unasked(twin.recv(len(REQUEST_TIMEOUT_HEAD), socket.MSG_PEEK))
         return True
@@ -269,6 +280,7 @@ class _Request(aiohttp.ClientRequest):
         if isinstance(protocol, _Protocol):
             if protocol.used and (protocol.should_close or protocol.has_unread()):
                 conn.close()
+                # The request never reached `set_out`, and only one that met a used connection is sent again.
                 _CARRIER.get().reused = True
                 raise aiohttp.ServerDisconnectedError("something came before the request was sent")
             _CARRIER.get().set_out(protocol)
@@ -281,6 +293,7 @@ async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, clock: Ca
         async for data in response.content.iter_any():
             parser.feed(data, clock())
     except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
+        # A deadline of `Watch`, which `_ask` explains.
         if isinstance(error, TimeoutError):
             raise
         return _cause(error)
@@ -320,6 +333,7 @@ def _connection_failure(
     if proxy:
         address += f" through the proxy {host_and_port(proxy)}"
     cause = quote_safely(_cause(error), secrets)
+    # The order counts: aiohttp's exceptions inherit from one another, and some from OSError.
     if isinstance(error, aiohttp.ClientSSLError):
         return RequestFailed(
             "refused", f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"

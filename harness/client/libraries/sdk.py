@@ -72,6 +72,7 @@ class SdkTransport(LibraryTransport):
                     cut = _network_cause(error)
                 return parser.finish(clock(), cut)
         except RequestFailed:
+            # Already explained; the broad handlers below would rename it.
             raise
         except TimeoutError:
             return deadlines.end_late(parser, clock())
@@ -93,6 +94,7 @@ class SdkTransport(LibraryTransport):
             if "certificate" in cause.lower() or "SSL" in cause:
                 message = f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"
                 raise parser.failure("refused", message) from None
+            # The number of the error is lost on its way through the SDK; the system's words are left.
             if os.strerror(errno.EMFILE) in cause or os.strerror(errno.ENFILE) in cause:
                 message = f"cannot connect to {address}: {cause}; lower the concurrency or raise `ulimit -n`"
                 raise parser.failure("out_of_files", message) from None
@@ -111,6 +113,7 @@ class SdkTransport(LibraryTransport):
         client = self._clients[endpoint] = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
             api_key=_NO_KEY,  # the endpoint's own key is in the headers below, which override this one
+            # The dispatcher retries, within the run's budget.
             max_retries=0,
             # Each request has its own connection: on one that is used again, the SDK's HTTP library would take bytes
             # behind the end of a reply for the next reply.
@@ -119,6 +122,7 @@ class SdkTransport(LibraryTransport):
             timeout=openai.Timeout(None, connect=deadlines.connect),
             http_client=openai.DefaultAsyncHttpxClient(
                 follow_redirects=False,
+                # `proxy_for` decides about proxies, and a .netrc would add a password of its own.
                 trust_env=False,
                 proxy=proxy_for(endpoint),
                 verify=self._tls,

@@ -62,6 +62,7 @@ class Watch:
         self._was_closed = closed
         if due > now and not self.lost:
             self._timer = self._loop.call_at(min(due, now + LOOK_S), self._look)
+        # An expired timeout refuses to be rescheduled.
         elif not self._timeout.expired():
             self._timeout.reschedule(now)
 

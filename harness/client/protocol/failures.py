@@ -41,6 +41,7 @@ _TOO_LONG = (
 _UNKNOWN_MODEL = re.compile(
     r"invalid model|unknown model|model[^.]{0,200}(does not exist|not found|not exist|is not supported)", re.IGNORECASE
 )
+# Bounded, so that a page full of `<` is searched in a short time.
 _MARKUP = re.compile(r"<(style|script)\b.*?</\1>|<[^>]{0,500}>", re.DOTALL | re.IGNORECASE)
 _NO_QUOTA = re.compile(r"insufficient[_ ](quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
 
@@ -102,6 +103,7 @@ def failure_of_event(error: Any, secrets: Iterable[Secret] = (), partial_text: s
 def classify(status: int, words: str) -> FailureKind:
     """The kind of failure for an error status and the server's explanation (`words`)."""
     if status == 429:
+        # An empty account is no matter of pace: waiting does not fill it.
         return "refused" if _NO_QUOTA.search(words) else "rate_limited"
     if status in (400, 413, 422) and _too_long().search(words):
         return "too_long"
@@ -135,6 +137,7 @@ def retry_after_seconds(value: str, now: float) -> float | None:
             date = parsedate_to_datetime(value)
             seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
         except (ValueError, TypeError, IndexError, OverflowError):
+            # `parsedate_to_datetime` raises each of these for some malformed date.
             return None
     return seconds if math.isfinite(seconds) and seconds > 0 else None
 
@@ -154,6 +157,7 @@ def _stated_status(error: Any) -> int | None:
         if isinstance(value, dict):
             for key in ("code", "status", "status_code"):
                 stated = value.get(key)
+                # isdigit() alone accepts ², which int() refuses.
                 if isinstance(stated, str) and stated.isascii() and stated.isdigit() and len(stated) == 3:
                     stated = int(stated)
                 if type(stated) is int and 400 <= stated <= 599:
@@ -195,6 +199,7 @@ def _decompress(body: bytes, content_encoding: str) -> bytes:
     if content_encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
         return body
     try:
+        # 47 is 32 + 15: zlib itself tells gzip from deflate by the header.
         return zlib.decompressobj(wbits=47).decompress(body, MAX_ERROR_BODY_BYTES)
     except zlib.error:
         return b"(an unreadable compressed body)"

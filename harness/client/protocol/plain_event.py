@@ -17,6 +17,7 @@ _NoneOfThem = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=0)] | None
 """An empty list, or null: the field is there and holds nothing."""
 
 
+# These objects hold no cycles, so the garbage collector need not track thousands of them a second.
 class _Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     content: str | None = None
     reasoning_content: str | None = None

@@ -167,6 +167,7 @@ class WrittenTokens:
                 self.add_event(length, None if ids is None else ids[n])
             return
         self.lengths.extend(lengths)
+        # A batch brings no log-probabilities, and the kept ones must be those of the last tokens.
         self._logprobs.clear()
         if ids is None or not self._complete:
             self._complete = False
@@ -174,6 +175,7 @@ class WrittenTokens:
         try:
             self._ids.extend([number for event_ids in ids for number in event_ids])
         except OverflowError:
+            # A number beyond 32 bits is no token id.
             self._complete = False
         self._complete = self._complete and len(self._ids) <= MAX_IDS
         self._sure = len(self._ids)
@@ -194,6 +196,7 @@ class WrittenTokens:
     def _likely(self, n_ids: int, logprobs: Sequence[object]) -> None:
         numbers = [value for value in logprobs if isinstance(value, int | float) and math.isfinite(value)]
         if len(numbers) != n_ids or len(logprobs) != n_ids:
+            # After a gap the earlier ones are no longer those of the last tokens.
             self._logprobs.clear()
             return
         self._logprobs.extend(numbers)

@@ -155,6 +155,7 @@ class Board:
                 self._waiting.remove(waiting[0])
                 continue
             handing = asyncio.create_task(asyncio.to_thread(self._provider.hand_in, asks))
+            # Shielded: the thread cannot be stopped, and the batch that it begins must be noted.
             name = await asyncio.shield(handing)
             self._batches[name] = set(asks)
             self._waiting = [ask for ask in self._waiting if ask not in asks]
@@ -163,6 +164,7 @@ class Board:
     async def _look(self) -> bool:
         """Look at every batch; return whether one has ended."""
         any_ended = False
+        # A copy, since reading a batch removes it.
         for name in list(self._batches):
             state = await asyncio.to_thread(self._provider.look, name)
             if isinstance(state, EndedBatch):
@@ -219,6 +221,7 @@ class Board:
 
     def _hand_on(self, result: BatchResult) -> None:
         future = self._awaited.get(result.ask)
+        # The session may have ended this request meanwhile.
         if future is None or future.done():
             return
         self._times[result.ask] += 1

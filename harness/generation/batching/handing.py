@@ -110,6 +110,7 @@ class ProviderPlace:
 
     def hand_in(self, asks: Mapping[str, bytes]) -> str:
         """See `BatchProvider.hand_in`. Noted before and after, so that a death in between is known."""
+        # Random, so that it can be found in the provider's list, which other runs share.
         name = f"harness-{secrets.token_hex(12)}"
         self._ledger.planned(name, self._service.endpoint.base_url, asks)
         with tempfile.TemporaryFile() as file:  # A file without a name, because bodies may hold private text.
@@ -142,6 +143,7 @@ class ProviderPlace:
         ended = batch.ended_at if batch.ended_at is not None else self._clock()
         words = f"batch {visible(batch.id, 80)} {visible(batch.status, 40)}{f': {batch.words}' if batch.words else ''}"
         if batch.status == "failed" and batch.output_file_id is None:
+            # Noted before the error, so that the next session asks again.
             self._ledger.void(name, batch.words)
             raise ServerError(
                 f"the provider took none of the requests: {words}. Where too many tokens were queued, "
@@ -150,6 +152,7 @@ class ProviderPlace:
         return EndedBatch(name, self._results(batch), began, max(0.0, ended - began), words)
 
     def _upload(self, name: str, file: IO[bytes]) -> str:
+        # A second try must send the whole file again.
         file.seek(0, io.SEEK_SET)
         return self._service.upload(name, file)
 

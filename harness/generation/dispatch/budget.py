@@ -113,6 +113,7 @@ class _Bucket:
 
     def __init__(self, per_minute: float, now: float) -> None:
         self.capacity = max(1.0, per_minute / MINUTE_S)
+        # A full bucket can be emptied at once, so its content is a part of the minute's number.
         spread = per_minute - self.capacity if self.capacity > 1 else per_minute
         self.per_second = spread / MINUTE_S
         self.level = self.capacity
@@ -155,6 +156,7 @@ class RateLimit:
 
     def sent(self, expected_tokens: float) -> None:
         """A request was sent that is expected to cost `expected_tokens`."""
+        # Fills both buckets up to the present time.
         self.wait()
         if self._requests is not None:
             self._requests.level -= 1.0
@@ -202,7 +204,9 @@ class Budget:
             self._limits.append(_Limit(settings.budget_tokens, "tokens", lambda _, completion: completion))
         if settings.budget_usd is not None and settings.prices is not None:
             self._limits.append(_Limit(settings.budget_usd, "USD", settings.prices.usd))
+        # One benchmark without a bound leaves its requests without any.
         self._max_tokens = max(max_tokens) if max_tokens and len(max_tokens) == len(settings.benchmarks) else None
+        # Not without a budget: a run may owe millions of samples.
         self._round_sizes = Counter(index for row in rows for index in row.indices if self)
         self._round = 0
         self._n_begun = 0

@@ -150,7 +150,9 @@ class Duplicates:
         """Count `reply` if it repeats an earlier one; short replies are left out."""
         if len(reply.text or "") + len(reply.reasoning or "") < MIN_DUPLICATE_CHARS:
             return
+        # Text of a reply may hold lone surrogates, which UTF-8 refuses.
         question = f"{task.benchmark}\0{task.question_id}\0".encode("utf-8", "surrogatepass")
+        # Eight bytes for each reply: a run may have millions, and all stay in memory.
         mark = hashlib.blake2b(question + _fingerprint(reply), digest_size=8).digest()
         self.n += mark in self._seen
         self._seen.add(mark)
@@ -162,6 +164,7 @@ def ends_in_loop(reply: Reply) -> bool:
     if len(tail) < LOOP_CHARS:
         return False
     last = tail[-40:]
+    # The last 40 characters occurred before at a distance of one passage, if the tail is a loop.
     period = len(tail) - len(last) - tail.rfind(last, 0, len(tail) - 1)
     times = max(LOOP_TIMES, -(-LOOP_CHARS // period))
     return period * times <= len(tail) and tail[-period * times :] == tail[-period:] * times

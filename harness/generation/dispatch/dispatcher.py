@@ -142,6 +142,7 @@ class Dispatcher:
         if ending.phase != "stopping":
             if ending.grace_ends is not None and now >= ending.grace_ends:
                 self.stop(ending.why)
+            # Nobody is asked during a pause, so silence is no sign.
             elif not self._paused and (hopeless := self._lanes.gave_up()) is not None:
                 if self._lanes.unreachable:
                     self.fail(ServerError(f"{hopeless}. Is the server started, and is {option('base_url')} right?"))
@@ -164,6 +165,7 @@ class Dispatcher:
         if len(self._lanes) > 1:  # The scheduler compares lengths.
             for lane_number in range(len(self._lanes)):
                 self._scheduler.set_available(lane_number, self._lanes.available(lane_number))
+        # A slow disk holds back the requests too: samples that wait for it stay in memory.
         while len(self._flights) < limit and self._n_unwritten <= limit and not self._rate.wait():
             if not self._budget.fits():
                 break
@@ -221,15 +223,18 @@ class Dispatcher:
         """The request for `task` came to `sample`."""
         flight = self._flights.pop(task)
         tokens = completion_tokens(sample)
+        # The sample's count holds a part that an earlier request wrote and was charged for.
         new = max(0, tokens - tokens_before(sample))
         self._arrivals.finished(task, new, sample.timing.events or 0)
         self._budget.finished(task, sample)
         self._rate.settle(flight.expected_tokens, (sample.usage.prompt_tokens or 0) + new)
         self._lanes.answered_by(flight.ticket)
         self._starved_since = None
+        # What the request cost is charged above; its sample is dropped, as the user wished.
         if flight.given_up:
             return
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
+            # Not stored: samples of two models are never mixed.
             self.fail(StoppedByRule(changed))
             return
         if (another := self.builds.observe(sample.endpoint, sample.fingerprint)) is not None:
@@ -239,10 +244,12 @@ class Dispatcher:
         self._learn_of_continuations(task, flight.ticket.lane_number, sample)
         self.causes.arrived(task)
         self.counts.add(sample, reply)
+        # Greedy replies are equal by nature.
         if (sampling := self._settings.benchmarks[task.benchmark].sampling).temperature != 0:
             self.duplicates.observe(task, reply)
         self._n_unwritten += 1
         self._actions.append(Store(task, sample))
+        # After `Store`: what was answered is kept, whatever it shows about the set-up.
         if (stop := self._canary.observe(task, reply, sampling.max_tokens)) is not None:
             self.fail(StoppedByRule(stop))
 
@@ -259,6 +266,7 @@ class Dispatcher:
             message=failure.message, attempt=flight.attempt,
         )  # fmt: skip
         if flight.given_up:
+            # A Retry-After holds for the endpoint, whichever sample met it.
             self._lanes.heed(flight.ticket.lane_number, failure.retry_after)
             self._lanes.cancelled(flight.ticket)
             return
@@ -284,6 +292,7 @@ class Dispatcher:
                 self._lanes.answered_by(flight.ticket)
                 self._refused(task, failure, endpoint)
             case "pace":
+                # Without a retry left the endpoint waits instead of the sample: a 429 never costs a sample.
                 if self._lanes.failed(flight.ticket, failure) and not self._retries.budget.take():
                     self._lanes.hold(flight.ticket.lane_number)
                 self._again(task, failure)
@@ -398,6 +407,7 @@ class Dispatcher:
     def _leave_out(self, lane_number: int, failure: RequestFailed) -> None:
         """Continue without an endpoint that joined during the run and refuses what the others accept."""
         lane = self._lanes[lane_number]
+        # More of its requests may fail; it is left out, and reported, once.
         if not lane.left:
             self._lanes.dismiss(lane_number)
             url = lane.endpoint.base_url
@@ -415,10 +425,12 @@ class Dispatcher:
             self.causes.met(task, failure)
             self.fail(ServerError(failure.message))
             return
+        # Those in flight hold their sockets, so that many this machine allows.
         fewer = max(1, min(self._concurrency, len(self._flights)))
         if fewer < self._concurrency:
             self.set_concurrency(fewer)
             self._log("concurrency_lowered", to=fewer, reason=failure.message)
+            # One warning with the latest number, not one for each step down.
             self.warnings = [w for w in self.warnings if not w.startswith(_LOWERED)]
             self.warnings.append(f"{_LOWERED} to {fewer}: {failure.message}.")
         longest = min(self._settings.patience.longest_wait, 2 * self._settings.patience.first_wait)
@@ -428,11 +440,13 @@ class Dispatcher:
         """The server will never accept this payload, or never finish it."""
         self._give_up(task, failure.kind, failure.message, failure.status)
         if failure.kind == "too_long":
+            # All samples of a question have the same prompt.
             for waiting in self._scheduler.drop_question(task.benchmark, task.question_id):
                 self.causes.gave_up(waiting, failure.kind, failure.message, failure.status)
             if self._settings.accept_missing:
                 return
         elif failure.kind != "rejected":
+            # A runaway was accepted and answered, so the request itself is not wrong.
             return
         self._refused_questions.add((task.benchmark, task.question_id))
         if not self.counts.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
@@ -490,6 +504,7 @@ class Dispatcher:
             if not self._give_up_waiting(task, "cancelled", why):
                 self._give_up(task, "cancelled", why)
             if task in flying:
+                # Its reply may arrive before the request is ended, and must not be stored then.
                 self._flights[task].given_up = True
                 self._end([task])
         return len(cancelled)

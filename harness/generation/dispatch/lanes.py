@@ -76,6 +76,7 @@ class Lane:
     def has_room(self, now: float) -> bool:
         if self.left:
             return False
+        # A second opinion goes past the limit and our own pause, but never past a time that the server named.
         if self.pace.wants_opinion and not self.set_aside and now >= self.asked_until:
             return True
         return self.in_flight < self.limit and self.pause(now) <= 0
@@ -138,6 +139,7 @@ class Lanes:
             if url in listed:
                 lane.endpoint = joined.pop(url)
             else:
+                # Marked, never removed: tickets and the scheduler hold the numbers of lanes.
                 lane.left = True
                 left.append(url)
         for endpoint in joined.values():
@@ -235,6 +237,7 @@ class Lanes:
         now, lane = self._clock(), self._lanes[ticket.lane_number]
         lane.n_failed += 1
         lane.last_failure = failure
+        # A request from before the end of the pause was not the try that the pause is owed.
         if ticket.sent_at >= lane.asked_until:
             lane.try_owed = False
         self.heed(ticket.lane_number, failure.retry_after)
@@ -261,6 +264,7 @@ class Lanes:
     def hold(self, lane_number: int) -> None:
         """Leave the endpoint alone for a while, longer each time until it answers."""
         lane = self._lanes[lane_number]
+        # A float overflows at 2 to the 1024th, which a long outage would reach.
         ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** min(lane.waits, 30))
         lane.waits += 1
         lane.until = max(lane.until, self._clock() + self._jitter(ceiling / 2, ceiling))
@@ -345,6 +349,7 @@ class Lanes:
         up = sum(lane.endpoint.weight for lane in present if not lane.set_aside)
         for lane in present:
             share = self._concurrency * lane.endpoint.weight / total
+            # At least one: an endpoint of a tiny weight would else never be asked, nor found to be down.
             lane.share = max(1, round(share))
             most = lane.share
             if not lane.set_aside and up < total:

@@ -301,6 +301,7 @@ class Continuations:
     def forget(self, task: Task) -> None:
         """Drop the failures of `task`, which has finished or is given up."""
         for failures in self._failures.values():
+            # A Counter lets a missing key be deleted.
             del failures[task]
 
     def _trust(self, lane_number: int) -> None:

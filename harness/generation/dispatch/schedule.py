@@ -258,6 +258,7 @@ class Scheduler:
         row = self._rows.get(task.benchmark, {}).get(task.question_id)
         if row is None or task.sample_index not in (question := self._questions[row]).waiting:
             return False
+        # A wave takes its samples from the front, so only the first one belongs to it for certain.
         first = question.waiting[0] == task.sample_index
         question.waiting.remove(task.sample_index)
         question.wave = max(0, question.wave - 1) if first else min(question.wave, len(question.waiting))
@@ -358,6 +359,7 @@ class Scheduler:
                 if not self._open_wave():
                     return None
             elif slow and self._would_end_last(endpoint, row):
+                # Popped and not taken: it must stay in the heap for another endpoint.
                 heapq.heappush(self._short, (self._expected(row), self._questions[row].n_handed, row))
                 return None
             else:
@@ -391,6 +393,7 @@ class Scheduler:
         fresh = [i for i, q in enumerate(self._questions) if q.wave]
         if not fresh and self._n_waiting and self._open_wave():
             fresh = [i for i, q in enumerate(self._questions) if q.wave]
+        # In reverse: of several samples of a question, the one that came back first stays in the mapping.
         again = {
             self._rows[t.benchmark][t.question_id]: t
             for t in reversed(self._returned)
@@ -477,6 +480,7 @@ class Scheduler:
         """Count the running samples that already exceed the expected length of their question."""
         for question in self._questions:
             question.censored_tokens, question.n_censored = 0.0, 0
+        # All of them first: each one counted changes the expected length that the others are compared with.
         late = [
             (r.question, done)
             for r in self._running.values()

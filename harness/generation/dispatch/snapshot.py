@@ -71,6 +71,7 @@ class _Stream:
         """Remember the present counts."""
         self.advance(now)
         self._looks.append((now, self.busy, self.tokens))
+        # The first look stays until the second is old enough, so the pace is measured over the whole period.
         while len(self._looks) > 2 and self._looks[1][0] <= now - PACE_S:
             self._looks.popleft()
 
@@ -135,6 +136,7 @@ class Arrivals:
         flight = self._flights[task]
         self._streams[flight.lane_number].tokens += max(0.0, tokens - flight.tokens)
         self._lengths.setdefault((task.benchmark, task.question_id), []).append(float(tokens))
+        # A reply in one piece does not say how many tokens an event has.
         if events > 1:
             self._finished_tokens += tokens
             self._finished_events += events

@@ -103,6 +103,7 @@ class _Ceiling:
         return self._value < self.ceiling
 
     def set_ceiling(self, ceiling: int, *, at_once: bool) -> None:
+        # A limit that refusals have lowered stays: the user's number does not change what the server allows.
         if at_once and self._value >= self.ceiling:
             self._value = float(ceiling)
         self._rise_by = 1.0
@@ -130,6 +131,7 @@ class _Ceiling:
         Return whether a new round of them begins.
         """
         self._value = min(self._value, max(1.0, in_flight))
+        # A request sent before the last fall met the old limit, so its refusal says nothing new.
         new_round = sent_at > self._lowered_at
         if new_round:
             rise_was_refused = sent_at >= self._risen_at > self._lowered_at
@@ -189,6 +191,7 @@ class _SecondOpinions:
         """Take in whether the endpoint refused this request; return whether refusals have just proved to be random."""
         self._lately_refused += refused
         # Counts all requests sent, not only decided ones: refusals are known sooner than acceptances.
+        # At least half a window, or the first few refusals would decide alone.
         if self.state == "at random" and self._lately_refused > MAX_REFUSED * max(self._lately_sent, LATELY / 2):
             self.state = "limited"
             self._asked = self._accepted = 0.0
@@ -285,6 +288,7 @@ class Pace:
 
         told_when: it named a time to come back. Returns whether to leave the endpoint alone for a while.
         """
+        # Older requests first: they were accepted before this refusal came.
         self.advance()
         self.ended(ticket)
         self._record_decision(ticket, refused=True)

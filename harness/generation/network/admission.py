@@ -43,6 +43,7 @@ class Admission:
             del self._verdicts[url]  # An endpoint that returns may be another server.
         for endpoint in endpoints:
             if endpoint.base_url not in self._verdicts:
+                # Present but undecided, so no second thread looks at it.
                 self._verdicts[endpoint.base_url] = None
                 Thread(target=self._look, args=(endpoint,), daemon=True, name="admission").start()
         return [endpoint for endpoint in endpoints if self._verdicts.get(endpoint.base_url)]
@@ -60,6 +61,7 @@ class Admission:
                 continue
             except Exception as error:  # noqa: BLE001 - a look's bug keeps an endpoint out, and is told
                 refusal = f"the endpoint could not be looked at: {error}"
+            # Taken off the list meanwhile: if it returns, it must be looked at anew.
             if endpoint.base_url in self._verdicts:
                 self._verdicts[endpoint.base_url] = refusal is None
             if refusal is not None:

@@ -145,6 +145,7 @@ def send(folder: RunFolder, command: ControlCommand) -> Answer:
     path = folder.path / NAME
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection, _address(path) as address:
+            # Longer than the run's own limit, so its refusal arrives before we give up.
             connection.settimeout(2 * TIMEOUT_S)
             connection.connect(address)
             connection.sendall(codec.encode(command) + b"\n")
@@ -180,6 +181,7 @@ def _address(path: Path) -> Iterator[str]:
         return
     folder = Path(tempfile.mkdtemp(prefix="harness-"))
     try:
+        # The folder is linked, not the socket: `bind` does not follow a link to a file that is not there yet.
         (folder / "run").symlink_to(path.parent, target_is_directory=True)
         yield str(folder / "run" / path.name)
     finally:
@@ -281,6 +283,7 @@ class Steering:
         return Answer(sentence=sentence, facts=facts)
 
     def _concurrency(self, value: str) -> Answer:
+        # Nine digits say enough, and int() refuses a text of thousands with an error of its own.
         if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= MAX_CONCURRENCY:
             raise UsageError(f"concurrency {visible(value, 40)}: expected a number from 1 to {MAX_CONCURRENCY}.")
         requested = int(value[:9])

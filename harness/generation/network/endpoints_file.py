@@ -53,6 +53,7 @@ class EndpointsFile:
     def _lines(self) -> list[tuple[str, list[str]]]:
         """(position, words) of each line that is not empty or a comment."""
         try:
+            # Before the file is read: a change during the read then shows at the next look.
             self._seen = self._state()
             return [line for file in self._files() for line in self._lines_of(file)]
         except (OSError, UnicodeDecodeError) as error:
@@ -99,6 +100,7 @@ class EndpointsFile:
             except FileNotFoundError:
                 if path == self.path:
                     raise
+                # Its server left between the listing and this look.
                 continue
             files.append((path.name, now.st_mtime_ns, now.st_size, now.st_ino))
         return tuple(files)

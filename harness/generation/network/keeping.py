@@ -67,6 +67,7 @@ class Keeper:
                 damaged=stored.damaged,
                 notes=stored.notes,
             )
+            # Without damaged lines, and without the parts of samples that are no longer missing.
             self._file.rewrite(stored.partials)
 
     def begin(self, task: Task, arriving: Arriving, view: Callable[[SoFar], Partial]) -> None:
@@ -76,6 +77,7 @@ class Keeper:
 
     def look(self) -> None:
         """Write the streams that are due."""
+        # A slow disk must not fill the memory with writes that wait for it.
         if self._file.busy:
             return
         now = self._clock()
@@ -101,6 +103,7 @@ class Keeper:
         watched = self._watched.pop(task, None)
         if kind not in GOES_ON:
             self.forget(task)
+        # A part without a token would cost a continuation's requests and save nothing.
         elif watched is not None and (partial := _seen(watched)) is not None and partial.tokens:
             self.partials[SampleKey(*task)] = partial
             self._file.keep(SampleKey(*task), partial)

@@ -209,10 +209,12 @@ class OneByOne:
             return None
         salvage = self._settings.salvage
         try:
+            # A changed prompt or option would make this the continuation of another answer.
             if begun.request != checksum:
                 raise WrittenAnew("its first request was a different one")
             bound = self._requests.max_tokens(request)
             tokens = Tokenizer(endpoint, salvage.engine, self._settings.model, self._settings.ca_file)
+            # The server's tokenizer is asked by a blocking request.
             going_on = await asyncio.to_thread(
                 continuation, begun, request.question, template, salvage, tokens, max_tokens=bound, seed=request.seed
             )
@@ -227,6 +229,7 @@ class OneByOne:
             self._drop_written_part(task, begun, str(why))
         except RequestFailed as failure:
             if failure.kind in GOES_ON:
+                # Without a token, the server may take no continuations at all, which `Continuations` finds out.
                 failure.going_on = arriving.count() == 0
                 raise
             self._drop_written_part(task, begun, failure.message)

@@ -187,15 +187,19 @@ class Network:
             await self._control.open()
             await self._carry_out(sampler, reserve)
         finally:
+            # First, so no command reaches a session that has ended.
             await self._control.close()
             for request in self._requests.values():  # none, unless the dispatcher itself has failed
                 request.cancel()
+            # Before the transport closes, which would fail them with a reason of its own.
             await asyncio.gather(*self._requests.values(), return_exceptions=True)
             await sampler.close()
+            # After the last request, which may still store its part.
             if self.keeper is not None:
                 self.keeper.close()
             reserve.release()
             self.lag = current_lag()
+            # From here on `_tell` acts by itself: a loop that has ended runs nothing.
             with self._guard:
                 self._loop = None
             self.progress = self._facts()
@@ -216,6 +220,7 @@ class Network:
         """Report stored samples to the dispatcher, and return its next action."""
         while self._written:
             task, future = self._written.popleft()
+            # Not earlier: until its sample is on disk, the written part is the only copy.
             if self.keeper is not None and future.exception() is None:
                 self.keeper.forget(task)
             self._dispatcher.written(task, future.exception())
@@ -237,6 +242,7 @@ class Network:
             case Cancel(task):
                 if task in self._requests:
                     if self.keeper is not None:
+                        # Before the request is cancelled, which discards what has arrived.
                         self.keeper.keep(task)
                     self._requests[task].cancel()
             case Log(event, facts):
@@ -274,6 +280,7 @@ class Network:
                 await self._wake.wait()
         except TimeoutError:
             pass
+        # Never before the wait: what happened since the last action must end it at once.
         self._wake.clear()
 
     def _obey(self, command: ControlCommand) -> Answer:
@@ -303,6 +310,7 @@ class Network:
 
     def _request_ended(self, task: Task, request: asyncio.Task[None]) -> None:
         """Report a request that was cancelled, or that ended with an error of ours."""
+        # A newer request may have taken the place of this one.
         if self._requests.get(task) is request:
             del self._requests[task]
             if self.keeper is not None:
@@ -326,7 +334,9 @@ class Network:
 
     def _note_written(self, task: Task, future: Future[None]) -> None:
         """Report a stored sample to the loop. Called on a journal's thread."""
+        # A deque's `append` is atomic, so the journal's thread needs no lock for it.
         self._written.append((task, future))
+        # The loop may end at this very moment, and a closed loop refuses the call.
         with self._guard:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._wake.set)
