@@ -123,6 +123,7 @@ def _graded(benchmark: OpenBenchmark, run: Path) -> None:
 def _asked(opened: OpenRun, benchmarks: list[OpenBenchmark], word: str) -> tuple[list[OpenBenchmark], str, int | None]:
     """The one benchmark with the question, the question's id, and the sample's index if one was named."""
     stem, _, index = word.rpartition(":")
+    # The whole word first: an id may itself end in a colon and a number.
     readings: list[tuple[str, int | None]] = [(word, None)]
     if stem and index.isascii() and index.isdigit():
         readings.append((stem, int(index)))

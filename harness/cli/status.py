@@ -132,6 +132,7 @@ def _under_way(results: Path) -> list[RunFolder]:
     runs = [RunFolder(path.parent) for path in results.glob("*/manifest.json")]
     if not runs:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
+    # Asked only where a socket lies: results/ may hold hundreds of runs that have ended.
     going = [run for run in runs if (run.path / NAME).exists() and progress_of(run) is not None]
     return sorted(going, key=lambda run: run.path) or [max(runs, key=_written)]
 

@@ -110,6 +110,7 @@ def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
 
     store = HubSource(kind="hub", id=DATASTORE)
     folder, _ = hub.snapshot(store, ("data/*.json", f"*{MANIFEST}"), ("*_samples.json*",))
+    # Links are followed here only: a snapshot of the hub's library consists of links into its own cache.
     yield _update_from_folder(folder, f"hf://datasets/{DATASTORE}", progress, follow_links=True)
     for name in sorted({card.source.id for card in shipped_cards() if isinstance(card.source, HubSource)}):
         origin = f"hf://datasets/{name}/leaderboard"
@@ -120,6 +121,7 @@ def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
             yield PublishedUpdate(origin=origin, updated=refused)
             continue
         data = board or b""
+        # A page has no time of change, so its digest stands in: 7 bytes fit a signed 64-bit column of the index.
         listed = index.Unread("", len(data), int.from_bytes(hashlib.sha256(data).digest()[:7]))
         reader = _BoardReader(data, name, origin)
         updated = index.update(origin, [listed] if board is not None else [], reader.read, partial(progress, origin))

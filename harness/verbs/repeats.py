@@ -199,6 +199,7 @@ def sample_repeats(
     places = {n: [_folder(out, n, number) for number in range(1, runs + 1)] for n in sizes}
     every = [(n, number, path) for n in sizes for number, path in enumerate(places[n], 1)]
     owed = []
+    # Prepared once for all repeats: looking at a server, or starting one, takes longer than many of them.
     with prepare(options.but(out=every[0][2]), watcher) as prepared:
         for count, (n, number, path) in enumerate(every, 1):
             on_repeat(count, len(every), RunFolder(path))

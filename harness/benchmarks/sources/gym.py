@@ -64,7 +64,6 @@ def read(source: GymSource) -> Rows:
     rows = []
     for index, entry in enumerate(entries):
         try:
-            # Through JSON, so that the verifier sees what a stored question will give it: lists for tuples.
             plain = json.loads(json.dumps(entry, allow_nan=False))
         except (TypeError, ValueError) as error:
             raise UsageError(f"{name} keeps more than text and numbers, which no file can hold") from error
