@@ -25,9 +25,12 @@ def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> 
     return replace(
         settings,
         batching=batching,
+        # All samples at once: a batch takes hours, however few requests it has.
         concurrency=options.concurrency or MAX_CONCURRENCY,
+        # The result of a batch is one JSON value for each request; its file has no place for a stream.
         asker=replace(settings.asker, spelling=replace(settings.spelling, stream=False, token_ids=False)),
         salvage=Salvage(mode="off"),
+        # A fingerprint would ask at once and at the full price, and a file has no server.
         fingerprint=False,
     )
 

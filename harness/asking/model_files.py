@@ -50,6 +50,7 @@ def fingerprints(source: str, *, hash_weights: bool = False) -> dict[str, str]:
     digests = {}
     if path.is_dir():
         digests = {name: _of_file(path / name) for name in TEXTS if (path / name).is_file()}
+        # Sorted, since each file system lists a folder in an order of its own.
         shards = sorted(file for file in path.iterdir() if file.suffix in WEIGHTS and file.is_file())[:MAX_SHARDS]
     else:
         shards = [path]

@@ -188,6 +188,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
         raise UsageError(f"give a benchmark (see `harness benchmarks`), or a file with {option('data')}")
     numbered: list[tuple[Card, int | None]] = []
     for part in options.benchmarks:
+        # The last colon, since the path of a card's file may hold others.
         name, colon, number = part.rpartition(":")
         if not colon or not number.isdigit():
             if colon and catalogue.knows(name):

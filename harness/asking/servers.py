@@ -168,6 +168,7 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
     except LaunchError as error:
         raise UsageError(str(error), field="server", value=who.server) from error
     named = who.api_key_env or KEY_VARIABLE
+    # The server was started to expect the key of its own variable, whatever the run names.
     key = _from_environment(state.api_key_env) if state.api_key_env else _key(named, who.api_key_file)
     about = {
         "server": state.name,

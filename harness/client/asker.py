@@ -48,6 +48,7 @@ class Asker:
         neutral: the neutral values that earlier requests of a run had, so that later ones equal them; None: those of
         `neutral_fields`.
         """
+        # The sampling last: what the user sets overrides a neutral value.
         fields = {**(self.neutral_fields(sampling) if neutral is None else neutral), **sampling}
         bound = fields.pop("max_tokens", None)
         return RequestTemplate(model=self.model, sampling=fields, max_tokens=bound, spelling=self.spelling)

@@ -53,6 +53,7 @@ class Spelling:
 
     def __post_init__(self) -> None:
         for name in ("chat_template_kwargs", "extra_body"):
+            # The class is frozen; sealed here, a key is hidden from the first moment on.
             object.__setattr__(self, name, seal_secrets(getattr(self, name)))
         for name, instead in _OWNED.items():
             if name in self.extra_body:

@@ -128,6 +128,7 @@ def digest_of_each(values: Iterable[Any]) -> str:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         hashed.update(before + text.encode("ascii"))
         before = b","
+    # An empty list has not had its opening bracket yet.
     hashed.update(b"]" if before == b"," else b"[]")
     return hashed.hexdigest()
 

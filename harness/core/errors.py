@@ -55,6 +55,7 @@ def option(name: str, value: object = UNSET) -> str:
     if value is UNSET:
         return f"{_OPEN}{name}{_CLOSE}"
     plain = dict(value) if isinstance(value, Mapping) else value
+    # A message must not fail over a value that JSON lacks, such as a path.
     return f"{_OPEN}{name}{_VALUE}{json.dumps(plain, default=str)}{_CLOSE}"
 
 

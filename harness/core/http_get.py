@@ -75,6 +75,7 @@ def get(
             retry_if_exception_type(_CHANCE_BREAKS), retry_if_result(lambda page: page.status in CHANCE_STATUSES)
         ),
         stop=stop_after_attempt(ATTEMPTS),
+        # At random, so that the clients of a restarted server do not all come back at once.
         wait=wait_random_exponential(multiplier=0.2, max=MAX_WAIT_SECONDS),
         sleep=sleep,
         # After the last attempt: return the page with its bad status, or raise what broke it.

@@ -69,6 +69,7 @@ class Spilled:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
+                # Closed with this object: Python warns of a file that is collected while open.
                 weakref.finalize(self, self._file.close)
                 _write_all(self._file, bytes(self._held))
                 self._held = bytearray()

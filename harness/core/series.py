@@ -18,6 +18,7 @@ def numbers_of(text: str) -> tuple[int, ...]:
         if word.strip() != "…":
             numbers.append(int(word))
             continue
+        # Two numbers before the dots show the step, one after them the end.
         if index < 2 or index + 2 != len(words):
             raise ValueError(text)
         numbers += _numbers_between(numbers[-2], numbers[-1], int(words[-1]))

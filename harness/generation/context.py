@@ -51,6 +51,7 @@ def prompt_tokens(question: Question) -> PromptTokens:
     wide = len(text) - plain
     least = plain / MAX_CHARS_PER_TOKEN + wide * MIN_TOKENS_PER_WIDE_CHAR
     most = plain / MIN_CHARS_PER_TOKEN + wide * MAX_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS
+    # Rounded outwards, so both stay bounds.
     return PromptTokens(max(1, int(least)), int(most) + 1)
 
 

@@ -163,6 +163,7 @@ async def _ask_all(
 
 async def _beginning(transport: Transport, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines) -> str:
     reply: Reply = await transport.complete(endpoint, path, body, deadlines, MAX_BYTES)
+    # Empty beginnings would count as equal to each other.
     if not reply.text and not reply.reasoning:
         raise RequestFailed("cut", "an empty reply")
     return f"{reply.reasoning or ''}{reply.text or ''}"[:MAX_CHARS]

@@ -433,6 +433,7 @@ class Expectation:
         if outlook is None or outlook is self._seen or now < self._due:
             return False
         self._seen = outlook
+        # Processor time of this thread: a wait for the processor must not make the next pause longer.
         before = self._clock()
         self.left = time_left(outlook, self._random)
         self._due = now + LEISURE * (self._clock() - before)

@@ -78,6 +78,7 @@ class BatchLedger:
     def holding(self, asks: Collection[str]) -> dict[str, Handed]:
         """By request, the latest batch that asks it, of those requests that any batch asks."""
         asked_ids = set(asks)
+        # In the order of the batches, so a later one takes the place of an earlier one with the same request.
         return {ask: batch for batch in self.batches.values() for ask in batch.asks if ask in asked_ids}
 
     def _read(self) -> None:

@@ -285,6 +285,7 @@ class Inflight:
         if had is None or number == 0:
             first = {"request": partial.request, "engine": partial.engine, "seams": partial.seams}
             prompt_ids = partial.prompt_ids and list(partial.prompt_ids)
+            # The file holds nothing of this request yet, so its first line takes all of it.
             had = _Extent.of(Partial(request=""), 0, nonce)
         elif had == _Extent.of(partial, number, nonce):
             return None

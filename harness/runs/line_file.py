@@ -191,6 +191,7 @@ class LineFile:
     def _append(self, line: bytes) -> None:
         """Append the line under the lock. Raises `OSError`."""
         descriptor = self._descriptor
+        # A line appended to a torn tail would be glued to it, and both would be lost.
         size = _ended(descriptor, self._path)
         try:
             write_whole(descriptor, line)

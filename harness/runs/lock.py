@@ -92,6 +92,7 @@ class RunLock:
         self._break_lock = break_lock
         self._descriptor = -1
         self._stand_in: Path | None = None
+        # For `_forget_all`, since the process may fork while it holds the lock.
         _made.add(self)
 
     def __enter__(self) -> RunLock:
@@ -161,6 +162,7 @@ class RunLock:
     def _create_stand_in(self) -> None:
         path = self._folder.path / "run.lock.held"
         self.warning = f"{self._folder.path} is on a file system without working locks; {path.name} stands in"
+        # O_EXCL decides between two processes even where no lock works.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         # The first try may meet a dead holder's file and take it away; the second makes ours.
         for _ in range(2):

@@ -177,6 +177,7 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
 def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
     if not folders:
         raise UsageError("give the run folders to join")
+    # Two spellings, or a link, may name the same folder.
     resolved = [folder.path.resolve() for folder in folders]
     if out.path.resolve() in resolved:
         raise UsageError("it is one of the folders to join: give another one", field="out")
@@ -271,6 +272,7 @@ def _join(
             n_damaged += len(reader.report.damaged)
             conflicts.update(dict.fromkeys(reader.report.conflicts))
         journal.flush()
+        # After the flush, since these are the keys on disk only.
         keys = journal.keys
     ids = record.plan.question_ids or [question.question_id for question in asked_questions]
     n_expected = len(ids) * record.plan.samples

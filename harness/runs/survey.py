@@ -221,6 +221,7 @@ def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True
         with open(descriptor, "rb", buffering=READ_BUFFER_BYTES, closefd=False) as file:
             if trust_index:
                 _follow_index(file, folder, result)
+            # From here on everything is read in order, so the kernel's read-ahead pays.
             _advise(descriptor, "POSIX_FADV_SEQUENTIAL")
             _read_on(file, folder, result)
     except OSError as error:

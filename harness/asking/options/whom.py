@@ -122,6 +122,7 @@ class WhichServer(Options):
     def _check(self) -> None:
         """Raise `UsageError` where the server is named in two ways."""
         super()._check()
+        # An unset variable of a shell gives an empty text.
         if not all(self.base_url):
             raise UsageError(f"{option('base_url')} is empty: give the server's address, such as http://127.0.0.1:8000")
         if self.serve is not None:

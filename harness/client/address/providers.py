@@ -329,8 +329,10 @@ class Provider(Part):
         levels: dict[Thinking, dict[str, Any]] = {}
         for rule in self.thinking:
             if rule.covers(model):
+                # The first rule that names a level decides.
                 levels = {**rule.levels, **levels}
         if thinking == "none":
+            # A level `none` of the provider's own comes before this one.
             levels = {"none": levels["off"], **levels} if "off" in levels else levels
         if thinking in levels:
             return levels[thinking]
@@ -466,7 +468,9 @@ def recognise(url: str) -> Provider:
     try:
         host = urlsplit(url if "://" in url else f"http://{url}").hostname or ""
     except ValueError as error:
+        # urlsplit raises for an IPv6 address without its closing bracket.
         raise UsageError(visible(str(error), 80), field="base_url", value=visible(url, 80)) from error
+    # A private address belongs to no service, whatever its name.
     if not Endpoint(f"http://{host}").local:
         for name in names():
             if fits_any(host, load(name).address.hosts):
@@ -508,6 +512,7 @@ def suggestion(message: str) -> str | None:
     if not _CLIENT_ERROR.search(message) or not _REJECTS.search(message):
         return None
     if re.search(r"\bmax_tokens\b", message) and re.search(r"\bmax_completion_tokens\b", message):
+        # OpenAI names the rejected field first, then the one to use instead.
         first = min(("max_tokens", "max_completion_tokens"), key=message.index)
         second = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
         return f"the server rejects {first}: try {option('max_tokens_field', second)}"

@@ -107,6 +107,7 @@ class Tokenizer:
             n_before = len(ids)
             while rest:
                 token = next(tokens, None)
+                # A token without bytes would fit any text, so nothing would be certain.
                 if token is None or not (spelt := token.bytes) or not rest.startswith(spelt):
                     return None
                 ids.append(token.id)

@@ -76,6 +76,7 @@ class BatchReader:
         position, whole = 0, len(raw)
         if not self.http.status:
             position = raw.find(b"\r\n\r\n") + 4
+            # A head that is not whole yet goes to the reader as it is.
             position = position if position >= 4 else whole
             self._feed(raw, ends, stamps, 0, position)
         if self.http.chunked and self.error_body is None:

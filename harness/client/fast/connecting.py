@@ -84,6 +84,7 @@ class Connector:
             if not turn.done():
                 turn.set_result(None)
                 self._left -= 1
+        # If nobody connected in this turn, no other turn has to be counted.
         self._turned = self._left < CONNECTS_A_TURN
         if self._turned:
             asyncio.get_running_loop().call_soon(self._next_turn)
@@ -135,6 +136,7 @@ async def _connect_to(address: _Address, seconds: float) -> socket.socket:
     """A socket connected to `address`. Raises `OSError`, of which `TimeoutError` after `seconds`."""
     sock = socket.socket(address[0], socket.SOCK_STREAM | _NOT_BLOCKING)
     try:
+        # macOS has no SOCK_NONBLOCK.
         if not _NOT_BLOCKING:
             sock.setblocking(False)
         code = sock.connect_ex(address[1])

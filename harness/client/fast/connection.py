@@ -215,6 +215,7 @@ class Connection:
         # The connection may carry another request by now, whose bytes are none of this reply.
         if not self._size or self._parser is not parser:
             return n
+        # Before the first parsed token each read counts as one.
         return n + (self._size * n // parser.n_bytes if n else len(self._stamps))
 
     def so_far(self, parser: ReplyParser) -> SoFar | None:

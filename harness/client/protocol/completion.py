@@ -162,12 +162,14 @@ class Completion:
                 self._attribute(reply_id, model)
         if self.written is not None:
             self.written.add_events(texts, ids)
+        # Single texts that came before must stand before this block.
         if self._n_pending:
             self._join()
         self._add_block(reasoning, "".join(texts))
         self._came[reasoning] = True
         if self.finish_reason is not None:
             self.note(LATE_TEXT)
+        # An event with an empty text is no token, and gets no stamp.
         self.stamps.extend(
             stamps if all(texts) else [arrived for text, arrived in zip(texts, stamps, strict=True) if text]
         )

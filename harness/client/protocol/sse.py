@@ -199,6 +199,7 @@ class ReplyParser:
             self._read(data)
         elif self._state == "json":
             self._partial += data
+        # With `[DONE]` within the limit, what follows is ignored in any case.
         if over > 0 and not self.done:
             raise self._runaway()
         self._count()
@@ -506,6 +507,7 @@ class ReplyParser:
             no_stream = not (cut or self._events or rest.startswith(b"data"))
             if failure.kind != "malformed" or no_stream:
                 raise
+            # The fault lies in a rest that was cut off, so it is no fault of the server's.
             self._state, self._failure = "events", None
             if not self.finished:
                 raise self._fail("cut", f"the stream ended inside an event ({quoted(cut) or 'cleanly'})") from None

@@ -92,6 +92,7 @@ class Board:
         try:
             return await future
         finally:
+            # Also if the session ended the request: a result that comes later must find nobody.
             self._awaited.pop(ask, None)
             self._bodies.pop(ask, None)
 
@@ -145,6 +146,7 @@ class Board:
 
     async def _hand_in(self) -> None:
         await self._find()
+        # Only requests that were looked for: any other may lie in a batch of an earlier session.
         while waiting := [ask for ask in self._waiting if ask in self._bodies and ask in self._known]:
             asks = {ask: self._bodies[ask] for ask in islice(waiting, self._provider.most_requests)}
             for ask in _over(asks, self._provider.most_bytes):
@@ -196,6 +198,7 @@ class Board:
             if not failure.retryable or self._cuts[ended.name] >= self._attempts:
                 raise
             self._on_event("batch_results_cut", batch=ended.name, kind=failure.kind, message=failure.message)
+            # Only what was not passed on: the rest is with the dispatcher already.
             self._batches[ended.name] = left
             return
         if left or n_foreign:

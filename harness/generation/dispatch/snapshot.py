@@ -134,6 +134,7 @@ class Arrivals:
     def finished(self, task: Task, tokens: int, events: int) -> None:
         """The request became a sample of `tokens` tokens in `events` events. Called instead of `ended`."""
         flight = self._flights[task]
+        # The events may have stood for more tokens than the server states; what was counted stays.
         self._streams[flight.lane_number].tokens += max(0.0, tokens - flight.tokens)
         self._lengths.setdefault((task.benchmark, task.question_id), []).append(float(tokens))
         # A reply in one piece does not say how many tokens an event has.
@@ -151,6 +152,7 @@ class Arrivals:
             if flight is not None and n > flight.events:
                 flight.events = n
                 self._any_events = True
+                # The mean may have fallen since the last look; what was counted is not taken back.
                 if n * each > flight.tokens:
                     self._streams[flight.lane_number].tokens += n * each - flight.tokens
                     flight.tokens = n * each

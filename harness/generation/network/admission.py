@@ -45,6 +45,7 @@ class Admission:
             if endpoint.base_url not in self._verdicts:
                 # Present but undecided, so no second thread looks at it.
                 self._verdicts[endpoint.base_url] = None
+                # A server that loads its model keeps a look waiting for minutes.
                 Thread(target=self._look, args=(endpoint,), daemon=True, name="admission").start()
         return [endpoint for endpoint in endpoints if self._verdicts.get(endpoint.base_url)]
 

@@ -305,6 +305,7 @@ class Steering:
     def _reload(self) -> Answer:
         if self._endpoints_file is None:
             raise UsageError(f"this run has no file of endpoints; {option('endpoints_file')} names one")
+        # The user may know of a change that the file's time and size do not show.
         self._endpoints_file.forget()
         return Answer(sentence=self.follow_file())
 
@@ -350,6 +351,7 @@ class Signals:
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
         self._n += 1
+        # The first signal decides the exit code.
         self.caught = self.caught or signum
         if self._on_signal is None:
             raise Interrupted(self._message(signum), signum)
