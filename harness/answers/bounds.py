@@ -20,13 +20,13 @@ MAX_ANSWER_CHARS = 4_000
 """Longest answer that is parsed, in characters; a longer one is only compared as text."""
 
 MAX_TOKENS = 2_000
-"""Most tokens of an answer; an answer with more is unreadable."""
+"""Largest number of tokens of an answer; an answer with more is unreadable."""
 
 MAX_DEPTH = 100
 """Deepest nesting of brackets, fractions and functions; an answer nested deeper is unreadable."""
 
 MAX_LITERAL_DIGITS = 1_000
-"""Most digits of one number as written; an answer with a longer number is unreadable."""
+"""Largest number of digits of one number as written; an answer with a longer number is unreadable."""
 
 MAX_DECIMAL_EXPONENT = 400
 """Largest exponent in e-notation, of either sign; 1e401 is unreadable."""

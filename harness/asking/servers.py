@@ -51,7 +51,7 @@ LOOK_S = 60.0
 """Seconds for looking at all endpoints; one that has not answered by then counts as down."""
 
 LOOKS_AT_ONCE = 32
-"""Most endpoints that are looked at together."""
+"""Largest number of endpoints that are looked at together."""
 
 _HOLD_KEYS = frozenset({"environment", "api_key_env"})
 """Fields of a server's spec that may hold a key, the second by mistake; errors do not repeat their values."""

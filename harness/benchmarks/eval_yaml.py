@@ -29,7 +29,7 @@ NAME = "eval.yaml"
 """The file's name in a data set."""
 
 _MAX_FILES = 10_000
-"""Most files below the folder of a local eval.yaml among which its data are searched."""
+"""Largest number of files below the folder of a local eval.yaml among which its data are searched."""
 
 _SCORERS = ("choice", "math", "match", "exact", "answer", "pattern")
 """Scorers of inspect-ai that compare an answer with one target, as our grader does."""

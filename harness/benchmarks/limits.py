@@ -21,7 +21,7 @@ MAX_DEPTH = 200
 """Deepest nesting of lists and mappings in a row."""
 
 MAX_ROWS = 5_000_000
-"""Most rows of one data file."""
+"""Largest number of rows of one data file."""
 
 MAX_DOWNLOAD_BYTES = 1024**3
 """Longest file that is downloaded from a card's URL."""

@@ -393,7 +393,7 @@ def _by_value(text: str) -> str:
 
 
 MAX_SHOWN_VALUES = 10
-"""Most values of a column that a message lists."""
+"""Largest number of values of a column that a message lists."""
 
 
 class _Selection:

@@ -20,7 +20,7 @@ from harness.core.packed import Packed
 from harness.core.records import Question
 
 MAX_SHARDS = 10_000
-"""Most parts of a run; a larger number is a typing mistake."""
+"""Largest number of parts of a run; a larger number is a typing mistake."""
 
 
 class Shard(NamedTuple):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.scoring import Score
 
 PAUSE_S = 5.0
-"""Least seconds between two looks at what is stored."""
+"""Smallest number of seconds between two looks at what is stored."""
 
 LEISURE = 10.0
 """The pause between two looks is this many times as long as the last look, so that the run keeps the processor."""

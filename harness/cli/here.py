@@ -11,7 +11,7 @@ from harness.core.errors import HarnessError
 from harness.core.inert import visible
 
 SHOWN = 3
-"""Most servers, runs and keys that are named, of each kind."""
+"""Largest number of servers, runs and keys that are named, of each kind."""
 
 _LINE = "{:<52}{}"
 

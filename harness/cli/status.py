@@ -31,8 +31,8 @@ WATCH_SECONDS = 1.0
 
 ALL_ROWS = 1000
 ALL_COLUMNS = 1000
-"""Most lines of a status, which may exceed the terminal because it is not redrawn; also its width if the output is a
-file.
+"""Largest number of lines of a status, which may exceed the terminal because it is not redrawn; also its width if the
+output is a file.
 """
 
 

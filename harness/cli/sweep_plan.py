@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.verbs.sweep.expected import ExpectedCell
 
 SHOWN_SOURCES = 3
-"""Most earlier runs that are named."""
+"""Largest number of earlier runs that are named."""
 
 
 def show(sweep: Sweep) -> None:

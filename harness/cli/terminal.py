@@ -110,7 +110,7 @@ def byte_progress(label: str) -> Iterator[Callable[[int, int | None], None]]:
 
 
 GRADED_SECONDS = 5.0
-"""Least seconds between two lines about grading."""
+"""Smallest number of seconds between two lines about grading."""
 
 
 class Terminal(Watcher):

@@ -33,7 +33,9 @@ MAX_PAGE_BYTES = 16 * 1024 * 1024
 """Longest answer that describes a batch or lists batches."""
 
 MAX_PAGES = 200
-"""Most pages of the provider's list of batches that `find` reads; each has a hundred batches, the latest first."""
+"""Largest number of pages of the provider's list of batches that `find` reads; each has a hundred batches, the latest
+first.
+"""
 
 FILE_WAIT_S = 600.0
 """Longest wait, in seconds, until the provider has checked an uploaded file."""

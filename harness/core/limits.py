@@ -6,7 +6,7 @@ MAX_RECORD_BYTES = 64 * 1024 * 1024
 """Longest line of a journal; the writer refuses a longer one, and a reader skips it."""
 
 MAX_SAMPLES = 100_000
-"""Most samples per question; a larger number is a typing mistake or comes from a forged manifest."""
+"""Largest number of samples per question; a larger number is a typing mistake or comes from a forged manifest."""
 
 MAX_NAME_BYTES = 100
 """Longest file or folder name that is made from the name of a benchmark, a model or a run."""

@@ -1,7 +1,7 @@
 """API keys and passwords that cannot be printed by mistake, and functions that find and hide them in other values.
 
     function           takes                             returns
-    seal_secrets       fields of a request's body        the same fields, with a `Secret` in place of each key
+    seal_secrets       fields of a request's body        the same fields, with a `Secret` for each API key
     reveal_secrets     sealed fields                     the fields with the keys' characters, to be sent
     without_secrets    any JSON value                    the value with `[hidden]` for keys, to be stored or shown
     command_words      words of a command line           the words with `[hidden]` for keys
@@ -131,7 +131,10 @@ def looks_like_a_key(text: str) -> bool:
 
 
 def seal_secrets(value: Any, name: str = "") -> Any:
-    """A JSON value with a `Secret` in place of each key. name: the field that holds the value; empty if none does."""
+    """A copy of a JSON value in which each API key (a secret string) is replaced by a `Secret`.
+
+    name: the field that holds the value; empty if none does.
+    """
     if isinstance(value, Mapping):
         # Below a field with a key's name, that name goes down along with the values: all of them are sealed.
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MAX_NUMBERS = 10_000
-"""Most numbers that dots may stand for; a longer series is a typing mistake."""
+"""Largest count of numbers that dots may stand for; a longer series is a typing mistake."""
 
 
 def numbers_of(text: str) -> tuple[int, ...]:

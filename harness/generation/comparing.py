@@ -29,8 +29,8 @@ See docs/salvage.md, "At the seam".
 """
 
 MAX_SENT = 65_536
-"""Most tokens in all prompts of one comparison, the cost on a server without a prefix cache: 16 places for up to 4k
-tokens, two for 32k.
+"""Largest number of tokens in all prompts of one comparison, the cost on a server without a prefix cache: 16 places for
+up to 4k tokens, two for 32k.
 """
 
 LIKELIEST = 20

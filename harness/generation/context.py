@@ -15,14 +15,14 @@ from harness.core.records import Question
 
 MIN_CHARS_PER_TOKEN = 2.0
 MAX_CHARS_PER_TOKEN = 6.0
-"""Most ASCII characters of mathematical English per token; whole prompts in no tokenizer in use exceed the bounds
-here.
+"""Largest number of ASCII characters of mathematical English per token; whole prompts in no tokenizer in use exceed the
+bounds here.
 """
 
 MAX_TOKENS_PER_WIDE_CHAR = 2.0
 MIN_TOKENS_PER_WIDE_CHAR = 0.5
-"""Least tokens per other character: common Chinese words are one token for two characters, rare characters two or three
-bytes.
+"""Smallest number of tokens per other character: common Chinese words are one token for two characters, rare characters
+two or three bytes.
 """
 
 TEMPLATE_TOKENS = 64
@@ -34,7 +34,7 @@ it.
 """
 
 MIN_ROOM = 16
-"""Least new tokens that leave room for an answer."""
+"""Smallest number of new tokens that leave room for an answer."""
 
 
 class PromptTokens(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import Dialect
 
 WORTH_TOKENS = 16
-"""Least tokens of a beginning that is worth the requests of a continuation."""
+"""Smallest number of tokens of a beginning that is worth the requests of a continuation."""
 
 
 def _sampling_that(continued: ContinuationRule) -> list[str]:

@@ -40,7 +40,7 @@ TOKENS = 16
 """New tokens for each prompt: 128 in all, plus some 200 tokens of prompts."""
 
 MIN_SAME = 4
-"""Least equal beginnings, of the eight, that a batch leaves; fewer mean another model or set-up."""
+"""Smallest number of equal beginnings, of the eight, that a batch leaves; fewer mean another model or set-up."""
 
 SECONDS = 30.0
 """Seconds for all prompts of all endpoints; a beginning that is not there by then is not compared."""
@@ -50,7 +50,7 @@ QUIET_SECONDS = 2.0
 
 MAX_BYTES = 1024 * 1024
 MAX_CHARS = 400
-"""Most stored characters of a beginning; sixteen tokens have about sixty."""
+"""Largest number of stored characters of a beginning; sixteen tokens have about sixty."""
 
 _SAMPLING = {"temperature": 0.0, "max_tokens": TOKENS}
 

@@ -58,13 +58,13 @@ MIN_PLAYS = 16
 """Simulations of the rest of a session; fewer if the rest is long, see `MAX_DRAWS`."""
 
 MAX_DRAWS = 24_000
-"""Most lengths drawn for one range, over all simulations; this takes some 30 ms."""
+"""Largest number of lengths drawn for one range, over all simulations; this takes some 30 ms."""
 
 POPULATION = 800
-"""Most finished samples in the population: the latest of each question."""
+"""Largest number of finished samples in the population: the latest of each question."""
 
 ONE_BY_ONE = 400
-"""Most samples at the end that are simulated one by one; those before them fill the streams evenly."""
+"""Largest number of samples at the end that are simulated one by one; those before them fill the streams evenly."""
 
 TAIL_SAMPLES = 30
 """Number of the longest finished samples that the exponential tail replaces; half of the samples if that is fewer."""

@@ -40,7 +40,7 @@ NEUTRAL = "neutral"
 """Field of an identity for neutral sampling values. Runs made before this field existed resume without it."""
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""Most bytes of one reply; a longer reply fails as a runaway."""
+"""Largest number of bytes of one reply; a longer reply fails as a runaway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

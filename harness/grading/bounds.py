@@ -10,23 +10,27 @@ MAX_EXTRACTED_CHARS = 20_000
 """Longest answer that is compared, in characters; a longer one is cut and marked as cut."""
 
 MAX_CANDIDATES = 16
-"""Most boxes beside the answer that are compared as well, to see whether one of them holds the right answer."""
+"""Largest number of boxes beside the answer that are compared as well, to see whether one of them holds the right
+answer.
+"""
 
 MAX_STATED_CHARS = 80
 """A longer value that a reply states before its answer is ignored, in characters."""
 
 MAX_STATEMENTS = 256
-"""Most different values of one reply that are compared to find where it is first right; later values are ignored."""
+"""Largest number of different values of one reply that are compared to find where it is first right; later values are
+ignored.
+"""
 
 # --- computing with it ---
 MAX_ALTERNATIVES = 64
-"""Most values to which the signs ± of one answer may expand."""
+"""Largest number of values to which the signs ± of one answer may expand."""
 
 MAX_BITS = 20_000
 """Largest exact integer, in bits, estimated before it is computed. 2023! has 19,300."""
 
 MAX_TERMS = 200
-"""Most terms of an exact value: a sum of rational multiples of radicals and powers of pi and e."""
+"""Largest number of terms of an exact value: a sum of rational multiples of radicals and powers of pi and e."""
 
 MAX_TRIAL_DIVISOR = 2_000
 """Largest divisor that is tried when a radicand is factored."""
@@ -35,19 +39,19 @@ MAX_FACTORIAL = 5_000
 """Largest number whose factorial is computed exactly."""
 
 MAX_RANGE = 10_000
-"""Most terms of a sum or product with numeric limits that is written out."""
+"""Largest number of terms of a sum or product with numeric limits that is written out."""
 
 MAX_EVALUATIONS = 200_000
-"""Most nodes that one comparison by numbers evaluates, over all points and precisions."""
+"""Largest number of nodes that one comparison by numbers evaluates, over all points and precisions."""
 
 IDENTITY_POINTS = 6
 """Points at which two expressions in variables must agree."""
 
 MAX_DIGITS = 8_000
-"""Most significant digits with which values are compared; a pair that needs more is undecided."""
+"""Largest number of significant digits with which values are compared; a pair that needs more is undecided."""
 
 MAX_SYMPY_NODES = 400
-"""Most nodes of the two trees together that are handed to the symbolic stage."""
+"""Largest number of nodes of the two trees together that are handed to the symbolic stage."""
 
 # --- processes ---
 WORKER_MEMORY_BYTES = 1 << 30

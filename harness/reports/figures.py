@@ -15,7 +15,9 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.scoring.moves import pairs
 
 MAX_PAIRS = 24
-"""Most pairs of run and benchmark with plots of their own on a page; each pair takes half a second to draw."""
+"""Largest number of pairs of run and benchmark with plots of their own on a page; each pair takes half a second to
+draw.
+"""
 
 
 class RunBenchmark(NamedTuple):

@@ -20,7 +20,7 @@ from harness.scoring import Score
 from harness.scoring.columns import PLAIN, column_order, numbers
 
 _MIN_NAME = 8
-"""Least width of the column of names in a terminal; in a narrower terminal, numbers are folded too."""
+"""Smallest width of the column of names in a terminal; in a narrower terminal, numbers are folded too."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",

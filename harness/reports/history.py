@@ -18,7 +18,7 @@ MAX_LINE_BYTES = 64 * 1024
 """Longest line of a log that is read, in bytes; the harness writes none that long."""
 
 MAX_CAUSES = 200
-"""Most causes of failure that a report lists."""
+"""Largest number of causes of failure that a report lists."""
 
 MAX_MESSAGE_CHARS = 200
 

@@ -20,7 +20,7 @@ from harness.scoring.score import counted_copies, with_ks
 from harness.scoring.tally import slim, tally
 
 MAX_QUESTION_ROWS = 500
-"""Most questions of each run and benchmark that a report lists."""
+"""Largest number of questions of each run and benchmark that a report lists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ MAX_SETTING_DEPTH = 6
 """Levels of nested settings that get a row each; deeper levels share one cell."""
 
 MAX_LISTED = 12
-"""Most items of a list in a cell; the others are counted."""
+"""Largest number of items of a list in a cell; the others are counted."""
 
 _BY_WEIGHT = (
     "attention_budget",

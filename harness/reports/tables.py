@@ -20,7 +20,7 @@ MAX_CELL_CHARS = 80
 """Longest name of a run, model or benchmark in a table, in characters; longer ones are clipped."""
 
 MAX_MOVED = 15
-"""Most questions that a table of two runs lists as fallen, and as many as risen."""
+"""Largest number of questions that a table of two runs lists as fallen, and as many as risen."""
 
 MAX_DIGITS = 4
 """Largest number of decimals of an interval's end."""

@@ -36,10 +36,10 @@ from harness.runs.layout import RunFolder
 from harness.runs.line_file import LineFile, lines, refuse_link
 
 GROWTH_BYTES = 32 * 1024 * 1024
-"""Least growth of the file after which it is rewritten."""
+"""Smallest growth of the file after which it is rewritten."""
 
 MAX_WAITING = 64
-"""Most writes that may wait for the disk; above this number, nothing is added."""
+"""Largest number of writes that may wait for the disk; above this number, nothing is added."""
 
 
 class SampleKey(NamedTuple):

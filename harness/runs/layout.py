@@ -28,7 +28,7 @@ OTHER_FILES = ("control.sock", "report.html", "report.md")
 """A run's folder may hold these beside its manifest, log and lock: a steered run's socket, and reports."""
 
 SHOWN_NAMES = 5
-"""Most files of a foreign folder that an error names."""
+"""Largest number of files of a foreign folder that an error names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ DIGEST_CHARS = 12
 """Characters of its digest by which a server is named within a run."""
 
 MAX_SESSIONS = 200
-"""Most sessions that are stored: the first and the latest ones. The servers of all sessions are stored."""
+"""Largest number of sessions that are stored: the first and the latest ones. The servers of all sessions are stored."""
 
 WEIGHTS = ("files.weights_sha256", "files.weights_sample")
 """Facts that identify weights wherever they lie; the first that both servers state decides."""
@@ -45,7 +45,7 @@ PLACES = frozenset({"source", "root", "model_path", "tokenizer", "files.weights"
 """Facts on where weights lie and what files are called; they identify weights without a checksum."""
 
 MAX_SHOWN_VALUE = 200
-"""Most characters of a field's value that a refusal shows."""
+"""Largest number of characters of a field's value that a refusal shows."""
 
 MAX_SHOWN_CHANGES = 12
 
@@ -212,7 +212,7 @@ MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 
 
 MAX_IMPORTED_SAMPLES = 10_000_000
-"""Most samples of a question in the outputs of another tool."""
+"""Largest number of samples of a question in the outputs of another tool."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -41,7 +41,7 @@ WAITING_CHARS = 16 * 1024 * 1024
 """Characters of samples passed to the journal after which the merge waits for it, so that memory stays bounded."""
 
 SHOWN_KEYS = 3
-"""Most keys and shards that a sentence names; the others are counted."""
+"""Largest number of keys and shards that a sentence names; the others are counted."""
 
 COPY_BYTES = 1024 * 1024
 

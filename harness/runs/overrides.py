@@ -17,10 +17,10 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line, line, make_folder, read_appended
 
 MAX_WHY_CHARS = 2_000
-"""Most characters in the reason of an override."""
+"""Largest number of characters in the reason of an override."""
 
 MAX_WHO_CHARS = 100
-"""Most characters in a person's name."""
+"""Largest number of characters in a person's name."""
 
 _REMEDY = "Correct the line, or remove it."
 

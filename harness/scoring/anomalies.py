@@ -55,7 +55,7 @@ COMPRESSED_CHARS = 2000
 """Length in characters from which a text is judged by its compression."""
 
 MIN_ODD = 3
-"""Least number of garbled or rare characters that counts as a sign; fewer may be quoted."""
+"""Smallest number of garbled or rare characters that counts as a sign; fewer may be quoted."""
 
 SWITCH_CHARS, SWITCH_SHARE = 40, 0.02
 """A second script counts as a language switch from this many letters on, if they are also this fraction of all
@@ -162,7 +162,7 @@ def switches(text: str) -> bool:
 # ---- doubts in the log
 
 MAX_NOTES = 20
-"""Most kinds of doubt that are named; some contain a server's own words, so their number is open."""
+"""Largest number of kinds of doubt that are named; some contain a server's own words, so their number is open."""
 
 _MAX_LINE_BYTES = 64 * 1024
 
@@ -198,8 +198,8 @@ def reply_doubts(folder: RunFolder) -> list[str]:
 # ---- copies
 
 COPY_BITS = 0.02
-"""Least information in one character of a reply, in bits: a text of 35 characters has a chance of at most 62 %, one of
-400 at most 0.4 %.
+"""Smallest information in one character of a reply, in bits: a text of 35 characters has a chance of at most 62 %, one
+of 400 at most 0.4 %.
 """
 
 MAX_COPIES_SHARE = 0.01

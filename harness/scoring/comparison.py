@@ -48,7 +48,7 @@ from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import maj_at, pass_at
 
 UNKNOWN_SAMPLES = (1, 64)
-"""Least and largest number of samples of each question that is assumed for a published score that states none."""
+"""Smallest and largest number of samples of each question that is assumed for a published score that states none."""
 
 WITHOUT_EFFECT = frozenset(("seed",))
 """Settings that explain no difference to a published score: another seed only draws other samples of the same model."""
@@ -58,7 +58,7 @@ CONDITIONS = ("attention_budget",)
 one was measured without it."""
 
 MAX_NAMED_QUESTIONS = 5
-"""Most left-out questions that a comparison names."""
+"""Largest number of left-out questions that a comparison names."""
 
 PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
 

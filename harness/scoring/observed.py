@@ -57,7 +57,7 @@ No server means them, and above it a float is not exact.
 """
 
 MAX_NAME_CHARS = 120
-"""Most characters of a file's name in a warning."""
+"""Largest number of characters of a file's name in a warning."""
 
 _BUFFERED = 8192
 """Recent numbers that a column holds in memory before it moves them to its store."""

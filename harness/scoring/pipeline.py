@@ -48,7 +48,7 @@ from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_ri
 from harness.scoring.workload import Speed, Workload, speed, workload
 
 MAX_NAMED = 3
-"""Most damaged lines or conflicting keys that a warning names; the others are counted."""
+"""Largest number of damaged lines or conflicting keys that a warning names; the others are counted."""
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""

@@ -57,13 +57,13 @@ MAX_TRUNCATED_SHARE = 0.01
 """A score warns if max_tokens cut more than this fraction of its samples."""
 
 MAX_GROUPS = 20
-"""Most values of a metadata field for which a score makes a breakdown."""
+"""Largest number of values of a metadata field for which a score makes a breakdown."""
 
 MAX_BREAKDOWNS = 8
 """Largest number of metadata fields by which a score is broken down."""
 
 MAX_NAMED_ERRORS = 5
-"""Most different exceptions of a verifier that a score lists."""
+"""Largest number of different exceptions of a verifier that a score lists."""
 
 
 class Bounds(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import numpy as np
 from harness.scoring.intervals import Z_95, Array, sampling_limits
 
 MIN_ROUNDS = 8
-"""Least samples of each question before a sampling interval may stop a run.
+"""Smallest number of samples of each question before a sampling interval may stop a run.
 
 A stop where samples happen to agree biases the accuracy; after eight rounds the bias is at most about one sample's
 worth (`make simulate`, table "stopping").

@@ -38,7 +38,7 @@ _MAX_TOKENS = 1 << 53
 """Largest number of tokens that is counted; larger ones count as this one. Above it a float is not exact."""
 
 MAX_NAMED_KEYS = 5
-"""Most keys that a warning names; the others are counted."""
+"""Largest number of keys that a warning names; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)

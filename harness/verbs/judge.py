@@ -54,7 +54,9 @@ from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publi
 from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
-"""Most new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs more."""
+"""Largest number of new tokens of one reply: enough for a comparison in words. A judge that thinks at length needs
+more.
+"""
 
 VOTING_TEMPERATURE = 0.6
 """Default temperature of a judge with several votes; at temperature 0 all votes would be alike."""

@@ -24,7 +24,7 @@ from harness.scoring.tally import tally
 from harness.viewer.offsets import SampleOffsets
 
 MAX_RUNS = 10_000
-"""Most run folders that are opened below the given folders."""
+"""Largest number of run folders that are opened below the given folders."""
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ MAX_SHOWN_CHARS = 400_000
 The raw text stays available.
 """
 MAX_MESSAGES = 200
-"""Most messages before the last one on a question's page."""
+"""Largest number of messages before the last one on a question's page."""
 MAX_FIELD_CHARS = 2000
 """Longest value of metadata, or reference, that is shown; longer ones are cut."""
 

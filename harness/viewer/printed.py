@@ -14,7 +14,7 @@ from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import ListedSample, QuestionRow, sample_row, text_of, votes
 
 MAX_ANSWER_CHARS = 60
-"""Most characters of an answer in a line of a list."""
+"""Largest number of characters of an answer in a line of a list."""
 
 WORDS: dict[Verdict | None, str] = {
     "correct": "correct",

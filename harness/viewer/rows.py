@@ -19,7 +19,7 @@ EXCERPT_CHARS = 200
 """Characters of a question that a list shows."""
 
 MAX_VOTES = 50
-"""Most different answers on a question's page, the most frequent first."""
+"""Largest number of different answers on a question's page, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

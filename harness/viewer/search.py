@@ -27,7 +27,7 @@ MAX_HITS = 500
 """Samples after which the search of a page ends."""
 
 MAX_SOUGHT_CHARS = 1_000
-"""Most characters in a search text."""
+"""Largest number of characters in a search text."""
 
 CONTEXT_CHARS = 80
 """Characters that a hit shows on either side."""

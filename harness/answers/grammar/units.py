@@ -318,11 +318,11 @@ def changes_number(words: str) -> bool:
 
 
 _MAX_COUNTED_SIGNS = 8
-"""Most Chinese characters of a classifier and its noun; more are a sentence."""
+"""Largest number of Chinese characters of a classifier and its noun; more are a sentence."""
 
 
 _MAX_COUNTED_WORDS = 4
-"""Most words that say what was counted; more are a sentence."""
+"""Largest number of words that say what was counted; more are a sentence."""
 
 
 def _is_noun(word: str) -> bool:

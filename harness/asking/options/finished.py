@@ -21,7 +21,7 @@ class MergeOptions(Options):
 
 
 class ReportOptions(AnyK):
-    """The numbers of a report, and the folders of its files."""
+    """The folders that a report and its plots are written to, and what the report shows."""
 
     out: Annotated[Path | None, Option("Folder for report.html, .md, .csv and .tex.")] = None
     plots: Annotated[Path | None, Option("Folder for each plot as SVG, PNG and CSV.")] = None

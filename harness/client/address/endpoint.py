@@ -366,7 +366,7 @@ DNS_PREFIX = "dns+"
 """Beginning of a URL that stands for one URL for each machine behind its name."""
 
 MAX_ADDRESSES = 4096
-"""Most machines behind a name; more are a mistake in the name server."""
+"""Largest number of machines behind a name; more are a mistake in the name server."""
 
 Resolve = Callable[[str, int], list[str]]
 """(host name, port) → the numeric addresses of its machines. Raises `OSError`."""

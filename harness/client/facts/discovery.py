@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Names under which servers state a model's context length in their list of models."""
 _SHOWN_MODELS = 8
-"""Most models that a message lists."""
+"""Largest number of models that a message lists."""
 _COMPARED_MODELS = 10_000
-"""Most listed models that are compared with a misspelt name, which takes 0.1 s."""
+"""Largest number of listed models that are compared with a misspelt name, which takes 0.1 s."""
 _MAX_VALUES = 1_000_000
-"""Most JSON values of a page that is decoded; decoded they take 0.1 GB."""
+"""Largest number of JSON values of a page that is decoded; decoded they take 0.1 GB."""
 
 
 @dataclass(slots=True)
@@ -228,7 +228,7 @@ DEADLINE_S = 5.0
 """Seconds for reading the pages of all servers together."""
 
 AT_ONCE = 32
-"""Most pages that are read at the same time."""
+"""Largest number of pages that are read at the same time."""
 
 _Job = tuple[Endpoint, Pages, str]
 
@@ -316,7 +316,7 @@ MAX_VALUE_BYTES = 2000
 """Longest value of a fact, as JSON; of a longer value the digest is stored."""
 
 MAX_WORKERS = 64
-"""Most workers of a router whose facts are stored."""
+"""Largest number of workers of a router whose facts are stored."""
 
 LISTED = (
     *stated_at(MODELS, "model", root="root", parent="parent", canonical_slug="canonical_slug"),

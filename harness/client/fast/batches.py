@@ -204,7 +204,7 @@ END_OF_FRAME = b"\n\n\r\n"
 """An event's blank line, then the end of its HTTP chunk."""
 
 MAX_TEMPLATES = 16
-"""Most templates kept for one server: a few models, text and reasoning."""
+"""Largest number of templates kept for one server: a few models, text and reasoning."""
 
 MAX_EVENT_BYTES = 16 * 1024
 """Longest event that a template is learnt from."""

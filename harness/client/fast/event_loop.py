@@ -37,7 +37,7 @@ GC_OBJECTS = 100_000
 request live until it ends; with thousands of requests each collection would search all of them and free nothing."""
 
 _MAX_EVENTS = 4096
-"""Most sockets that one poll reports."""
+"""Largest number of sockets that one poll reports."""
 
 _BYTES = select.EPOLLIN if hasattr(select, "epoll") else 0
 """epoll's event for "bytes came, and nothing else"."""

@@ -65,7 +65,7 @@ _SILENT_FIELDS = frozenset({"role", "name", "annotations", "provider_specific_fi
 """Fields of a delta that never hold a part of the answer, and are ignored."""
 
 _MAX_NOTES = 20
-"""Most notes on a reply: a note may name a field, and a server can invent any number of field names."""
+"""Largest number of notes on a reply: a note may name a field, and a server can invent any number of field names."""
 
 _FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
 _VARYING: Final = "\0"

@@ -33,10 +33,10 @@ MAX_HEAD_BYTES = 32 * 1024
 """Longest head (status line and headers) of a response."""
 
 MAX_HEADERS = 128
-"""Most header lines of a response: decoded, a short line takes twenty times its bytes."""
+"""Largest number of header lines of a response: decoded, a short line takes twenty times its bytes."""
 
 MAX_INTERIM_HEADS = 100
-"""Most heads of status 1xx before the response's own head."""
+"""Largest number of heads of status 1xx before the response's own head."""
 
 MAX_SIZE_LINE_BYTES = 4096
 """Longest size line of a chunk with its extensions, and longest trailers."""
@@ -334,10 +334,10 @@ STEADY_COUNTS = 3
 """Number of replies that must have repeated their prompt's token count before a differing count is doubted."""
 
 MAX_PROMPTS = 50_000
-"""Most prompts whose token count is remembered; the one that was asked longest ago is forgotten first."""
+"""Largest number of prompts whose token count is remembered; the one that was asked longest ago is forgotten first."""
 
 MAX_REPLIES = 4096
-"""Most replies of a server that are recognised if they come again; the oldest is forgotten first."""
+"""Largest number of replies of a server that are recognised if they come again; the oldest is forgotten first."""
 
 REQUEST_TIMEOUT_HEAD = b"HTTP/1.1 408"
 """Head that proxies send on a connection that was idle for too long, before they close it; it answers no request."""

@@ -52,7 +52,7 @@ MAX_PARTIAL_CHARS = 4000
 """Characters at the end of a failed reply's text that are kept for the log."""
 
 MAX_BODY_VALUES = 1_000_000
-"""Most values in a body that is one JSON value: decoded, an empty list takes twenty times its bytes."""
+"""Largest number of values in a body that is one JSON value: decoded, an empty list takes twenty times its bytes."""
 
 _SNIPPET_BYTES = 400
 """First bytes of a body that are kept, to be quoted if the body turns out not to be an event stream."""

@@ -81,7 +81,7 @@ class Share:
 
 
 MAX_IDS = 1_000_000
-"""Most token ids of a reply, or of its prompt; a server that states more is not believed."""
+"""Largest number of token ids of a reply, or of its prompt; a server that states more is not believed."""
 
 KEPT_LOGPROBS = 16
 """Number of last tokens whose log-probabilities are kept. When another request continues the reply, they are compared

@@ -18,7 +18,7 @@ from server_launchers import isolated
 from server_launchers.errors import LaunchError, SpecError
 
 MAX_MEMBERS = 4000
-"""Most servers of a job array. Slurm itself allows 1001 unless the site has raised that."""
+"""Largest number of servers of a job array. Slurm itself allows 1001 unless the site has raised that."""
 
 SUBMIT_SECONDS = 60.0
 """Longest wait for sbatch."""

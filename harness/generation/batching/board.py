@@ -278,7 +278,7 @@ def _over(asks: dict[str, bytes], most: int) -> Iterator[str]:
 
 
 ROOM = 200
-"""Most bytes of a line besides the body and its id."""
+"""Largest number of bytes of a line besides the body and its id."""
 
 
 def _set(future: asyncio.Future[Reply], failure: RequestFailed) -> None:

@@ -89,9 +89,13 @@ class ProviderPlace:
         self._sleep = sleep
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """See `BatchProvider.find`. A batch of which nobody knows whether it was begun is searched for by our name."""
-        while unnamed := {b.name: b for b in self._ledger.holding(ask_ids).values() if not b.id}:
-            for batch in unnamed.values():
+        """Return the batch that holds each of these requests, as `BatchProvider.find`.
+
+        A batch without a service id may or may not have been submitted, so it is first looked up at the service by the
+        name we gave it.
+        """
+        while without_id := {b.name: b for b in self._ledger.holding(ask_ids).values() if not b.id}:
+            for batch in without_id.values():
                 batch_there = self._tried(lambda name=batch.name: self._service.find(name))  # type: ignore[misc]
                 if batch_there is not None:
                     self._sent(batch.name, batch_there.id)

@@ -21,13 +21,13 @@ FIRST_SAMPLES = 16
 """First samples that must all be bad before the run stops."""
 
 MIN_QUESTIONS = 3
-"""Least number of different questions among identical replies that counts as a sign."""
+"""Smallest number of different questions among identical replies that counts as a sign."""
 
 MIN_DUPLICATE_CHARS = 80
-"""Least characters of a repeated reply that counts; shorter replies repeat by chance."""
+"""Smallest number of characters of a repeated reply that counts; shorter replies repeat by chance."""
 
 MAX_BUILDS = 16
-"""Most builds of a run's servers that are told apart; a service with many machines may have more."""
+"""Largest number of builds of a run's servers that are told apart; a service with many machines may have more."""
 
 LOOP_CHARS = 200
 LOOP_TIMES = 4

@@ -359,10 +359,10 @@ class Dispatcher:
             self._scheduler.give_back(task)
 
     def _continuation_failed(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
-        """It was to go on with a half-written answer, and brought no token: see `retry`.
+        """Ask again for a sample whose continuation brought no token (second table of `retry`).
 
-        It costs no retry and no attempt, and says nothing about an endpoint that is up, except that fewer requests at
-        once are better.
+        The failure costs no retry and no attempt. An endpoint that is up is not blamed for it: at most its number of
+        requests at once falls.
         """
         n_failures = self._continuations.failed(task, ticket.lane_number, refused=failure.kind == "rate_limited")
         pause = 0.0

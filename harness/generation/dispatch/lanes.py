@@ -33,7 +33,7 @@ SET_ASIDE_AFTER = 5
 """An endpoint is set aside after this many failures in a row, or a quarter of its share if that is more."""
 
 MAX_SHARES = 2.0
-"""Most that an endpoint gets while others are down, as a multiple of its own share."""
+"""Largest share that an endpoint gets while others are down, as a multiple of its own share."""
 
 
 @dataclass(slots=True)

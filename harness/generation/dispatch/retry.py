@@ -19,17 +19,20 @@ Continuations
 -------------
 A continuation is a request that goes on from the written part of a sample, which an earlier request left when its
 stream broke (docs/salvage.md). `Continuations` decides whether the next request for such a sample continues that part
-or asks for the whole sample. A continuation that brings no token met one of two servers: a server that is down, or a
-server that takes whole requests but no continuations (a gateway without token ids). Only whole requests tell the two
-apart, so nothing is concluded from a failed continuation until a whole request was answered or failed:
+or asks for the whole sample. A continuation that brings no token has one of two causes: the server is down, or it
+takes whole requests but no continuations (a gateway without token ids). Only whole requests tell the two apart. So a
+failed continuation only puts its endpoint *in doubt*, until a whole request there is answered or fails:
 
 | what ended | the sample | the endpoint |
 | --- | --- | --- |
 | a continuation, without a token | has one failure more; from `TRIES` on it is asked whole | is in doubt |
 | a continuation, answered | has no failure | is trusted |
-| a whole request, answered | is done | if in doubt: one doubt more, at `DOUBTS` no continuation in this session |
-| a whole request, failed by the server or refused | all may go on again | is no longer in doubt: it was the server |
+| a whole request, answered | is done | if in doubt: its count of doubts rises by one, and it is no longer in doubt |
+| a whole request, failed by the server or refused | (below) | is no longer in doubt: the server was down |
 | a whole request, failed by chance | – (its question may be what fails) | is no longer in doubt |
+
+Once the count of an endpoint's doubts is `DOUBTS`, it gets no more continuations in this session. After a whole request
+that the server failed or refused, every sample with a written part may be continued there again.
 
 An endpoint that is in doubt and set aside, or that refused a continuation by 429, gets a whole request next. A rate
 limiter refuses the whole request too; a gateway that takes no continuations answers it and so is found out. The written
@@ -232,10 +235,10 @@ class Retries:
 
 
 TRIES = 2
-"""After so many failed continuations of a sample in a row, an endpoint is asked for the whole sample."""
+"""After this many failed continuations of a sample in a row, an endpoint is asked for the whole sample."""
 
 DOUBTS = 3
-"""An endpoint gets no more continuations once it has so many doubts, without a successful continuation in between.
+"""An endpoint gets no more continuations after this many doubts without a successful continuation in between.
 
 A doubt is a whole request that the endpoint answered after a continuation failed there. A restart of the server
 explains one doubt, not three.

@@ -76,9 +76,9 @@ class _Question:
 
     waiting: sample indices that were not handed out. prior: expected tokens from an earlier run; None without one.
     known_tokens, n_known: tokens and number of finished samples. censored_tokens, n_censored: the same of running
-    samples that already exceed the expected length. wave: how many of `waiting` belong to the present wave. n_handed:
-    samples handed out. n_returned: failed requests. seen_by: endpoints that have read its prompt, if the prompt is
-    long.
+    samples that already exceed the expected length. n_in_wave: how many of `waiting`, from its start, belong to the
+    present wave. n_handed: samples handed out. n_returned: failed requests. seen_by: endpoints that have read its
+    prompt, if the prompt is long.
     """
 
     benchmark: str
@@ -89,7 +89,7 @@ class _Question:
     n_known: int = 0
     censored_tokens: float = 0.0
     n_censored: int = 0
-    wave: int = 0
+    n_in_wave: int = 0
     n_handed: int = 0
     n_returned: int = 0
     long_prompt: bool = False
@@ -246,7 +246,7 @@ class Scheduler:
         self._n_waiting -= len(question.waiting)
         self._n_unasked -= bool(question.waiting) and not question.n_handed
         question.waiting.clear()
-        question.wave = 0
+        question.n_in_wave = 0
         return mine
 
     def drop_waiting(self, task: Task) -> bool:
@@ -261,7 +261,7 @@ class Scheduler:
         # A wave takes its samples from the front, so only the first one belongs to it for certain.
         first = question.waiting[0] == task.sample_index
         question.waiting.remove(task.sample_index)
-        question.wave = max(0, question.wave - 1) if first else min(question.wave, len(question.waiting))
+        question.n_in_wave = max(0, question.n_in_wave - 1) if first else min(question.n_in_wave, len(question.waiting))
         self._n_waiting -= 1
         return True
 
@@ -310,15 +310,18 @@ class Scheduler:
         """
         unknown = [q for q in self._questions if q.prior is None and q.waiting]
         for question in unknown:
-            question.wave = 1
+            question.n_in_wave = 1
         if unknown:
             yield True
         for question in self._questions:
-            question.wave = len(question.waiting)
+            question.n_in_wave = len(question.waiting)
         yield True
 
     def _rounds(self, may_start: Callable[[int], bool] | None) -> Iterator[bool]:
-        """Begin the next round at each step, and yield True; yield False while `may_start` does not allow it."""
+        """Begin the next round at each step, and yield True; yield False while `may_start` does not allow it.
+
+        The first round always starts: `may_start` is not asked.
+        """
         started = False
         while pending := [q for q in self._questions if q.waiting]:
             number = min(q.waiting[0] for q in pending)
@@ -327,7 +330,7 @@ class Scheduler:
                 continue
             started = True
             for question in pending:
-                question.wave = int(question.waiting[0] == number)
+                question.n_in_wave = int(question.waiting[0] == number)
             yield True
 
     def _from_returned(self, endpoint: int, *, worn: bool = False) -> Task | None:
@@ -390,9 +393,9 @@ class Scheduler:
 
     def _probe(self, endpoint: int) -> Task | None:
         """Hand out the sample of the question with the fewest failures, to test whether the endpoint is up."""
-        fresh = [i for i, q in enumerate(self._questions) if q.wave]
+        fresh = [i for i, q in enumerate(self._questions) if q.n_in_wave]
         if not fresh and self._n_waiting and self._open_wave():
-            fresh = [i for i, q in enumerate(self._questions) if q.wave]
+            fresh = [i for i, q in enumerate(self._questions) if q.n_in_wave]
         # In reverse: of several samples of a question, the one that came back first stays in the mapping.
         again = {
             self._rows[t.benchmark][t.question_id]: t
@@ -413,17 +416,17 @@ class Scheduler:
     def _take(self, row: int) -> Task:
         """Hand out the next sample of a question of the wave."""
         question = self._questions[row]
-        question.wave = max(0, question.wave - 1)  # A probe may be sent before its wave.
+        question.n_in_wave = max(0, question.n_in_wave - 1)  # A probe may be sent before its wave.
         self._n_unasked -= not question.n_handed
         question.n_handed += 1
         self._n_waiting -= 1
-        if question.wave:
+        if question.n_in_wave:
             self._push(row)
         return Task(question.benchmark, question.question_id, question.waiting.pop(0))
 
     def _open_wave(self) -> bool:
         """Begin the next wave if the present one is empty; return whether a wave has samples now."""
-        if any(q.wave for q in self._questions):
+        if any(q.n_in_wave for q in self._questions):
             self._refresh()
             return True
         if not next(self._waves, False):
@@ -438,7 +441,7 @@ class Scheduler:
         self._long = []
         self._short = []
         for row, question in enumerate(self._questions):
-            if question.wave:
+            if question.n_in_wave:
                 self._long.append((-self._urgency(row), question.n_handed, row))
                 if len(self._endpoints) > 1:  # A single endpoint is never the slower one.
                     self._short.append((self._expected(row), question.n_handed, row))
@@ -457,7 +460,7 @@ class Scheduler:
         while heap:
             _, handed, row = heapq.heappop(heap)
             question = self._questions[row]
-            if question.wave and question.n_handed == handed:
+            if question.n_in_wave and question.n_handed == handed:
                 return row
         return None
 

@@ -17,10 +17,10 @@ from harness.runs.inflight import Inflight, Partial, SampleKey
 from harness.runs.layout import RunFolder
 
 KEEP_S = 5.0
-"""Least seconds between two looks at one stream."""
+"""Smallest number of seconds between two looks at one stream."""
 
 MIN_A_LOOK, SHARE_A_LOOK = 4, 8
-"""Most streams that one look writes: the first number, and one in so many (the second) of those in flight.
+"""Largest number of streams that one look writes: the first number, and one in so many (the second) of those in flight.
 
 Looks come ten times in `KEEP_S`, so all streams get their turn, and no look blocks the loop for long.
 """

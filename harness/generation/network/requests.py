@@ -78,7 +78,7 @@ class Requests:
         return Request(task, question, template, seed, body, self._clock() - self._planned_at)
 
     def max_tokens(self, request: Request) -> int | None:
-        """Most tokens of the reply to `request`; None if the request does not limit them."""
+        """Largest number of tokens of the reply to `request`; None if the request does not limit them."""
         return self._max_tokens.get(request.task.benchmark) or request.template.max_tokens
 
     def record(self, request: Request, ask: Ask, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:

@@ -189,8 +189,9 @@ def same_when_solved(equation: Node, solved: Statement) -> bool:
 
 
 def solve_for(equation: Node, expression: Node) -> Node | None:
-    """Solve `equation` for the only letter that `expression` lacks; None unless the equation is linear in that letter.
+    """Solve `equation` for the one of its letters that `expression` does not have.
 
+    None if there is not exactly one, if `expression` has no letters, or if the equation is not linear in that letter.
     It counts as linear if its values at 0, 1 and 2 lie on a line. Then the letter is -(value at 0) / (value at 1 -
     value at 0).
     """

@@ -19,7 +19,7 @@ _GENERAL_WORDS = frozenset(("the", "of", "value", "answer", "result", "final", "
 """Words of a name that do not say what is named."""
 
 _MIN_ABBREVIATION = 3
-"""Fewest letters of a word that is cut short: max of Maximum."""
+"""Smallest number of letters of a word that is cut short: max of Maximum."""
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 

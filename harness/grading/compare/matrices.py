@@ -7,7 +7,7 @@ from collections.abc import Callable
 from harness.answers.grammar.tree import Node, is_scalar, neg
 
 _MAX_ENTRIES = 400
-"""Most products of entries in one product of matrices."""
+"""Largest number of products of entries in one product of matrices."""
 
 
 class NotAMatrix(ValueError):

@@ -34,7 +34,7 @@ _MAX_LOG2 = 100_000.0
 _MAX_ARGUMENT = 1e12
 _MAX_EXPONENTIAL = 50_000
 _MAX_GAMMA_DIGITS = 400
-"""Most digits for the factorial of a number that is no integer: with more it takes seconds."""
+"""Largest number of digits for the factorial of a number that is no integer: with more it takes seconds."""
 
 _LOG10_OF_2 = log10(2)
 _LOG10_OF_E = 0.4342944819

@@ -84,7 +84,7 @@ def whole_numbers(node: Node) -> Node:
 
 
 _MIN_MEMBER: dict[str, Any] = {"Z": float("-inf"), "N": 0, "N*": 1, "N_+": 1, "Z^+": 1, "Z_+": 1}
-"""Least member of each set of integers, by its name."""
+"""Smallest member of each set of integers, by its name."""
 
 
 def _pieces(node: Node, depth: int) -> list[RealInterval]:

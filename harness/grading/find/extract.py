@@ -120,7 +120,7 @@ NUMBER = re.compile(
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 MAX_CHINESE_SIGNS = 8
-"""Most Chinese characters of a line that is nothing but an answer; more are a sentence."""
+"""Largest number of Chinese characters of a line that is nothing but an answer; more are a sentence."""
 
 _HEADING = re.compile(r"(?m)^#{1,3}(?=[ \t])")
 """The marks of a heading; four are a phrase."""

@@ -14,7 +14,7 @@ MAX_GAP_CHARS = 80
 """Longest text between two boxes of one answer, in characters."""
 
 MAX_BOXES = 64
-"""Most boxes that are joined to one answer."""
+"""Largest number of boxes that are joined to one answer."""
 
 _BETWEEN = re.compile(
     r"""(?xi)

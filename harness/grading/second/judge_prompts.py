@@ -21,7 +21,7 @@ from harness.grading.find.reasoning import final_part
 MAX_QUESTION_CHARS = 20_000
 MAX_REFERENCE_CHARS = 4_000
 MAX_ANSWER_CHARS = 2_000
-"""Most characters that a judge is shown of each text; `…` marks a cut."""
+"""Largest number of characters that a judge is shown of each text; `…` marks a cut."""
 
 MAX_REPLY_CHARS = 20_000
 """The verdict is looked for in this many characters at the end of a judge's reply."""

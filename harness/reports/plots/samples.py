@@ -21,13 +21,13 @@ COLOURS: dict[Outcome, str] = {
 }
 
 MAX_BINS = 24
-"""Most bars in the histogram of lengths."""
+"""Largest number of bars in the histogram of lengths."""
 
 LENGTH_GROUPS = 10
-"""Most groups in the plot by length; the groups have about equally many samples."""
+"""Largest number of groups in the plot by length; the groups have about equally many samples."""
 
 MIN_GROUP = 8
-"""Least samples in a group by length."""
+"""Smallest number of samples in a group by length."""
 
 _SCALE = {"domain": list(WORDS.values()), "range": list(COLOURS.values())}
 

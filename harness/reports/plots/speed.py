@@ -9,7 +9,7 @@ from harness.reports.plots.plot import series as series_of
 from harness.scoring.workload import Slice, Workload
 
 MIN_FINISHED = 8
-"""Least samples for plots over time."""
+"""Smallest number of samples for plots over time."""
 
 
 def speed_plots(workload: Workload | None) -> list[Plot]:

@@ -27,7 +27,7 @@ MAX_FILE_BYTES = 8 * 1024 * 1024
 """Largest record that is read, in bytes; the longest lists in it are the ids of its questions."""
 
 MAX_RESULTS = 10_000
-"""Most results in a record; a record with more is refused."""
+"""Largest number of results in a record; a record with more is refused."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _T = TypeVar("_T")

@@ -40,7 +40,7 @@ BATCH_FILES = 500
 """Files in one transaction."""
 
 MAX_FOUND = 10_000
-"""Most scores that a look-up gives."""
+"""Largest number of scores that a look-up gives."""
 
 MAX_REASON_CHARS = 200
 """Longest reason that is kept for what was passed over."""

@@ -12,7 +12,9 @@ from harness.core.inert import visible
 from harness.scoring.published.value import PublishedScore
 
 MAX_FILES = 10_000
-"""Most files in a folder of published scores, subfolders included; a folder with more is refused as another folder."""
+"""Largest number of files in a folder of published scores, subfolders included; a folder with more is refused as
+another folder.
+"""
 
 
 def published_folder() -> Path:

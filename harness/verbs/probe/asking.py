@@ -33,7 +33,7 @@ from harness.core.records import Message
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
 
 AT_ONCE = 8
-"""Most requests in flight in checks that send many; behaviour under load has a check of its own."""
+"""Largest number of requests in flight in checks that send many; behaviour under load has a check of its own."""
 
 SECONDS = 120.0
 """Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""

@@ -28,7 +28,7 @@ NEAR = 1.25
 """A batch may move probabilities across a border: tokens within this factor of the border are allowed on both sides."""
 
 SURE = 0.99
-"""Least chance that an ignored cut would have shown; below it, the check proves nothing and is untested."""
+"""Smallest chance that an ignored cut would have shown; below it, the check proves nothing and is untested."""
 
 CLOSED = "no log-probabilities, or no prompt with several likely first tokens"
 
@@ -121,7 +121,7 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
 
 
 def _nucleus(mass: float) -> Callable[[list[float]], float]:
-    """Least probability inside the nucleus.
+    """Smallest probability inside the nucleus.
 
     mass: a little more than asked for, since a batch may move the border by a token.
     """

@@ -30,7 +30,7 @@ OPEN_PROMPTS: tuple[tuple[str, str], ...] = (
 """(path, text) of prompts with several likely first tokens; checks use the prompt with the highest entropy."""
 
 MIN_ENTROPY = 0.5
-"""Least entropy of a prompt's first token, in nats; with less, draws show hardly anything."""
+"""Smallest entropy of a prompt's first token, in nats; with less, draws show hardly anything."""
 
 
 @dataclass(frozen=True)

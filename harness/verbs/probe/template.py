@@ -31,10 +31,10 @@ MAX_BYTES = 32 * 1024 * 1024
 """Largest file that may hold a template, in bytes."""
 
 SHOWN = 6
-"""Most differences between two prompts that a report shows."""
+"""Largest number of differences between two prompts that a report shows."""
 
 SHOWN_TOKENS = 24
-"""Most tokens that a report shows on each side of a difference."""
+"""Largest number of tokens that a report shows on each side of a difference."""
 
 _PIECES = re.compile(r"<[^<>\s]{1,40}>|\w+|\s|.", re.DOTALL)
 """Pieces of text that stand for tokens if a server does not show its tokens: marks, words, single characters."""

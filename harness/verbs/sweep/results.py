@@ -1,7 +1,7 @@
 """The results of a sweep: every cell with its score, or the reason why it has none.
 
-A cell is shown beside its base cell and beside published scores of its model. p values are corrected by Holm's method
-over all differences of the sweep.
+A cell is compared with its base cell and with published scores of its model. The p values of all differences of the
+sweep are corrected together, by Holm's method.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ from harness.verbs.sweep.cells import AXES, Cell, Sweep
 class CellResult:
     """One cell. reason: why it has no score, or not the whole one; empty where all is well.
 
-    beside: the cell minus its base cell; p: on same questions, asked again, by Holm. published: the nearest first, as
-    `harness.scoring.beside` orders them; standing: what they come to. suite: address of the suite's own source.
+    against_base: the cell minus its base cell; None for the base itself and without a base. p: of that difference on
+    the same questions, asked again, corrected by Holm. published: comparisons with published scores, the nearest
+    first, as `harness.scoring.beside` orders them; standing: the verdict over all of them. suite: address of the
+    suite's own source.
     """
 
     cell: Cell
     benchmark: ScoredBenchmark | None = None
     reason: str = ""
-    beside: PairedComparison | None = None
+    against_base: PairedComparison | None = None
     p: float | None = None
     published: Sequence[PublishedComparison] = ()
     standing: PublishedVerdict | None = None
@@ -115,16 +117,19 @@ def columns_axis(sweep: Sweep) -> str | None:
 
 
 def results(sweep: Sweep) -> Results:
-    """Read the results of a sweep from disk. Nothing is contacted. Raises `StoreError` for a damaged run."""
-    read = [_read(sweep, cell) for cell in sweep.cells]
+    """Read the results of a sweep from disk and compare each cell with its base; correct all p values by Holm.
+
+    Nothing is contacted. Raises `StoreError` for a damaged run.
+    """
+    cells = [_read(sweep, cell) for cell in sweep.cells]
     base = _base(sweep)
-    compared = [replace(result, beside=_beside(read, result, base)) for result in read]
+    compared = [replace(result, against_base=_against_base(cells, result, base)) for result in cells]
     means = _aggregates(compared) if sweep.suite is not None else []
-    raw = [result.beside.p_sampling for result in compared if result.beside is not None]
+    raw = [result.against_base.p_sampling for result in compared if result.against_base is not None]
     raw += [result.p for result in means if result.p is not None]
     adjusted = iter(holm(raw))
     adjusted_results = [
-        replace(result, p=next(adjusted)) if result.beside is not None else result for result in compared
+        replace(result, p=next(adjusted)) if result.against_base is not None else result for result in compared
     ]
     means = [result._replace(p=next(adjusted)) if result.p is not None else result for result in means]
     return Results(sweep=sweep, results=adjusted_results, base=base, aggregates=means)
@@ -163,12 +168,14 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
     return None if axis is None else (axis, sweep.axes[axis][0].name)
 
 
-def _beside(read: Sequence[CellResult], result: CellResult, base: tuple[str, str] | None) -> PairedComparison | None:
+def _against_base(
+    cells: Sequence[CellResult], result: CellResult, base: tuple[str, str] | None
+) -> PairedComparison | None:
     """The cell compared with its base cell, on the questions that both share; None where nothing is shared."""
     if base is None or result.benchmark is None or result.cell.point.get(base[0]) == base[1]:
         return None
     point = {**result.cell.point, base[0]: base[1]}
-    first = next((candidate for candidate in read if dict(candidate.cell.point) == point), None)
+    first = next((candidate for candidate in cells if dict(candidate.cell.point) == point), None)
     if first is None or first.benchmark is None:
         return None
     try:
@@ -196,7 +203,7 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
         return Aggregate(point, None, None, False, None, missing)
     scores = [result.score for result in listed if result.score is not None]
     accuracies = [result.accuracy or 0.0 for result in scores]
-    pairs = [result.beside for result in listed if result.beside is not None]
+    pairs = [result.against_base for result in listed if result.against_base is not None]
     difference, p = None, None
     if len(pairs) == len(listed) and not any(result.n_missing for result in pairs):
         difference = math.fsum(result.difference for result in pairs) / len(pairs)

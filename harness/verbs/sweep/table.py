@@ -157,7 +157,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         mean_tokens=score.mean_completion_tokens if score else None,
         questions=score.n_questions if score else None,
         samples=score.n_samples if score else None,
-        difference=result.beside.difference if result.beside else None,
+        difference=result.against_base.difference if result.against_base else None,
         p=result.p,
         reported=reported.published.value if reported else None,
         standing=result.standing,

@@ -25,7 +25,7 @@ from harness.extensions.answers.program.tests_of import Case, ProgramLimits, Que
 T = TypeVar("T")
 
 MAX_CASES = 10_000
-"""Most tests of a question."""
+"""Largest number of tests of a question."""
 
 
 class ReadRow(NamedTuple):

@@ -24,7 +24,9 @@ PART_BYTES = 64 * 1024 * 1024
 """Smallest stretch of a journal for a task, in bytes: less is graded in the time that a task needs to begin."""
 
 PARTS_PER_CPU = 4
-"""Most tasks for each processor of the cluster. Several each, so that the slowest task ends soon after the others."""
+"""Largest number of tasks for each processor of the cluster. Several each, so that the slowest task ends soon after the
+others.
+"""
 
 
 def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:

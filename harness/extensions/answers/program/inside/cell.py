@@ -35,7 +35,7 @@ MAX_ERROR_CHARS = 2_000
 """Characters at the end of a program's standard error that are kept."""
 
 _MAX_THREADS = 64
-"""Most threads of a program, where the kernel enforces such a bound for the sandbox's user."""
+"""Largest number of threads of a program, where the kernel enforces such a bound for the sandbox's user."""
 
 _CPU_GRACE_SECONDS = 3
 """CPU seconds above its limit after which the kernel kills a program, should the supervisor not do so."""

@@ -140,7 +140,7 @@ class ServedProgram:
 _ASIDE: dict[str, Any] = {"bool": bool, "len": len, "str": str}
 
 MAX_ITERATED = 1_000_000
-"""Most items that are taken from an iterable of the program, which may be endless."""
+"""Largest number of items that are taken from an iterable of the program, which may be endless."""
 
 
 def _first(iterable: Any) -> list[Any]:

@@ -26,7 +26,7 @@ MAX_DEPTH = 300
 """Deepest nesting of a value."""
 
 MAX_ITEMS = 5_000_000
-"""Most parts of a value."""
+"""Largest number of parts of a value."""
 
 _MAX_PLAIN_INT = 2**53
 """Largest integer that is written as a JSON number; larger ones are written in hexadecimal, which is read in linear
