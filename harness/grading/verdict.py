@@ -149,6 +149,7 @@ class Verdict(_Explained):
 
     def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
         """This verdict, whose steps `explain` returns when they are first read, be it to compare, print or copy it."""
+        # The class is frozen; only this slot is emptied and later filled.
         object.__setattr__(self, "explain", explain)
         object.__delattr__(self, "steps")
         return self

@@ -129,6 +129,7 @@ def signs(text: str) -> frozenset[Anomaly]:
         shown.add("garbled")
     if len(_RARE.findall(looked)) >= MIN_ODD:
         shown.add("rare characters")
+    # ASCII holds no second script, and Python knows without a search whether a text is ASCII.
     if not looked.isascii() and switches(looked):
         shown.add("language switch")
     return frozenset(shown)
@@ -138,11 +139,13 @@ def repeats(text: str) -> bool:
     """Whether `text` ends in a loop, or its end compresses like a loop."""
     if len(text) >= COMPRESSED_CHARS:
         data = text.encode("utf-8", "surrogatepass")
+        # The fastest level suffices: a loop shrinks far below the limit at any.
         if len(zlib.compress(data, 1)) < MIN_COMPRESSED * len(data):
             return True
     if len(text) < LOOP_CHARS:
         return False
     last = text[-40:]
+    # The distance to the last occurrence of the same 40 characters is the period of a loop.
     before = text.rfind(last, 0, len(text) - 1)
     if before < 0:
         return False
@@ -184,6 +187,7 @@ def reply_doubts(folder: RunFolder) -> list[str]:
             with open_untrusted(path) as log:
                 for line in log:
                     if b'"session_ended"' in line and len(line) <= _MAX_LINE_BYTES:
+                        # A line that a killed process left incomplete holds no counts.
                         with contextlib.suppress(codec.DecodeError):
                             session = codec.decode(line, _EndedSession)
                             counts.update(session.notes if session.event == "session_ended" else {})
@@ -259,6 +263,7 @@ class Texts:
 
     def add_text(self, text: str, reasoning: str = "") -> None:
         """Add the next sample, given by its text and reasoning."""
+        # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
         begun = zlib.crc32(reasoning.encode("utf-8", "surrogatepass") + b"\0")
         self._digest.append(zlib.crc32(text.encode("utf-8", "surrogatepass"), begun))
         self._length.append(min(len(reasoning) + len(text), _MAX_LENGTH))
@@ -275,6 +280,7 @@ class Texts:
             digest, length = digest[rows], length[rows]
         if not len(digest):
             return None
+        # The last key of `lexsort` sorts first: by question, then by checksum.
         order = np.lexsort((digest, question))
         question, digest, length = question[order], digest[order], length[order]
         first = np.ones(len(order), dtype=bool)
@@ -295,6 +301,7 @@ class Texts:
             n_questions=len(np.unique(of[copied])),
             independent=float((independent / n[present]).mean()),
         )
+        # A few copies are left to chance, and all samples then count in full.
         if not copies.many:
             return EqualTexts(copies=msgspec.structs.replace(copies, independent=1.0))
         numbers = np.flatnonzero(present).tolist()

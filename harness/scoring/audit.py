@@ -207,6 +207,7 @@ def draw(items: Sequence[QuestionTally], n: int) -> list[Key]:
     shares = shares_of(left)
     parts = [0] * len(left)
     for _ in range(min(n, population.n)):
+        # The stratum farthest behind its share is next, so that a person may stop at any sample.
         turn = min((i for i, rest in enumerate(left) if rest), key=lambda i: (parts[i] + 1) / shares[i])
         parts[turn] += 1
         left[turn] -= 1
@@ -253,6 +254,7 @@ def audited(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], int
                 population=len(stratum.weight_of),
                 drawn=len(words),
                 right=float((weights * [correct for _, correct in words]).sum() / weights.sum()),
+                # Kish's effective number: samples of unequal weights say less than as many of equal weight.
                 trials=float(weights.sum() ** 2 / (weights**2).sum()),
             )
         )
@@ -313,6 +315,7 @@ def _limits(part: AuditedPart) -> Interval:
 def _stretch(correct: float, both_correct: float, called_correct: float) -> float:
     """1 / (sensitivity + specificity − 1) of the grader; arguments: shares of the samples, by the person, by both and
     by the grader."""
+    # Without right samples sensitivity has no denominator, without wrong ones specificity.
     if not 0 < correct < 1:
         return 1.0
     discernment = both_correct / correct - (called_correct - both_correct) / (1 - correct)
@@ -328,6 +331,7 @@ def _moved(interval: Interval, mean: float) -> Interval:
     delta = math.asin(math.sqrt(interval.high)) - math.asin(math.sqrt(interval.low))
     middle = math.acos((1 - 2 * min(1.0, max(0.0, mean))) * math.cos(delta))
     low, high = max(0.0, middle - delta), min(math.pi, middle + delta)
+    # Rounding may put an end on the wrong side of a mean at 0 or 1.
     return Interval(min(mean, (1 - math.cos(low)) / 2), max(mean, (1 - math.cos(high)) / 2))
 
 

@@ -152,6 +152,7 @@ def failed_requests(folder: RunFolder, benchmark: str) -> FailedRequests:
     for path in folder.logs():
         with contextlib.suppress(OSError), open_untrusted(path) as log:
             for line in log:
+                # The cheap test first: a log has a line for many other events.
                 if b'"request_failed"' not in line or len(line) > MAX_LOG_LINE_BYTES:
                     continue
                 with contextlib.suppress(codec.DecodeError):
@@ -159,6 +160,7 @@ def failed_requests(folder: RunFolder, benchmark: str) -> FailedRequests:
                     if failure.event == "request_failed" and failure.task[0] == benchmark:
                         counts[failure.endpoint] += 1
                         (unanswered if failure.unanswered else begun).add(Key(*failure.task[1:]))
+    # A sample that failed in both ways had a reply that broke off.
     return FailedRequests(counts, unanswered - begun)
 
 
@@ -186,6 +188,7 @@ class _Ordered:
         rank = np.empty(len(numbers), dtype=np.int64)  # by id, so that the order of the grades does not matter
         rank[[numbers[question_id] for question_id in sorted(numbers)]] = np.arange(len(numbers))
         ranked = rank[np.frombuffer(question, dtype=np.int64)]
+        # The last key of `lexsort` sorts first: by start; question and sample only break ties.
         order = np.lexsort((np.frombuffer(index, dtype=np.int64), ranked, observed.started.of(rows)))
         bits = np.frombuffer(facts, dtype=np.uint8)[order]
         again = ~np.isnan(observed.attempts.of(rows))[order] & ~(bits >> 3 & 1).astype(bool)
@@ -290,10 +293,12 @@ def _z(rows: Iterable[tuple[Sequence[bool], Sequence[float]]]) -> float | None:
     total = variance = 0.0
     for row, weighed in rows:
         n, hits = len(row), sum(row)
+        # All right or all wrong: every contrast is 0, and so is its variance.
         if not 0 < hits < n:
             continue
         spread = hits * (n - hits) / (n * (n - 1))
         later = 0
+        # From the last sample back, so that `later` counts the right samples that started after each.
         for after, (outcome, weight) in enumerate(zip(reversed(row), reversed(weighed), strict=True)):
             if after:
                 scaled = weight * after / (after + 1)

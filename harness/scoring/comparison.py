@@ -154,11 +154,13 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     clusters = cluster_numbers([a.cluster for a, _ in shared])
     # The difference is extreme when all missing samples are right in one run and wrong in the other.
     lines = [_lines(ours.filled(right), theirs.filled(not right), clusters) for right in (False, True)]
+    # If the extremes differ in sign, the missing samples alone decide which run is better.
     one_sign = lines[0].difference * lines[1].difference > 0 or lines[0].difference == lines[1].difference
     questions = [line.question for line in lines if line.question is not None]
     p_questions = [line.p_question for line in lines if line.p_question is not None]
     rates = [(a.correct / a.n, b.correct / b.n) for a, b in seen]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
+    # What the extreme with less power can find, both can.
     blunter = max((line.detection for line in lines), key=lambda line: float(smallest_difference(*line)))
     sampled = dict.fromkeys(item.question.question_id for item in (*first, *second) if item.n)
     paired_ids = {item.question.question_id for item, _ in seen}
@@ -344,6 +346,7 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
 
 def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, float]:
     """(difference, its standard error) if the published score has this many samples of each question."""
+    # Fewer than k samples still gave one draw.
     draws = max(1.0, samples / published.k)
     variance = published_variance(
         np.asarray(own.value),

@@ -46,6 +46,9 @@ def tokens_until(sample: Sample, end: int) -> int | None:
     return hidden + math.ceil((tokens - hidden) * min(end, n_characters) / n_characters)
 
 
+# Rounded up: the token that holds the character must be complete.
+
+
 def _hidden(sample: Sample) -> int:
     """Reasoning tokens whose text the server hid: it is neither in the reasoning field nor in the text."""
     if sample.reasoning or (sample.text and (final_part(sample.text) or (1, 0))[0] > 0):

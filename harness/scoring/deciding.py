@@ -78,6 +78,7 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
 
 def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
     """A decision for each comparison, in order."""
+    # In the order in which the loop below takes the corrected values back.
     both = [p for comparison in comparisons for p in (comparison.paired.p_sampling, comparison.paired.p_question)]
     listed = [p for p in both if p is not None]
     adjusted = iter(holm(listed))

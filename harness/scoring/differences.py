@@ -176,6 +176,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     adjusted = [0.0] * len(p_values)
     reached = 0.0
     for rank, i in enumerate(order):
+        # Never below the value of a smaller p, or the larger one would become the more significant.
         reached = max(reached, min(1.0, p_values[i] * (len(p_values) - rank)))
         adjusted[i] = reached
     return adjusted

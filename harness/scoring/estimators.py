@@ -116,6 +116,7 @@ def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0)
     for group in groups:
         correct_share[group.size] = correct_share.get(group.size, 0.0) + group.correct / group.size
     total = math.fsum(share * _win_chance(sizes, n, size, k) for size, share in correct_share.items() if share)
+    # Rounding may carry the sum a little above 1.
     return min(1.0, total)
 
 
@@ -223,6 +224,7 @@ def _binomial(trials: int, p: float, degree: int) -> np.ndarray[tuple[int], np.d
     log_p, log_q = math.log(p), math.log1p(-p)
     weights = np.zeros(degree + 1)
     for x in range(min(trials, degree) + 1):
+        # By logarithms: C(n, x) itself overflows a float from about n = 1,030 on.
         log_choose = math.lgamma(trials + 1) - math.lgamma(x + 1) - math.lgamma(trials - x + 1)
         weights[x] = math.exp(log_choose + x * log_p + (trials - x) * log_q)
     return weights
@@ -232,8 +234,10 @@ def _estimated_majority(groups: Sequence[VoteGroup], silent: int, k: int, seed: 
     generator = np.random.default_rng(seed)
     sizes = np.array([group.size for group in groups] + [silent], dtype=np.int64)
     share = np.array([group.correct / group.size for group in groups])
+    # "marginals" needs no memory for each sample, as "count" does; the last column is silent and has no vote.
     drawn = generator.multivariate_hypergeometric(sizes, k, size=ESTIMATE_DRAWS, method="marginals")[:, :-1]
     most = drawn.max(axis=1, keepdims=True)
+    # Without any vote nobody wins, though all groups are tied at 0.
     winners = (drawn == most) & (most > 0)
     scores = (winners * share).sum(axis=1) / np.maximum(winners.sum(axis=1), 1)
     return float(scores.mean())

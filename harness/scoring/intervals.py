@@ -77,6 +77,7 @@ def t_two_sided(t: float, df: int) -> float:
 @lru_cache(maxsize=4096)
 def t_factor(df: int) -> float:
     """The two-sided 95 % factor of Student's t (its 97.5 % quantile), by bisection to 1e-10."""
+    # 12.71, the factor of one degree of freedom, is the largest.
     low, high = Z_95, 13.0
     while high - low > 1e-10:
         middle = (low + high) / 2
@@ -136,6 +137,7 @@ def wilson(mean: Array, trials: Array, factor: float = Z_95) -> IntervalEnds:
     square = factor * factor
     centre = (mean + square / (2 * trials)) / (1 + square / trials)
     reach = factor * np.sqrt(mean * (1 - mean) / trials + square / (4 * trials * trials)) / (1 + square / trials)
+    # Rounding may put an end on the wrong side of a mean at 0 or 1.
     return IntervalEnds(
         np.clip(np.minimum(centre - reach, mean), 0, 1), np.clip(np.maximum(centre + reach, mean), 0, 1)
     )
@@ -182,6 +184,7 @@ def sampling_limits(correct: Array, counts: Array, weights: Array | None = None)
     alone = (counts == 1).mean(axis=-1) if weights is None else np.where(counts == 1, weights, 0.0).sum(axis=-1)
     informed = np.clip(np.where(counts > 1, counts, 0.0).sum(axis=-1), 1.0, total)
     tosses = SAMPLING_TOSSES * (1 + ALONE_FACTOR * alone) * total / informed
+    # Without a question of two samples the variance is unknown; the binomial one, the largest possible, stands in.
     trials = np.where(np.isnan(observed), total, _trials(mean, observed, total, tosses))
     limits = wilson(mean, np.maximum(trials, total))
     right, samples = correct.sum(axis=-1), counts.sum(axis=-1)
@@ -216,6 +219,7 @@ def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
     n_clusters, n_questions = len(sizes), len(clusters)
     assert n_clusters >= 2
     deviations = values - values.mean(axis=-1, keepdims=True)
+    # Without clusters the product with a Q × Q matrix is spared.
     sums = deviations if n_clusters == n_questions else deviations @ (clusters[:, None] == np.arange(n_clusters))
     sums = sums * ((n_questions - n_questions / n_clusters) / (n_questions - sizes))
     return np.asarray((sums**2).sum(axis=-1) * n_clusters / (n_clusters - 1) / n_questions**2)
@@ -273,6 +277,7 @@ def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
     square = np.minimum(square, _WIDEST)
     # Wilson's half-width r solves r² (1 + t)² = p(1−p) t + t²/4 with t = factor²/trials.
     linear = mean * (1 - mean) - 2 * square
+    # This form of the root adds; the usual one subtracts two near numbers where the square is small.
     t = 2 * square / (linear + np.sqrt(linear * linear + 4 * (0.25 - square) * square))
     centre, reach = (mean + t / 2) / (1 + t), np.sqrt(square)
     return IntervalEnds(

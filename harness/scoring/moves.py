@@ -49,10 +49,12 @@ def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> li
 def moves(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[Move]:
     """Every question whose fraction correct differs, largest fall first."""
     shared = pairs(first, second)
+    # Over all shared questions, the unmoved ones too: fewer tests would correct too little.
     tested = holm([fisher(a.correct, a.n, b.correct, b.n) for a, b in shared])
     changed = [
         Move(a.question, a.correct, a.n, b.correct, b.n, p)
         for (a, b), p in zip(shared, tested, strict=True)
+        # Crosswise in whole numbers, so that equal fractions are equal.
         if a.correct * b.n != b.correct * a.n
     ]
     return sorted(changed, key=lambda move: (move.change, move.p, move.question.question_id))
@@ -63,6 +65,7 @@ def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
     between the two runs that is at most as likely as the one seen."""
     total, right = n + other_n, correct + other_correct
     least, most = max(0, right - other_n), min(n, right)
+    # In whole numbers, so that rounding drops no split that is as likely as the one seen.
     ways = [math.comb(right, hits) * math.comb(total - right, n - hits) for hits in range(least, most + 1)]
     seen = ways[correct - least]
     return sum(way for way in ways if way <= seen) / math.comb(total, n)

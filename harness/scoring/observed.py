@@ -153,6 +153,7 @@ class Observed:
         self.gap_p50.put(row, timing.gap_p50)
         self.gap_p99.put(row, timing.gap_p99)
         self.lag.put(row, timing.lag)
+        # Nearly all samples have one attempt, and a column without a number takes no memory.
         self.attempts.put(row, sample.attempts if sample.attempts > 1 else None)
         self.prompt_tokens.put(row, usage.prompt_tokens)
         self.completion_tokens.put(row, usage.completion_tokens)
@@ -307,6 +308,7 @@ class _Former:
                 if number is not None and (grade.grader, grade.basis) == (graders[number], bases[number]):
                     marks.append(_mark(number, grade.sample_index))
                     self.grades.append(grade)
+        # Stable, so that of several grades of a sample the last stays last.
         order = np.argsort(np.frombuffer(marks, dtype=np.int64), kind="stable")
         self._marks = array("q", np.frombuffer(marks, dtype=np.int64)[order].tobytes())
         self._positions = array("q", order.tobytes())
@@ -349,6 +351,7 @@ def grade_journal(
         for sample in reader:
             row = observed.observe(sample)
             number = by_id.numbers.get(sample.question_id)
+            # A negative index is refused too, since the shift keeps its sign.
             if number is None or sample.sample_index >> _INDEX_BITS:
                 continue
             mark = _mark(number, sample.sample_index)
@@ -363,6 +366,7 @@ def grade_journal(
     graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
     for grade in pool.grade_all(by_id, ungraded(), workers=workers, deadline_s=deadline_s, sandbox=sandbox):
         number = by_id.numbers[grade.question_id]
+        # The shared texts replace the decoded ones, which every grade would hold for itself.
         graded.append(msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number]))
         on_graded(len(graded))
 

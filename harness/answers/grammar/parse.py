@@ -429,6 +429,7 @@ class _AnswerParser(Powers):
             elif token.kind == "op" and token.text == "mod":
                 self.position += 1
                 node = Node("fn", ("mod", node, self.signed_power()))
+            # The modulus belongs to the whole side, not to its last factor.
             elif token.kind == "op" and token.text == "(" and self.peek(1).text in ("mod", "pmod"):
                 return node
             elif token.kind == "op" and token.text == "(" and self.accept_integer_condition():

@@ -121,6 +121,7 @@ class Powers(Atoms):
         if self.is_op("^") and exponent.op in ("num", "sym"):  # a tower without braces: 9^9^9
             self.position += 1
             exponent = self.parse_superscript(exponent)
+        # `^{}` prints nothing.
         if exponent.op == "empty":
             return base
         if base.op in ("matrix", "tuple", "bracket") and exponent in _TRANSPOSED:
@@ -133,6 +134,7 @@ class Powers(Atoms):
             if exponent.args[0].lower() in ("th", "st", "nd", "rd"):
                 return base
             return Node("quantity", (base, exponent.args[0]))
+        # `\sin^2 x`: the function has no argument yet, and the exponent stands before it.
         if base.op == "fn" and len(base.args) == 1:
             return Node("fn", (base.args[0], exponent))
         return Node("pow", (base, exponent))
@@ -143,6 +145,7 @@ class Powers(Atoms):
         index = self.argument(whole_number=True)
         if index.op == "text" and index.args[0].lower() in _BASES:
             index = num(_BASES[index.args[0].lower()])
+        # Digits above nine, as in 1F_{16}, were read as words.
         if base.op == "text" and base.args[0].isalnum() and base.args[0].isupper() and index.op == "num":
             return Node("base", (base.args[0], int(index.args[0])))
         if self.tokens[start - 2].text == ")" and index.op == "num" and (digits := self.digits_in_brackets(start - 3)):
@@ -155,6 +158,7 @@ class Powers(Atoms):
         label = "".join(token.text for token in self.tokens[start : self.position] if token.text not in ("{", "}"))
         if base.op == "sym":
             return sym(f"{base.args[0]}_{label}")
+        # TeX sets x^2_1 as x_1^2.
         if base.op == "pow" and base.args[0].op == "sym":
             return Node("pow", (sym(f"{base.args[0].args[0]}_{label}"), base.args[1]))
         if base.op == "text":

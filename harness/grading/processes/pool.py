@@ -134,6 +134,7 @@ def verdicts(
             grader = question.rules.grader
             if grader not in names:  # `questions` may grow while samples are read
                 names |= grader_names([question], sandbox)
+            # Thousands of waiting samples with their reasoning would fill the memory.
             without_text = msgspec.structs.replace(sample, text=None, reasoning=None)
             if grader != verifier.RULES and is_elsewhere(grader):  # most questions: without a look at the extensions
                 future = elsewhere.decider(grader).ask(question, sample, with_steps=with_steps)
@@ -168,6 +169,7 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outc
         outcomes_or_jobs.append(item)
         if isinstance(item, _Job):
             pool.ask(item)
+    # All are asked before the first is awaited, so that workers get full batches.
     decided = [pool.decision(item).outcome if isinstance(item, _Job) else item for item in outcomes_or_jobs]
     pool.forget()
     return decided
@@ -189,6 +191,7 @@ def first_right(
             waiting.append((key, [_Job.of(question, answer) for answer in answers]))
             for job in waiting[-1][1]:
                 pool.ask(job)
+            # Each entry may have up to `MAX_STATEMENTS` jobs.
             while waiting and (pool.settled(waiting[0][1]) or len(waiting) > _WINDOW // MAX_STATEMENTS):
                 yield judged()
         while waiting:
@@ -293,6 +296,7 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
     of_grader: dict[str, Question] = {}
     for question in questions:
         of_grader.setdefault(question.rules.grader, question)
+    # Most benchmarks end here: no process is needed to learn the name.
     if of_grader.keys() <= {verifier.RULES}:
         return {verifier.RULES: GRADER}
     extended = [grader for grader in of_grader if is_elsewhere(grader)]
@@ -341,6 +345,7 @@ class _Pending(NamedTuple):
         searched, jobs = self.searched, self.jobs
         decision = pool.decision(jobs[0]) if searched.extraction is not None else NO_ANSWER
         rest = jobs[1:] if searched.extraction is not None else jobs
+        # Waits for the other boxes only where they can change the verdict.
         right_elsewhere = decision.outcome != "correct" and any(pool.decision(job).outcome == "correct" for job in rest)
         return self.sample, conclude(searched, decision, right_elsewhere, grader=self.grader)
 
@@ -394,12 +399,15 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            # A session of its own, so that the whole process group can be killed.
             start_new_session=True,
+            # A fixed hash seed, since sympy's order of terms may depend on hashes.
             env=isolated.environment(verifier.TRUST_VARIABLE, PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1"),
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
+        # A worker may send half a frame, so the parent must never wait in a read.
         os.set_blocking(self.stdout.fileno(), False)
         self.owed: deque[tuple[str, _Job]] = deque()
         self.buffer = bytearray()
@@ -409,6 +417,7 @@ class _Worker:
 
     def kill(self) -> None:
         """End the process and whatever it started; wait for it."""
+        # Gone already; macOS reports a group of zombies as not permitted.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -497,6 +506,7 @@ class Pool:
 
     def start(self) -> _Worker:
         """Start a worker, and watch it for replies."""
+        # By the longest deadline, for a running worker cannot be told another one.
         worker = self._start(lambda: _Worker(self.longest_deadline))
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
@@ -568,6 +578,7 @@ class Pool:
                 return
             answered = True
         if answered:
+            # Each answer has a deadline of its own, from the reply before it.
             worker.deadline.start(self.deadline if worker.ready else WARMING_SECONDS)
 
     def accept(self, worker: _Worker, body: bytes) -> bool:
@@ -609,6 +620,7 @@ class Pool:
         if rule is not None and owed:
             job = owed.pop(0)
             self.decisions[job.key] = AnswerVerdict("undecided", rule, job.answer[:200] or None)
+        # At the front and in their order, since samples wait for the oldest jobs first.
         self.queue.extendleft(reversed(owed))
 
 

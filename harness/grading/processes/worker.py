@@ -83,6 +83,7 @@ class Checked(msgspec.Struct):
 
 def check(grader: str) -> None:
     """Import the verifier `grader`, and write the result, a `Checked`, to standard output."""
+    # Text that the module prints at its import must not reach the parent as the result.
     reply = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     _limit()
@@ -137,6 +138,7 @@ def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
     """Audit hook: raise `PermissionError` where a file would be created or changed."""
     if event == "open":
         path, _, flags = arguments
+        # A number is a file that is open already, and /dev/null keeps nothing.
         if isinstance(path, int) or path == os.devnull or not isinstance(flags, int) or not flags & ~_FOR_READING:
             return
         raise PermissionError("a verifier may open files for reading only")
@@ -147,6 +149,7 @@ def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
 def _limit() -> None:
     """Set the limits of this process for good."""
     sys.addaudithook(_refuse_changes)
+    # 5,000!, the largest factorial that is computed, has 16,326 digits; Python's own limit is 4,300.
     sys.set_int_max_str_digits(30_000)
     sys.setrecursionlimit(6_000)
     sys.dont_write_bytecode = True
@@ -160,6 +163,7 @@ def _limit() -> None:
     if sys.platform == "linux":
         import ctypes
 
+        # Another C library may lack prctl; the worker then ends when its pipe closes.
         with contextlib.suppress(OSError, AttributeError):
             library = ctypes.CDLL(None)
             library.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: no worker outlives its parent
@@ -171,6 +175,7 @@ def _limit_time(deadline: float) -> None:
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     with contextlib.suppress(ValueError, OSError):
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        # The limit counts from the start of the process, so what earlier answers used is added.
         resource.setrlimit(resource.RLIMIT_CPU, (int(used + deadline) + 60, hard))
 
 

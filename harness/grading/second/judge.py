@@ -19,6 +19,7 @@ from harness.grading.verdict import GRADER
 Scope = Literal["undecided", "wrong", "all"]
 """Which samples a judge sees: the "undecided" ones; "wrong": those and the wrong ones; "all"."""
 
+# 96 bits: no two requests of a benchmark share them by chance.
 _ID_DIGITS = 24
 
 
@@ -61,6 +62,7 @@ def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Ques
 
 def _question_text(question: Question) -> str:
     """Return the text of the question: the last turn of the user, or the raw prompt."""
+    # Few-shot examples are turns too; the last one is the question.
     turns = [message.content for message in question.messages if message.role == "user"]
     return turns[-1] if turns else question.prompt
 

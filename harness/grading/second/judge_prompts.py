@@ -142,6 +142,7 @@ def render(prompt: JudgePrompt, question: str, references: Sequence[str], answer
         "references": "\n".join(_tagged("reference", visible(text, MAX_REFERENCE_CHARS)) for text in references),
         "answer": _tagged("answer", answer),
     }
+    # In one pass, so that a field's name inside an inserted text is not filled in.
     return (Message("user", _FIELD.sub(lambda match: fields[match[1]], prompt.template)),)
 
 
@@ -159,6 +160,7 @@ def verdict(prompt: JudgePrompt, reply: str | None) -> bool | None:
     if start > part[0]:
         del lines[0]  # its beginning is cut off
     for line in reversed(lines):
+        # Chinese models write the full-width colon.
         label, colon, value = line.translate(_DECORATION).replace("：", ":", 1).partition(":")
         if label.strip().casefold() != prompt.label.casefold():
             continue

@@ -234,10 +234,12 @@ class _Child:
             selector.register(stream, selectors.EVENT_READ)
             while b"\n" not in self.buffer:
                 if not selector.select(max(self.deadline.ends_at - time.monotonic(), 0.0)):
+                    # Time without a processor does not count, so the deadline may have moved.
                     if self.deadline.is_over():
                         return None
                     continue
                 data = stream.read1(1 << 16)  # type: ignore[attr-defined]
+                # A verdict is a short line; a megabyte without a line break is none.
                 if not data or len(self.buffer) > 1 << 20:
                     return None
                 self.buffer += data

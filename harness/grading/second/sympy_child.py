@@ -34,6 +34,7 @@ def main() -> None:
     try:
         from sympy.parsing.latex import parse_latex
 
+        # sympy imports without antlr4, and misses it only at the first parse.
         parse_latex("x")
     except ImportError as error:
         say({"ready": False, "reason": str(error)})
