@@ -98,6 +98,7 @@ def unclosed_box(text: str, lo: int, hi: int) -> Box | None:
     if letters < 0:
         return None
     outer = _command_start(text, letters, lo)
+    # Behind the letters "boxed" only a few spaces may stand before the brace.
     brace = text.find("{", letters, min(hi, letters + 8))
     if outer < 0 or brace < 0 or has_box(text, lo, outer):
         return None

@@ -22,6 +22,7 @@ def read_text(path: Path) -> str:
         raise UsageError(f"cannot read {shown}: {error.strerror}") from error
     if len(data) > MAX_DATA_BYTES:
         raise UsageError(f"{shown} is longer than {MAX_DATA_BYTES} bytes")
+    # A damaged byte must not cost the whole file.
     return data.decode("utf-8", "replace")
 
 
@@ -66,6 +67,7 @@ def id_of(value: Any) -> str | None:
 
 def count_or_none(value: Any) -> int | None:
     """`value` if it is a whole number of at least 0, else None."""
+    # JSON's true is a `bool`, which Python counts as the integer 1.
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

@@ -58,6 +58,7 @@ class FileReplies:
                 key = question.benchmark, question.question_id
                 yield self._as_run_sample(sample, row_question, question, taken[key])
                 taken[key] += 1
+        # Only at the end, since a file may begin with questions that this run leaves out.
         if n and n == self.n_strange:
             raise UsageError(
                 f"no reply in {visible(str(self._path))} is to a question of this run: is it another benchmark's, or "
@@ -71,5 +72,6 @@ class FileReplies:
             question_id=question.question_id,
             sample_index=index,
             endpoint=FROM_FILE + safe_name(self._path.name),
+            # Other words were sent, so that the digest of our prompt does not hold for the reply.
             prompt_digest=question.prompt_digest if text_of(row_question) == text_of(question) else "",
         )

@@ -162,6 +162,7 @@ def lm_eval(rows: Iterable[Row]) -> Iterator[OutputRow]:
         doc = row.value["doc"] if isinstance(row.value["doc"], dict) else {}
         question = next((doc[name] for name in QUESTION_COLUMNS if isinstance(doc.get(name), str)), None)
         gold = row.value["target"]
+        # References of GSM8K end in "#### 42", behind a worked solution.
         if isinstance(gold, str) and "####" in gold:
             gold = gold.rpartition("####")[2].strip()
         named = doc.get("question_id")  # written by `harness export`
@@ -177,12 +178,14 @@ def inspect(path: Path) -> Iterator[OutputRow]:
             names = [n for n in archive.namelist() if n.startswith("samples/") and n.endswith(".json")]
             if not names:
                 raise UsageError(f"{shown} holds no samples; it may be an interrupted log")
+            # An archive may name a member twice, and `getinfo` gives the last one for both.
             for name in sorted(dict.fromkeys(names), key=_by_epoch):
                 info = archive.getinfo(name)
                 if info.file_size > MAX_MEMBER_BYTES:
                     raise UsageError(f"{shown}: {visible(name)} has {info.file_size} bytes; at most {MAX_MEMBER_BYTES}")
                 where = f"{shown}:{visible(name)}"
                 with archive.open(info) as file:
+                    # The archive only claims the size in its directory, so the read is bounded as well.
                     data = file.read(MAX_MEMBER_BYTES + 1)
                 yield _inspect_sample(tables.parse_json(data.decode("utf-8"), where, constants=True), where)
     except NotImplementedError as error:
@@ -198,6 +201,7 @@ def inspect(path: Path) -> Iterator[OutputRow]:
 def _by_epoch(name: str) -> tuple[str, int]:
     """(question, epoch) in the name of a sample's file, for sorting: epoch 10 comes after epoch 9."""
     question, _, epoch = name.removesuffix(".json").rpartition("_epoch_")
+    # A longer number is no epoch, and `int` refuses more than 4,300 digits.
     return question, int(epoch) if epoch.isdecimal() and len(epoch) < 10 else 0
 
 
@@ -219,6 +223,7 @@ def _inspect_sample(sample: Any, where: str) -> OutputRow:
                 "length" if reason in ("max_tokens", "model_length") else reason,
                 cells.count_or_none(usage.get("output_tokens")),
                 cells.count_or_none(usage.get("input_tokens")),
+                # An epoch numbers a sample only if it holds a single choice.
                 epoch - 1 if epoch and len(choices) == 1 else None,
             )
         )
@@ -246,6 +251,7 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
         cells.require_columns(row, ("custom_id", "response"), "an OpenAI batch")
         custom = str(row.value["custom_id"])
         numbered = re.fullmatch(r"(.+)[-_:#/@]\d+", custom, re.DOTALL)
+        # The whole id first, for a question's own id may end in a number.
         question = by_id.get(custom) or (by_id.get(numbered[1]) if numbered else None)
         if question is None:
             raise UsageError(
@@ -266,6 +272,7 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
                         text,
                         reasoning if isinstance(reasoning, str) else parts,
                         str(choice.get("finish_reason") or "unknown"),
+                        # The usage is that of all choices together.
                         cells.count_or_none(usage.get("completion_tokens")) if len(body["choices"]) == 1 else None,
                         cells.count_or_none(usage.get("prompt_tokens")),
                     )
@@ -295,6 +302,7 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
         text, question = match
         answer = block[block.index(text) + len(text) :].rstrip("\n")
         answer = answer.removesuffix("=" * 80).rstrip("\n")
+        # The instruction to box the answer follows the question in the same text.
         instruction = re.match(r".{0,120}?oxed\{\}\.", answer, re.DOTALL)
         yield OutputRow(
             f"{shown}:{number}", [Response(answer[instruction.end() if instruction else 0 :])], card_question=question

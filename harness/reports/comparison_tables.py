@@ -15,6 +15,7 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
     """Every other run minus the baseline, question by question; p values are corrected by Holm over the whole table."""
     both = [p for _, comparison in comparisons for p in (comparison.p_sampling, comparison.p_question)]
     adjusted = holm([p for p in both if p is not None])
+    # In the order of `both`: each row takes one p value, or two.
     p_values = iter(adjusted)
     notes = []
     if any(comparison.at_most for _, comparison in comparisons):

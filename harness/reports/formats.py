@@ -89,6 +89,7 @@ def to_latex(tables: Sequence[Table]) -> str:
     blocks = []
     for table in tables:
         shape = "".join("r" if column in table.numeric else "l" for column in range(len(table.columns)))
+        # `visible` leaves no line break, which would end the comment.
         lines = [f"% {visible(table.title)}", rf"\begin{{tabular}}{{{shape}}}", r"\toprule", _latex_row(table.columns)]
         lines += [r"\midrule", *(_latex_row(row) for row in table.rows), r"\bottomrule", r"\end{tabular}"]
         lines += [rf"\par\footnotesize [{number}] {_latex(note)}" for number, note in enumerate(table.notes, 1)]
@@ -119,6 +120,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def _markdown(text: str) -> str:
+    # & first, or the entities made next would be escaped again.
     escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     # Without these characters no link, emphasis, code or end of a cell can begin.
     return re.sub(r"([\\`*_|\[\]~!])", r"\\\1", escaped)

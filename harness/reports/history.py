@@ -74,6 +74,7 @@ def read_history(folder: RunFolder) -> History:
                 history.stopped = visible(str(event.stopped or ""), MAX_MESSAGE_CHARS)
             case "request_failed":
                 key = (event.endpoint, event.kind, event.status)
+                # A known cause is still counted when the list is full.
                 if key in causes or len(causes) < MAX_CAUSES:
                     cause = causes.setdefault(key, Failures(*key))
                     cause.count += 1

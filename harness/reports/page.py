@@ -157,6 +157,7 @@ def tables_page(title: str, subtitle: str, tables: Sequence[Table], plots: Seque
 
 def _policy(templates: jinja2.Environment) -> str:
     """The content policy: nothing may be fetched or run; only the style sheet is allowed, by its digest."""
+    # The style as it is rendered, since a browser hashes what stands in the page.
     style = templates.get_template("page.css").render()
     allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
@@ -275,6 +276,7 @@ def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
         width = 100 * number / item.n if item.n else 0.0
         if number:
             bars.append((kind, round(first, 2), round(width, 2)))
+        # Not rounded, so that the errors of many bars do not add up.
         first += width
     return tuple(bars)
 

@@ -351,7 +351,6 @@ def grade_journal(
         for sample in reader:
             row = observed.observe(sample)
             number = by_id.numbers.get(sample.question_id)
-            # A negative index is refused too, since the shift keeps its sign.
             if number is None or sample.sample_index >> _INDEX_BITS:
                 continue
             mark = _mark(number, sample.sample_index)
@@ -366,7 +365,6 @@ def grade_journal(
     graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
     for grade in pool.grade_all(by_id, ungraded(), workers=workers, deadline_s=deadline_s, sandbox=sandbox):
         number = by_id.numbers[grade.question_id]
-        # The shared texts replace the decoded ones, which every grade would hold for itself.
         graded.append(msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number]))
         on_graded(len(graded))
 

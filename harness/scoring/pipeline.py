@@ -159,6 +159,7 @@ def _graded(
         ),
         observed=journal.observed,
         rows=journal.rows,
+        # With a single endpoint there is nothing to compare, and a log may be long.
         failed=by_endpoint.failed_requests(folder, name) if len(journal.observed.endpoints) > 1 else NONE_FAILED,
         speed=speed(journal.observed, counted),
         workload=workload(journal.observed, counted),
@@ -200,6 +201,7 @@ def publish(graded: GradedBenchmark) -> Score:
 
     Raises `UsageError` for a k larger than the number of samples; the grades are written even then.
     """
+    # The grades first: they took the time, and stand even if the score is refused.
     grades.write(graded.folder, graded.grades)
     score = score_of(graded)
     score_file.write(graded.folder, score)
@@ -344,6 +346,7 @@ def _first_right(folder: BenchmarkFolder, by_id: ById, grading: GradingOptions) 
                 yield sample.key, question, [statement.answer for statement in statements]
 
     judged = pool.first_right(stated_answers(), workers=grading.n_workers, deadline_s=grading.deadline_s)
+    # Popped, so that only samples that wait for the pool are held.
     return {key: tokens_of.pop(key)[number] for key, number in judged if number is not None}
 
 

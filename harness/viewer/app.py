@@ -79,6 +79,7 @@ class Viewer:
         # The port is in the cookie's name, because browsers send cookies to all ports of a host.
         self._cookie = f"harness-view-{port}"
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        # Read once at the start, so that no part of an address ever becomes a path.
         self._front = {
             path.relative_to(_FRONT).as_posix(): path.read_bytes()
             for path in _FRONT.rglob("*")
@@ -121,6 +122,7 @@ class Viewer:
             response = _json({"error": str(error)}, status=status)
         if not response.prepared:
             for name, value in _HEADERS.items():
+                # A handler may have set a stricter policy of its own.
                 response.headers.setdefault(name, value)
         return response
 
@@ -138,15 +140,18 @@ class Viewer:
             # The raw path with its percent-encoding; it begins with a single slash, so it cannot lead to another host.
             path = "/" + request.raw_path.partition("?")[0].lstrip("/\\")
             response = web.Response(status=303, headers={"Location": path + (f"?{rest}" if rest else "")})
+            # With Strict, the redirect behind a link from another page would arrive without the cookie.
             response.set_cookie(self._cookie, self._token, httponly=True, samesite="Lax", path="/")
             return response
         if not self._is_token(request.cookies.get(self._cookie, "")):
             return web.Response(status=403, text="Open the address that `harness view` printed: it holds a token.")
+        # Another site's page cannot send this header without a preflight, which nobody grants.
         if request.method == "POST" and request.headers.get("X-Harness-View") != "1":
             return web.Response(status=403, text="Only the viewer's own pages may change verdicts.")
         return await handler(request)
 
     def _is_token(self, offered: str) -> bool:
+        # In constant time, so that the time does not tell how much of a token was right.
         return hmac.compare_digest(offered.encode("utf-8", "replace"), self._token.encode())
 
     # --- pages ---
@@ -217,6 +222,7 @@ class Viewer:
         text = _asked(request, "text")
         benchmark = await asyncio.to_thread(self._opened, request)
         steps = search(benchmark, text, MAX_HITS)
+        # Set here: the guard comes too late for a response that is under way.
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "application/x-ndjson; charset=utf-8"})
         await response.prepare(request)
         try:
@@ -252,6 +258,7 @@ class Viewer:
             return (text or "").encode("utf-8", "backslashreplace")
 
         response = web.Response(body=await asyncio.to_thread(read), content_type="text/plain", charset="utf-8")
+        # A reply may be a page of HTML, which can then run nothing.
         response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
         return response
 
@@ -302,6 +309,7 @@ def _query(request: web.Request) -> list[tuple[str, str]]:
 
 def _key(request: web.Request) -> Key:
     index = _asked(request, "sample")
+    # `isdigit` is true for ² too, which `int` refuses.
     if not (index.isascii() and index.isdigit() and len(index) <= 18):
         raise UsageError(f"{index!a} is no index of a sample.")
     return Key(_asked(request, "question"), int(index))
@@ -327,5 +335,6 @@ def _user() -> str:
     """Return the login name as the default person; the page lets them change it."""
     try:
         return getpass.getuser()
+    # Containers often run as a user without an entry in the password file.
     except (OSError, KeyError):
         return ""

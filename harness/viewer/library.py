@@ -60,6 +60,7 @@ class Remembered:
         """The result of `how()`, called again when the file at `path` has changed; `otherwise` if it is missing or
         damaged.
         """
+        # The state before the reading, so that a write during the reading is seen next time.
         stamp = Stamp.of(path)
         entry = self._kept.get(path)
         if entry is None or entry[0] != stamp:

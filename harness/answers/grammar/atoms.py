@@ -94,6 +94,7 @@ class Atoms(Commands):
     def symbol(self, token: MathToken) -> Node:
         """Parse a letter: i or e, digits of a base, combinations, a function with its argument, or a variable."""
         name = token.text
+        # With an index i and e are letters: i_1, e_2.
         if name == "i" and not self.is_op("_"):
             return I
         if name == "e" and not self.is_op("_"):
@@ -103,6 +104,7 @@ class Atoms(Commands):
         if name == "Gamma" and self.accept("("):
             argument = self.answer()
             self.expect(")")
+            # Γ(n) is (n − 1)!.
             return Node("fn", ("factorial", Node("add", (argument, num(-1)))))
         if name in ("C", "A", "P") and (node := self.combinations(name)) is not None:
             return node
@@ -133,6 +135,7 @@ class Atoms(Commands):
             if above is not None and counts and above.op in ("num", "sym"):
                 node = Node("fn", ("binom" if name == "C" else "arrangements", below, above))
         elif name == "C" and self.is_op("(") and self.peek(2).text == "," and self.peek(4).text == ")":
+            # C(a, b) of two letters is more often a point with its name.
             upper, lower = self.peek(1).value, self.peek(3).value
             if upper is not None and lower is not None:
                 self.position += 5

@@ -137,12 +137,14 @@ class _Lexer:
                 if self.position >= size:
                     break
                 mark = source[self.position]
+            # Before numbers: the 1 of 1F_{16} would be read as a number of its own.
             if mark.isalnum() and (based := _BASED.match(source, self.position)) is not None:
                 self.position = based.end()
                 self.put("text", based.group().upper())
             elif mark == "0" and (prefixed := _HEX_OR_BINARY.match(source, self.position)) is not None:
                 self.position = prefixed.end()
                 self.put("num", prefixed.group(), Fraction(int(prefixed.group(), 0)))
+            # `isdigit` is true for ² and for Arabic digits too, which no pattern below reads.
             elif (mark.isdigit() and mark.isascii()) or (mark == "." and _AFTER_POINT.match(source, self.position + 1)):
                 self.number()
             elif mark == ".":
@@ -169,6 +171,7 @@ class _Lexer:
     def number(self) -> None:
         """Read a number: with grouped digits (1,234), repeating decimals, or plain."""
         source, start = self.source, self.position
+        # Most numbers end here, and are spared five searches.
         if (plain := _ONLY_DIGITS.match(source, start)) is not None:
             self.position = plain.end()
             self.literal(plain.group())
@@ -237,8 +240,10 @@ class _Lexer:
             self.position = ends.end()
             self.put("cmd", f"directed {ends[1]}{ends[2]}")
         elif name in IGNORED:
+            # `\left.` draws no bracket.
             if name in ("left", "right") and self.source[self.position : self.position + 1] == ".":
                 self.position += 1
+            # Their argument is a length, a colour or invisible, and no part of the answer.
             elif name in ("hspace", "color", "textcolor", "phantom", "vphantom"):
                 self.braced_text()
         elif name in TEXTS:
@@ -314,6 +319,7 @@ class _Lexer:
         depth, end = 0, start
         while end < len(self.source):
             mark = self.source[end]
+            # `\}` closes nothing.
             if mark == "\\":
                 end += 1
             elif mark == "{":
@@ -342,6 +348,7 @@ class _Lexer:
             self.put("op", plain[-1] if plain != "mod" else plain)
         elif (bare in FUNCTIONS or bare in ALIASES) and not (bare == "min" and self.follows_number()):
             self.put("cmd", ALIASES.get(bare, bare))
+        # 3\text{e}5 is floating point.
         elif bare in ("e", "E") and (exponent := _EXPONENT.match(self.source, self.position)) and self.follows_number():
             self.position = exponent.end()
             self.spaced = self.tokens[-1].spaced
@@ -393,6 +400,7 @@ class _Lexer:
     def word(self) -> None:
         """Read letters without a backslash: a time of day, a function, a constant, words, or a product of variables."""
         source = self.source
+        # The module's name in `np.sqrt` or `math.pi` adds nothing.
         if (module := _MODULE.match(source, self.position)) is not None:
             self.position = module.end()
         previous = self.tokens[-1] if self.tokens else None

@@ -130,6 +130,7 @@ def integrand(arguments: tuple[Any, ...]) -> tuple[Node, Node, str, Node] | None
         divisors.append(bottom)
     if len(factors) < 2 or factors[-2] != sym("d") or factors[-1].op != "sym":
         return None
+    # The 1 is the integrand of ∫ dx.
     inner = Node("mul", (num(1), *factors[:-2]))
     for divisor in divisors:
         inner = Node("div", (inner, divisor))

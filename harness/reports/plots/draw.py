@@ -35,6 +35,7 @@ def svg(plot: Plot, *, titled: bool = False) -> str:
     """The picture as SVG: text stays text, and colours are attributes, so that a style sheet can darken them."""
     import vl_convert
 
+    # Nothing may be fetched, whatever the specification says.
     drawn: str = vl_convert.vegalite_to_svg(plot.specification(titled=titled), allowed_base_urls=[])
     return drawn
 

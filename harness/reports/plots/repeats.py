@@ -31,9 +31,11 @@ def repeats_plot(repeats: Repeats) -> Plot:
     rows: tuple[tuple[Cell, ...], ...] = tuple(zip(repeats.names, repeats.accuracies, repeats.errors, strict=True))
     runs = len(rows)
     step = _step(repeats)
+    # Rounded first: a quotient just below a whole number would begin one bar too early.
     first = math.floor(round(min(repeats.accuracies) / step, 6)) * step - step / 2
     counts: dict[int, int] = {}
     for accuracy in repeats.accuracies:
+        # An accuracy on the edge of a bar must not fall one bar short by rounding.
         number = math.floor((accuracy - first) / step + 1e-9)
         counts[number] = counts.get(number, 0) + 1
     kinds = [f"{runs} repeats", "predicted by the sampling error"]

@@ -188,6 +188,7 @@ def _metric(config: _Metric) -> str | None:
     if config.lower_is_better:
         return None
     for name in (config.metric_id, config.metric_name, config.metric_kind):
+        # Sources write exact_match, Exact Match and exact-match.
         spelled = re.sub(r"[\s_-]+", "", (name or "").casefold())
         if spelled in _ACCURACY:
             return "pass@1"
@@ -240,6 +241,7 @@ def _score(record: _Record, result: _Result, card: Card | None, metric: str, sca
         value=details.score / scale,
         n_questions=n_questions,
         samples=n_samples // n_questions if n_samples and n_questions and not n_samples % n_questions else None,
+        # A computed score was not rounded for print.
         unit=0.0 if computed else last_digit(details.score) / scale,
         run_deviation=None,
         standard_error=None if error is None else error.value / scale,

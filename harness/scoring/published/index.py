@@ -162,6 +162,7 @@ def update(
                     n_read += 1
             progress(n_read + n_unchanged, n_scores)
         with database:
+            # What is left in `stored` was not seen again.
             database.executemany("DELETE FROM files WHERE id = ?", [(number,) for number, *_ in stored.values()])
         return Updated(
             read=n_read,
@@ -178,6 +179,7 @@ def _insert(database: sqlite3.Connection, origin: str, file: Unread, read: Reade
         scores, reasons = read(file.path)
         encoded = [(score, _encoded(score)) for score in scores]
     except UsageError as error:
+        # Without the path, so that equal reasons are counted as one.
         encoded, reasons = [], [str(error).replace(file.path, "a file")]
     except UnicodeEncodeError:  # half of a pair of UTF-16, which JSON can spell and SQLite cannot hold
         encoded, reasons = [], ["a file holds text that is no Unicode"]
@@ -227,6 +229,7 @@ def _opened(path: Path, *, for_writing: bool = False) -> Iterator[sqlite3.Connec
                         "`harness published update`"
                     )
                 _make(database)
+            # SQLite starts each connection without foreign keys; old scores would stay.
             database.execute("PRAGMA foreign_keys = ON")
             yield database
     except sqlite3.OperationalError as error:
@@ -250,6 +253,7 @@ def _make(database: sqlite3.Connection) -> None:
     """Empty tables of this version, in place of what is there."""
     names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('files', 'scores')")
     dropped = "".join(f"DROP TABLE {name};" for (name,) in names.fetchall())
+    # One transaction: an interrupted change leaves no half-made tables.
     database.executescript(f"BEGIN; {dropped} {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
 
 
@@ -264,6 +268,7 @@ def files_of(folder: Path, *, follow_links: bool = False) -> Iterator[Unread]:
     evaluation results of models (`.eval_results/*.yaml`). follow_links: also files that are links, as in the hub's
     cache."""
     for here, folders, names in os.walk(folder):
+        # Sorted in place, which is how `os.walk` takes an order.
         folders.sort()
         inside = Path(here).relative_to(folder)
         for name in sorted(names):

@@ -77,6 +77,7 @@ class NameParts:
             parts[part] += [hit.expand(form) for hit in pattern.finditer(text)]
             text = pattern.sub(" ", text)
 
+        # Before the name is split into words, since these parts hold separators themselves.
         take(_GGUF, "precision", r"\g<0>")
         take(_NEGATED, "thinking", r"non\1")
         take(_DATE, "release", r"\1-\2-\3")
@@ -93,6 +94,7 @@ class NameParts:
                 parts["size"].append(word)
             elif _RELEASE.fullmatch(word):
                 parts["release"].append(word)
+            # 16k is a budget only beside a word for thinking; else it may be the length of the context.
             elif _BUDGET.fullmatch(word) and parts["thinking"]:
                 parts["thinking"].append(word)
             else:
