@@ -46,6 +46,7 @@ def command(
             for line in supervisor.dry_run(spec):
                 click.echo(line)
             return
+        # By default both signals end Python without leaving the `with` block, which ends the server.
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _leave)
         with supervisor.launch(spec, on_progress=Heartbeat(_say)) as server:

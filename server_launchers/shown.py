@@ -25,6 +25,7 @@ _KEY_SHAPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{20,}\Z")
 
 def is_secret(variable: str, value: str) -> bool:
     """Whether the value of an environment variable must not be shown or logged (it is no path and no flag)."""
+    # Paths are as long and as mixed as keys.
     shaped = bool(_KEY_SHAPED.match(value)) and not value.startswith((".", "/"))
     return shaped or bool(_SECRET_VARIABLE.search(variable))
 

@@ -41,6 +41,7 @@ def load(name_or_path: str) -> Card:
     if name_or_path.startswith(gym.PREFIX):
         return gym.card_of(name_or_path.removeprefix(gym.PREFIX))
     whole, *arguments = name_or_path.split("@")
+    # A path may hold an @ of its own.
     if arguments and not Path(name_or_path).exists():
         return load(whole).restrict_to(arguments)
     path, task = Path(name_or_path), ""
@@ -50,6 +51,7 @@ def load(name_or_path: str) -> Card:
     if path.suffix in (".yaml", ".yml"):
         return load_file(path, task)
     meant = fold_name(name_or_path)
+    # By file names first: parsing every card for its aliases takes longer.
     for file in _card_files():
         if fold_name(file.stem) == meant:
             return load_file(file)

@@ -69,6 +69,7 @@ def takes(*declared: type[Options], **how: Any) -> Callable[[F], F]:
 
 def give(function: F, *decorators: Callable[[F], F]) -> F:
     """`function` with these flags; its help shows them in this order."""
+    # Decorators work from the inside out.
     for decorate in reversed(decorators):
         function = decorate(function)
     return function
@@ -197,6 +198,7 @@ def _read(_context: click.Context, _parameter: click.Parameter, path: Path | Non
     click.option(
         "--env-file",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        # Eager: the variables must be set before click looks for the defaults of the other options.
         is_eager=True,
         expose_value=False,
         callback=_read,

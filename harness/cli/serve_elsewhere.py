@@ -88,6 +88,7 @@ def _on_cluster(wish: Wish, on: str) -> None:
     if host is not None:
         check_reached(spec)
     words = words_of(wish.engine, wish.model, flags, wish.extra_flags)
+    # What follows `--` goes to the engine, so our own options must stand before it.
     end = words.index("--") if "--" in words else len(words)
     own = ["--host", HOST, "--register", FILE, "--until-eof"]
     if spec.nodes > 1:

@@ -68,6 +68,7 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
     if options.out is not None:
         _check_replaceable(options.out, options.verdicts)
     if options.verdicts is not None:
+        # A list: every line is checked before the first verdict is stored.
         for benchmark, key, verdict in [*_verdicts(options.verdicts, opened, options.benchmark)]:
             judge(benchmark, key, verdict, options.who)
     names = opened.benchmarks if options.benchmark is None else [options.benchmark]
@@ -98,6 +99,7 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
+        # The user's number has no name, as often in containers.
         return ""
 
 

@@ -47,6 +47,7 @@ class GradedRounds:
         if not files.has_samples():  # A start that was killed may leave an empty file and no manifest.
             return ()
         judged = _judged(self._folder, benchmark)
+        # One worker: a look has few new samples, and starting more processes takes longer than grading them.
         for graded in grade_run(self._folder, GradingOptions(workers=1), only=benchmark):
             if not judged:
                 publish(graded)

@@ -79,6 +79,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     Raises LaunchError where it is missing or fits another vLLM, or an NPU is ill.
     """
     installed = facts.versions.get(vllm.PROGRAM.package)
+    # In a container, or in the environment that uv makes, nothing can be asked before the start.
     if installed is None or spec.docker is not None or spec.uvx is not None:
         return facts
     from server_launchers.machine import accelerators, environments

@@ -65,11 +65,13 @@ def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[
     where = where_of(("extends",))
     try:
         base = read(find(str(content["extends"]))).content
+    # A cycle over any number of files shows as Python's recursion limit.
     except RecursionError as error:
         raise UsageError(f"{where}: the file extends itself") from error
     except UsageError as error:
         raise refused(where, error) from error
     joined = {key: {**base.get(key, {}), **content.get(key, {})} for key in ("run", "score", "judge", "table")}
+    # The file that extends another is a sweep of its own, with a folder of its own.
     own = {key: value for key, value in base.items() if key not in ("name", "out")}
     return own | content | {key: value for key, value in joined.items() if value}
 
@@ -104,6 +106,7 @@ def suites() -> list[Path]:
 
 def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
     problems = error.errors(include_url=False, include_context=False)
+    # A misspelt key explains other errors, such as a missing key, so it is said first.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     problem = first_problem(error, _known(first["loc"]))
     return f"{where_of(first['loc'])}: {problem.sentence}"

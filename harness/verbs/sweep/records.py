@@ -37,6 +37,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     cell: str
     stage: Stage
+    # The file's key keeps the name under which earlier versions wrote it.
     of_samples: str = msgspec.field(name="asked")
     scoring: str
     reason: str = ""
@@ -86,6 +87,7 @@ def of_samples(group: ServerGroup, cell: Cell) -> str:
     options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
     if "target_error" in options:  # A fraction, because the checksums of sweeps begun earlier hold fractions.
         options["target_error"] = round(options["target_error"] / 100, 12)
+    # Where a server runs and what it is called change no sample.
     spec = {name: value for name, value in (group.spec or {}).items() if name not in ("port", "devices", "name")}
     return digest([options, spec, [_content(path) for path in (cell.options.data, *cell.options.benchmarks) if path]])
 
@@ -96,6 +98,7 @@ def _content(path: str) -> str:
         with open_named(Path(path)) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
+        # A benchmark's name is no file; the name itself stands in the options.
         return ""
 
 

@@ -62,6 +62,7 @@ def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None
     try:
         return codec.decode(done.stdout, CellScore)
     except codec.DecodeError:
+        # The process died before it could answer, by a signal or for want of memory: its last line says most.
         lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
         reason = lines[-1] if lines else f"the process that scores ended with {done.returncode}"
         return CellScore(code=done.returncode or 1, reason=quoted(reason))

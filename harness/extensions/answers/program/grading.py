@@ -49,6 +49,7 @@ class ProgramGrader:
         """See `Decider`."""
         future: Future[Verdict] = Future()
         self._tasks.put((future, question, sample, with_steps))
+        # A thread is started only if no idle one can take the task: each holds a sandbox of its own.
         if not self._idle.acquire(blocking=False) and len(self._threads) < self._size:
             thread = threading.Thread(target=self._work, name=f"programs-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
