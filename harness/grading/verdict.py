@@ -244,6 +244,7 @@ def stated(question: Question, sample: Sample) -> list[StatedValue]:
         return []  # a reply on its way states no program that could be right or wrong
     reasoning, text = sample.reasoning or "", sample.text or ""
     values = statements(f"{reasoning}\n{text}", question.kind, _last_letter(question))
+    # Behind the reasoning, the line break between the two texts counts for neither.
     stated_values = [StatedValue(value.answer, value.end - (value.end > len(reasoning))) for value in values]
     answer = find(question, sample.text, truncated=sample.truncated)
     return (
@@ -254,6 +255,7 @@ def stated(question: Question, sample: Sample) -> list[StatedValue]:
 def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
     """The answer in the reasoning, a field of its own or part of the text; its span is in characters of that field."""
     text = sample.reasoning or sample.text
+    # Reasoning may stop anywhere, so that its last line or number is no answer.
     return _find_in(question, text, 0, len(text), truncated=True) if text else None
 
 
@@ -370,6 +372,7 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVer
             steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
             return AnswerVerdict("correct", rule, canonical(answer, question), tuple(steps))
+    # An undecided answer may be right, and is then no near miss.
     near = None if undecided else _near_miss(question, answer)
     return AnswerVerdict("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps), near)
 

@@ -77,6 +77,7 @@ def load(grader: str) -> Verifier:
 
 def identity(grader: str) -> str:
     """Return the verifier's name with a digest of the file that defines it, as each grade records it."""
+    # The file of a decorator would stay the same when the verifier changes.
     source = Path(inspect.getsourcefile(inspect.unwrap(load(grader))) or "")
     return f"{grader}@{sha256(source.read_bytes()).hexdigest()[:_DIGEST_DIGITS]}"
 
@@ -85,6 +86,7 @@ def ask(question: Question, answer: str) -> Ruling:
     """Call the question's verifier on `answer`, in this process; if it raises, the answer is undecided."""
     try:
         correct: object = load(question.rules.grader)(answer, question)
+    # The worker reports it by the rule "memory", and is replaced.
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code; what it raised is told in the grade

@@ -104,6 +104,7 @@ def log_wealth(totals: Totals, m: float) -> float:
         + totals.tied * np.log1p(-BETS * m)
         + totals.lost * np.log1p(-BETS * (1 + m))
     )
+    # The largest term is taken out, since the wealth itself may overflow a float.
     most = float(each.max())
     return most + float(np.log(np.exp(each - most).mean()))
 
@@ -233,6 +234,7 @@ def _state(
     """The state from the intervals of all looks so far, which hold together."""
     low, high, called = -1.0, 1.0, 0
     verdict: RaceVerdict = "undecided"
+    # Planned looks that were not reached yet have no interval.
     for look, interval in zip(looks, intervals, strict=False):
         low, high, before = max(low, interval.low), min(high, interval.high), verdict
         verdict = _verdict(low, high, margin)

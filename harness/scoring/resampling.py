@@ -58,6 +58,7 @@ def mean_question_deviation(correct: Counts, counts: Counts, n: float) -> float:
 def split(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Generator) -> Counts:
     """(runs, Q): right samples in each of `runs` blocks of n, no sample in two blocks; runs·n ≤ every count."""
     columns = [
+        # The last part is what no block takes.
         rng.multivariate_hypergeometric([n] * runs + [total - runs * n], right, method="marginals")[:-1]
         for right, total in zip(correct.tolist(), counts.tolist(), strict=True)
     ]
@@ -77,6 +78,7 @@ def deviation_limits(deviation: float, runs: int) -> tuple[float, float]:
     df = runs - 1
 
     def factor(z: float) -> float:
+        # For one degree of freedom the approximation of the lower limit is negative.
         return math.sqrt(max(0.0, 1 - 2 / (9 * df) + z * math.sqrt(2 / (9 * df))) ** 3)
 
     return deviation * factor(-Z_95), deviation * factor(Z_95)
@@ -264,6 +266,7 @@ def _repeats(
         predicted=predicted,
         limits=deviation_limits(predicted, len(names)),
         run_error=run_error,
+        # An accuracy on the very end of the range counts, whatever its rounding.
         n_within=int((np.abs(accuracies - mean) <= Z_95 * predicted + 1e-12).sum()),
         mean_question_deviation=of_question,
     )

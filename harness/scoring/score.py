@@ -488,6 +488,7 @@ def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScor
             label = _label(value)
             if label is not None:
                 fields.setdefault(visible(field, MAX_LABEL_CHARS), {}).setdefault(label, []).append(item)
+    # A field with another value for each question, such as an id, groups nothing.
     shown = [field for field, groups in fields.items() if 2 <= len(groups) <= min(MAX_GROUPS, len(items) - 1)]
     return {
         field: {label: _group_score(fields[field][label]) for label in sorted(fields[field], key=_natural)}
@@ -497,11 +498,13 @@ def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScor
 
 def _label(value: Any) -> str | None:
     if isinstance(value, bool | int | str) and value != "":
+        # Python refuses to write integers of over 4,300 digits.
         return visible(str(value), MAX_LABEL_CHARS) if isinstance(value, bool | str) or abs(value) < 10**18 else None
     return None
 
 
 def _natural(label: str) -> tuple[int, float, str]:
+    # `isdigit` is true for ² too, which `float` refuses.
     return (0, float(label), "") if label.isascii() and label.isdigit() else (1, 0.0, label)
 
 

@@ -39,5 +39,6 @@ def read(folder: BenchmarkFolder) -> Score | None:
 
 def write(folder: BenchmarkFolder, score: Score) -> None:
     """Store the benchmark's score in place of a former one. Raises `StoreError`."""
+    # In a stranger's folder a link could lead the writing elsewhere.
     refuse_link(folder.scores)
     write_atomically(folder.scores, codec.pretty(score))

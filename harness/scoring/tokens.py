@@ -246,6 +246,7 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
     squares = np.bincount(question, weights=residuals**2, minlength=n_questions)
     repeated = counts > 1
     if repeated.any():
+        # `where` drops questions with one sample, which would divide by 0 before.
         within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
         variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
     else:
@@ -255,6 +256,7 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
     if len(groups) > 1:
         reach = t_factor(cluster_freedom(clusters)) * math.sqrt((groups**2).sum() * len(groups) / (len(groups) - 1)) / n
         of_questions = Interval(max(0.0, mean - reach), mean + reach)
+    # Rounding may leave a sum just below 0 where all values are equal.
     reach = Z_95 * math.sqrt(max(0.0, variance)) / n
     return Intervals(
         sampling_interval=Interval(max(0.0, mean - reach), mean + reach),

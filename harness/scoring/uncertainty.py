@@ -76,6 +76,7 @@ def question_error(items: Sequence[QuestionTally]) -> float | None:
     """
     correct, counts = _counts(items)
     clusters = cluster_numbers([item.cluster for item in items])
+    # A single cluster has the number 0 everywhere.
     return math.sqrt(float(cluster_variance(correct / counts, clusters))) if clusters.any() else None
 
 
@@ -248,6 +249,7 @@ def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
 def _estimate(
     items: Sequence[QuestionTally], k: int, values: Sequence[float], variances: Sequence[float] | None
 ) -> Estimate:
+    # One number has one interval: pass@1 and maj@1 are the accuracy.
     if k == 1:
         return accuracy(items)
     mean = math.fsum(values) / len(values)

@@ -31,6 +31,7 @@ async def _serve(library: Library, on_ready: Callable[[str], None], ports: Seque
     listening = _listen(ports)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(TOKEN_BYTES)
+    # A log of requests would hold the token.
     runner = web.AppRunner(Viewer(library, token, port).application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     stopped = asyncio.Event()
