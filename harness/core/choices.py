@@ -1,6 +1,6 @@
 """The closed sets of words that options accept, as Literal types.
 
-This module imports nothing of ours or of others, so that `--help` is printed without a wait.
+This module imports nothing of ours or of others, so that help is printed without a wait.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ UNSET: Final = _Unset()
 """Stands for "no value given": the message then shows the option's name only."""
 
 Spell = Callable[[str, Any], str]
-"""A function of (an option's name, its value or `UNSET`) that returns the text to show, such as `--samples 4`."""
+"""A function of (an option's name, its value or `UNSET`) that returns how the command line or Python spells both."""
 
 
 def option(name: str, value: object = UNSET) -> str:

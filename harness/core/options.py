@@ -10,7 +10,7 @@ Made from a declaration: the flag with its help and the environment variable's n
 keyword of Python (`harness.asking.keywords`, written by `python -m tools.reference`), the key of a sweep's file with
 its JSON schema (`harness.verbs.sweep.schema`), the pages of docs/reference, and the check of the value (below).
 
-Values are checked by pydantic, which is imported when the first value is checked: `--help` never waits for it.
+Values are checked by pydantic, which is imported when the first value is checked: help never waits for it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from harness.core.files import read_named
 from harness.core.inert import visible
 
 
-def read_text(path: Path) -> str:
+def decode_file(path: Path) -> str:
     """The text of a whole file. Raises `UsageError`."""
     shown = visible(str(path))
     try:

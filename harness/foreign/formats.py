@@ -291,7 +291,7 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
     with the longest text that occurs in it. Raises `UsageError`.
     """
     shown = visible(str(path))
-    states = _STATE.split(cells.read_text(path))
+    states = _STATE.split(cells.decode_file(path))
     if len(states) < 3:
         raise UsageError(f"{shown} is no state dump of SGLang's benchmark")
     texts = sorted(((_question_text(q), q) for q in questions), key=lambda pair: -len(pair[0]))

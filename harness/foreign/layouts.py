@@ -56,7 +56,7 @@ def nemo_skills(path: Path, *, again: bool = False) -> Iterator[OutputRow]:
 def opencompass(path: Path) -> Iterator[OutputRow]:
     """Read a file of predictions of OpenCompass; each prediction is a text or a list of texts. Raises `UsageError`."""
     shown = visible(str(path))
-    value = tables.parse_json(cells.read_text(path), shown, constants=True)
+    value = tables.parse_json(cells.decode_file(path), shown, constants=True)
     rows = value if isinstance(value, dict) else {}
     if not rows:
         raise UsageError(f"{shown} is no file of OpenCompass: it is no object of predictions by number")

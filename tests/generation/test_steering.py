@@ -100,8 +100,9 @@ def done(settings: RunSettings) -> int:
 
 
 def events(settings: RunSettings, name: str) -> list[dict[str, Any]]:
-    lines = (settings.out / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    return [e for e in map(json.loads, lines) if e["event"] == name]
+    written = (settings.out / "log.jsonl").read_text(encoding="utf-8")
+    whole_lines = written[: written.rfind("\n") + 1].splitlines()  # the last one may be on its way to the disk
+    return [event for event in map(json.loads, whole_lines) if event["event"] == name]
 
 
 def test_status_says_what_is_going_on_and_the_socket_is_the_owners_and_gone_at_the_end(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_no_object_shows_a_key(way: Any, tmp_path: Path, monkeypatch: pytest.Mon
             shown |= dict(texts(name, transport))
             shown[f"failure by {name}"] = failure_of(settings.endpoints[0], transport, body)
         try:
-            held["tokenizer"].text("x")
+            held["tokenizer"].text_of([1])
         except ServerError as error:
             shown["a page's failure"] = "".join(traceback.format_exception(error))
         travelled = any(KEY in repr(request) for request in server.requests)

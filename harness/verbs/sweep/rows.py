@@ -19,7 +19,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     own authors, as printed. standing: whether the cell agrees with published scores. reason: why samples are
     missing or the cell failed; empty where all is well.
 
-    Wide: a row of `table.csv` and of `--json` holds every number of its cell.
+    Wide: a row of `table.csv` and of the JSON output holds every number of its cell.
     """
 
     cell: str
