@@ -498,7 +498,6 @@ def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScor
 
 def _label(value: Any) -> str | None:
     if isinstance(value, bool | int | str) and value != "":
-        # Python refuses to write integers of over 4,300 digits.
         return visible(str(value), MAX_LABEL_CHARS) if isinstance(value, bool | str) or abs(value) < 10**18 else None
     return None
 

@@ -82,8 +82,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
         return " ∪ ".join(_interval_vote(piece) for piece in pieces)
     try:
         value = exact(node)
-        # Only rational values vote by their exact form: an equal answer may be written so that it has none, as cos 1
-        # · √2.
+        # Only rational values vote by their exact form: an equal answer may be written so that it has none.
         if rational(value) is not None:
             return freeze(value)
     except NotExact:

@@ -149,7 +149,6 @@ def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
 def _limit() -> None:
     """Set the limits of this process for good."""
     sys.addaudithook(_refuse_changes)
-    # 5,000!, the largest factorial that is computed, has 16,326 digits; Python's own limit is 4,300.
     sys.set_int_max_str_digits(30_000)
     sys.setrecursionlimit(6_000)
     sys.dont_write_bytecode = True
