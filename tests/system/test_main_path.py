@@ -126,17 +126,17 @@ def test_killed_five_times_it_ends_with_each_key_once(tmp_path: Path, embedded_s
         "--out",
         "run",
         "--limit",
-        "20",
+        "10",
         "--samples",
         "2",
         "--max-tokens",
-        "24",
+        "16",
     ]
     chance = random.Random()  # a new moment each time the suite runs
     kept: set[tuple[str, int]] = set()
     for _ in range(5):
         child = start(tmp_path, words)
-        time.sleep(chance.uniform(0.3, 3.0))
+        time.sleep(chance.uniform(0.3, 2.0))
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
         if (tmp_path / "run" / "demo" / "samples.jsonl").exists():
@@ -147,7 +147,7 @@ def test_killed_five_times_it_ends_with_each_key_once(tmp_path: Path, embedded_s
     done = harness(tmp_path, *words)
     assert done.code == 0, done.err
     counted = keys(tmp_path / "run", "demo")
-    assert counted == Counter({(f"demo-{q:02d}", i): 1 for q in range(1, 21) for i in range(2)})
+    assert counted == Counter({(f"demo-{q:02d}", i): 1 for q in range(1, 11) for i in range(2)})
 
 
 def test_ctrl_c_ends_cleanly_says_how_to_resume_and_exits_130(tmp_path: Path, embedded_server: RunningServer) -> None:
