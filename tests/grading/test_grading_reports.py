@@ -5,7 +5,10 @@ For: harness.grading.verifier.
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 import time
 import venv
 from pathlib import Path
@@ -154,6 +157,26 @@ def test_second_opinion_without_the_library_says_what_to_install(tmp_path: Path)
     venv.create(tmp_path / "bare", symlinks=True)
     with pytest.raises(UsageError, match="pip install math-verify"):
         second_verdicts("math-verify", {}, [], python=str(tmp_path / "bare" / "bin" / "python"))
+
+
+def test_a_second_grader_that_is_interrupted_at_its_start_leaves_no_process(tmp_path: Path) -> None:
+    note = tmp_path / "process"
+    silent = tmp_path / "python"
+    silent.write_text(f"#!/bin/sh\necho $$ > {note}.new && mv {note}.new {note}\nexec sleep 1000\n")
+    silent.chmod(0o755)
+
+    def press_ctrl_c() -> None:
+        while not note.exists():
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    pressing = threading.Thread(target=press_ctrl_c)
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        second_verdicts("math-verify", {}, [], python=str(silent))
+    pressing.join()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
 
 
 def test_second_opinion_from_a_missing_interpreter_is_one_sentence() -> None:

@@ -158,7 +158,11 @@ class _Child:
         self.buffer = b""
 
     def __enter__(self) -> _Child:
-        self.start()
+        try:
+            self.start()
+        except BaseException:  # A Ctrl-C, too: nobody else knows of the process yet, and `__exit__` is not called.
+            self.stop()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
