@@ -4,7 +4,7 @@ run = harness.run("aime24:64", base_url="http://127.0.0.1:8000")
 harness.score(run)
 harness.report([run])
 
-Long: it is the one front door, a function for each command.
+Long: this module is the one front door, a function for each command.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every field on which a score depends is here and nowhere else. An unknown key is refused with the nearest known one.
 
-Long: it is one form, whose fields and checks are read together.
+Long: a card is one form, whose fields and checks are read together.
 """
 
 from __future__ import annotations

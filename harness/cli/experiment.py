@@ -67,9 +67,10 @@ def _prints_sizes() -> Any:
 def repeats(source: str | None, as_json: bool, **given: Any) -> None:
     """Say how far the accuracies of --runs runs lie apart, and how far their sampling error says they should.
 
-    From the samples of a scored RUN: repeats of --samples each, drawn without replacement; by default so many that no
-    two repeats share one. With --real, BENCHMARK is sampled --runs times into --out (run-01, run-02 …), and the same
-    command goes on from there. Writes a histogram with the predicted curve over it: PNG, SVG, CSV.
+    Give a scored RUN, or with --real a BENCHMARK. Of a RUN, each repeat draws --samples of the samples of each question
+    without replacement; by default the largest number at which no sample falls into two repeats. With --real, BENCHMARK
+    is sampled --runs times into --out (run-01, run-02 …), and the same command goes on from there. Writes a histogram
+    with the predicted curve over it: PNG, SVG, CSV.
 
     \b
     harness experiment repeats results/my-run --runs 30
@@ -92,7 +93,7 @@ def repeats(source: str | None, as_json: bool, **given: Any) -> None:
 @json_option(_prints_sizes, _WHAT)
 @run_options(SizesOptions)
 def samples(source: str | None, as_json: bool, **given: Any) -> None:
-    """Say how the sampling error falls with the number of samples, beside the curve that it should follow.
+    """Say how the sampling error falls with the number of samples, with the curve that it should follow.
 
     From the samples of a scored RUN: each number is drawn --runs times without replacement. With --real, BENCHMARK is
     sampled with each number into --out (n8/run-01 …), and the same command goes on from there. Writes the error against

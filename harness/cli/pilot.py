@@ -35,8 +35,9 @@ def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
 
 
 def _tokens(number: float, error: float) -> str:
-    """The number of tokens with its error; an error too small for millions is printed in tokens, and 0 means
-    unknown.
+    """The number of tokens with its error: in millions, or in tokens if the error has fewer than `MIN_IN_MILLIONS`.
+
+    An error below 1 token means that it is unknown and is not printed.
     """
     if error >= MIN_IN_MILLIONS:
         return f"{number / 1e6:,.2f} ± {error / 1e6:,.2f} million new tokens"

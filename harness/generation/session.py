@@ -64,7 +64,7 @@ class SamplingSession:
         taken_over: Callable[[], Iterable[Sample]] = tuple,
     ) -> None:
         self._settings = settings
-        self._sets = {s.name: s for s in question_sets}
+        self._question_sets = {s.name: s for s in question_sets}
         self._folder = folder
         self._log = log
         self._clock = clock
@@ -118,10 +118,10 @@ class SamplingSession:
         noted = {name: record.settings for name, record in self._manifest.benchmarks.items()}
         self._forget_empty()
         # All identities before the first journal: a refused session must not touch any file of the run.
-        for name, question_set in self._sets.items():
+        for name, question_set in self._question_sets.items():
             self.fitted[name] = self._recorded_fit(name)
             self._manifest = self._manifest.extend(name, self._record(name, question_set))
-        for name, question_set in self._sets.items():
+        for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
             if name not in self._bound:
@@ -145,11 +145,13 @@ class SamplingSession:
         if rows:
             self._check_servers()
             self._check_context({o.benchmark for o in rows}, context_of)
-        changed = [n for n, one_set in self._sets.items() if self._note_questions(n, one_set, noted.get(n, {}))]
+        changed = [
+            n for n, one_set in self._question_sets.items() if self._note_questions(n, one_set, noted.get(n, {}))
+        ]
         # Before questions and samples: what follows must never lie on disk without the settings that it was made under.
         self._manifest.save(self._folder)
         for name in changed:
-            stored_questions.write(self._folder.benchmark(name), self._sets[name].selection)
+            stored_questions.write(self._folder.benchmark(name), self._question_sets[name].selection)
         self._take_over(fresh)
         self._log.write(
             "session_started", owed=sum(len(o.indices) for o in rows), done=sum(done.values()), version=__version__,
@@ -194,22 +196,28 @@ class SamplingSession:
     @property
     def questions(self) -> Mapping[tuple[str, str], Question]:
         """The questions by (benchmark, question_id)."""
-        return QuestionsById(self._sets.values())
+        return QuestionsById(self._question_sets.values())
 
     def _forget_empty(self) -> None:
-        """Drop the records of benchmarks without a stored sample, so that the session may record other settings."""
+        """Drop the records of this session's benchmarks without a stored sample: it may record other settings for them.
+
+        If no benchmark has a sample, the model, the environment and the provenance of the manifest are dropped too.
+        Raises `StoreError` if a benchmark of this session has samples and no record.
+        """
         records = self._manifest.benchmarks
         bound = self._bound = {name for name in records if self._folder.benchmark(name).has_samples()}
         if not bound and self._manifest.model != self._settings.model:
             self._manifest = msgspec.structs.replace(self._manifest, model=self._settings.model)
             records = {}
-        for name in self._sets.keys() - records.keys():
+        for name in self._question_sets.keys() - records.keys():
             if self._folder.benchmark(name).has_samples():
                 raise StoreError(
                     f"{self._folder.benchmark(name).path} holds samples, and manifest.json does not say under which "
                     "settings they were made. Put the manifest back, or use another run folder."
                 )
-        records_left = {name: record for name, record in records.items() if name in bound or name not in self._sets}
+        records_left = {
+            name: record for name, record in records.items() if name in bound or name not in self._question_sets
+        }
         environment = {**(self._manifest.environment if bound else {}), **self._environment}
         recorded = self._manifest.provenance if bound else Provenance()
         self._manifest = msgspec.structs.replace(
@@ -272,7 +280,9 @@ class SamplingSession:
         stored = self._manifest.benchmarks[name].settings.get(_MISSING, {})
         if not self._settings.accept_missing or not isinstance(stored, dict):
             return {}
-        return {q.question_id: stored[q.question_id] for q in self._sets[name].questions if q.question_id in stored}
+        return {
+            q.question_id: stored[q.question_id] for q in self._question_sets[name].questions if q.question_id in stored
+        }
 
     def _check_servers(self) -> None:
         """Note which servers this session asks. Raises `StoreError` if a server runs another model than the run's."""
@@ -352,7 +362,7 @@ class SamplingSession:
         context = self._smallest_context(context_of)
         if context is None:
             return
-        for name, question_set in self._sets.items():
+        for name, question_set in self._question_sets.items():
             if name not in owing:
                 continue
             max_tokens = self._settings.benchmarks[name].sampling.max_tokens

@@ -79,7 +79,7 @@ class Column:
         return self._n > 0
 
     def put(self, row: int, value: float | None) -> None:
-        """Set the number of `row`, which must lie behind every row set before; None leaves it unset."""
+        """Set the value of `row`; rows must come in ascending order. None leaves the row unset."""
         if value is not None:
             if self._n < row:
                 self._recent.frombytes(np.full(row - self._n, np.nan).tobytes())
@@ -214,8 +214,10 @@ def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
 
 
 def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
-    """A warning if samples were continued after an interruption: the score counts or leaves out samples that may
-    differ.
+    """Warn of samples continued after an interruption.
+
+    If the score leaves them out, always; if it counts them, only if some were retokenised: they may then differ from
+    uninterrupted ones.
 
     rows: the planned samples; counted: whether the score counts continued samples.
     """

@@ -1,5 +1,5 @@
-"""The work of the servers for a benchmark's samples: time, tokens and requests, in total, slice by slice, and the speed
-of a stream. Pure.
+"""The work of the servers for a benchmark's samples: time, tokens and requests, in total and in each of `N_SLICES`
+equal slices of the time, and the speed of a single stream. Pure.
 
 Time is busy time: seconds in which at least one request was in flight. A run that was interrupted on Monday and resumed
 on Thursday has no gap of three days, so its speed is that of the servers.

@@ -1,4 +1,6 @@
-"""A race: candidates sample the same questions in whole rounds until each one's standing against the first is clear."""
+"""A race: candidates sample the same questions in whole rounds, until it is clear for each candidate whether it is
+better or worse than the first one named, or equal to it within a margin.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ class Raced:
 
     @property
     def decided(self) -> bool:
-        """Whether every candidate's standing against the baseline is clear."""
+        """Whether every candidate is known to be better or worse than the baseline, or equal within the margin."""
         return not self.owed and all(state.verdict != "undecided" for state in self.standings.values())
 
 

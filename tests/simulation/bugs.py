@@ -32,7 +32,7 @@ class Bug(NamedTuple):
 
 PLANTED = {
     "a Retry-After is not obeyed": Bug("lanes", "lane.until = max(lane.until, until)", "pass", "retry-after"),
-    "a second opinion goes out during a Retry-After": Bug(
+    "the test request after a 429 goes out before the Retry-After is over": Bug(
         "lanes",
         "and not self.set_aside and now >= self.asked_until:",
         "and not self.set_aside:",
@@ -65,7 +65,7 @@ PLANTED = {
     "what a reply cost is not charged": Bug(
         "budget", "+ expected_tokens - tokens)", "+ expected_tokens)", "tokens a minute"
     ),
-    "a reply is charged beside what was expected of it": Bug(
+    "a reply is charged in addition to the tokens that were expected of it": Bug(
         "budget", "self._tokens.level + expected_tokens - tokens", "self._tokens.level - tokens", "idle"
     ),
     "tokens that were kept are counted again": Bug(
@@ -91,8 +91,10 @@ PLANTED = {
     "one attempt too many": Bug(
         "retry", "attempts.failures >= self.policy.attempts", "attempts.failures > self.policy.attempts", "elsewhere"
     ),
-    "the same words for ever": Bug("retry", "attempts.alike >= self.policy.alike", "False", "elsewhere", rare=True),
-    "worn samples take their turn before all others": Bug(
+    "failures with the same message do not use up the attempts": Bug(
+        "retry", "attempts.alike >= self.policy.alike", "False", "elsewhere", rare=True
+    ),
+    "samples that failed three times are asked before all others": Bug(
         "schedule", "return self._n_returned[task] >= WORN or", "return False and", "turns", rare=True
     ),
     "a round too many for the budget": Bug("budget", "return not self.holds_round", "return True", "budget"),
@@ -105,7 +107,7 @@ PLANTED = {
     "the first replies, the short ones, pass for all lengths": Bug(
         "budget", "self._n_finished >= KNOWN and not self._first", "self._n_finished >= 1", "budget"
     ),
-    "the budget forgets failed requests are over": Bug(
+    "the budget counts failed requests as still in flight": Bug(
         "budget", 'counts as free."""\n        self._in_flight -= 1', 'counts as free."""', "budget|crash"
     ),
     "an endpoint that left is asked": Bug(

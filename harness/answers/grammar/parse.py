@@ -278,10 +278,10 @@ class _AnswerParser(Powers):
 
         A ratio may be a side of an equation: V1:V2 = 11:21.
         """
-        if parts[0].op == "text" or (parts[0].op == "sym" and len(parts) == 2 and parts[1].op in ("rel",)):
+        if parts[0].op == "text" or (parts[0].op == "sym" and len(parts) == 2 and parts[1].op == "rel"):
             return Node("rel", ((parts[0], parts[-1]), ("=",)))
         last = parts[-1]
-        if len(parts) == 2 and parts[1].op == "rel":  # 11:21 = V1:V2 written the other way round
+        if len(parts) == 2 and parts[1].op == "rel":  # `11:21 = k`: the parts are 11 and (21 = k)
             operands, signs = parts[1].args
             return Node("rel", ((Node("ratio", (parts[0], operands[0])), *operands[1:]), signs))
         half = ""
@@ -290,7 +290,7 @@ class _AnswerParser(Powers):
         clock = [part.args[0] for part in parts if part.op == "num" and part.args[0].denominator == 1]
         if half and len(clock) == len(parts) and len(parts) <= 3:
             return Node("time", (tuple(parts), half))
-        if parts[0].op == "rel":  # V1:V2 = 11:21
+        if parts[0].op == "rel":  # `k = 11:21`: the parts are (k = 11) and 21
             operands, signs = parts[0].args
             return Node("rel", ((*operands[:-1], Node("ratio", (operands[-1], *parts[1:]))), signs))
         return Node("ratio", tuple(parts))

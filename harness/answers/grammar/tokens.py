@@ -15,7 +15,7 @@ What depends on characters is decided here, so that the grammar sees only tokens
 Letters without a command: a name of a function or constant is one; behind a number or bracket a known unit is one;
 else three or more letters are a word unless all of them are usual variables (`is_word`), and then a product.
 
-Long: one pass over the characters, whose rules share the position and the tokens so far.
+Long: the tokens are made in one pass over the characters, whose rules share the position and the tokens so far.
 """
 
 from __future__ import annotations

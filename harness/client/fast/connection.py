@@ -20,7 +20,7 @@ parser is then deleted. `_drain` and what it calls never raise, since an excepti
 all its requests. Bytes that come while no request waits close the connection and make the server doubted (`Leftovers`).
 Deadlines count tokens, and only parsed events are tokens; so `look` parses before it decides that a reply is late.
 
-Long: one socket with its states, whose methods share the bytes that wait unparsed.
+Long: a connection is one socket with its states, and its methods share the bytes that wait unparsed.
 """
 
 from __future__ import annotations
@@ -197,7 +197,8 @@ class Connection:
     def _unasked(self) -> bool:
         """Whether bytes, or the connection's end, have come since the previous reply, without a request.
 
-        Asks the kernel, before each request. Stamps show most such bytes later (`_came_before`), but not all.
+        Asks the kernel before each request. The receive timestamps of a reply also reveal most such bytes
+        (`_came_before`), but only after the request was sent, and not all.
         """
         try:
             data = self._sock.recv(len(REQUEST_TIMEOUT_HEAD), socket.MSG_PEEK)

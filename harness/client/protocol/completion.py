@@ -16,7 +16,8 @@ An event against the rule raises `BadEvent`, and no sample is made of the reply.
 a score should mention are noted (`harness.core.reply_notes`). Memory is bounded: names have a largest length, `usage`
 is kept as six counts, and texts are joined every `_JOIN_AT` pieces.
 
-Long: one value that is fed in three ways (batches of tokens, plain events, any event), which must add up to the same.
+Long: a completion is one value that is fed in three ways (batches of tokens, plain events, any event), which must add
+up to the same.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ reason has come; without one it is a `RequestFailed`. How the bytes are split ne
 
     state      the next bytes are                     left when
     undecided  blanks or part of a byte order mark    another byte comes: `{` or `[` → json, else → events
-    events     server-sent events                     `[DONE]` → done; bytes that cannot be read → failed
+    events     server-sent events                     `[DONE]` → done; unreadable bytes → failed; the body ends
     json       pieces of one JSON value               the body ends
     done       ignored (noted if not blank)           the body ends
     failed     refused with the same failure          never
@@ -15,15 +15,15 @@ reason has come; without one it is a `RequestFailed`. How the bytes are split ne
 The way of a byte through the state `events`, with the buffers (their sizes are counted in `memory` at each read):
 
     read ──▶ _partial        ──▶ line ──▶ _data           ──▶ event ──▶ Completion
-             unfinished line              data lines of the             decides whether the event is believed
-             (json: the body)             unfinished event
+             unfinished line              data lines of the             checks the event and adds it
+             (json: the body)             unfinished event              to the reply, or fails the reply
 
 A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason
 any other line fails the reply, since a part of the answer may hide in it (an event behind a byte order mark, for
 instance); after the finish reason it is noted. `client.fast.batches` is a shortcut for runs of plain token events; it
 hands everything else to this parser, and both give the same reply.
 
-Long: one state machine reads every form that a body takes.
+Long: this module is one state machine, which reads every form that a body takes.
 """
 
 from __future__ import annotations

@@ -254,13 +254,13 @@ class ByBatch:
         self._board = board
 
     async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
-        """See `Sampler.sample`."""
+        """Put the request on the board and wait for its reply, as `Sampler.sample` promises."""
         request = self._requests.write(ask.task)
         reply = await self._board.reply(ask.task, request.body)
         return self._requests.record(request, ask, reply), reply
 
     def arrived(self) -> Mapping[Task, int]:
-        """See `Sampler.arrived`: a batch tells nothing before it has ended."""
+        """Empty: a batch tells nothing before it has ended."""
         return {}
 
     async def close(self) -> None:

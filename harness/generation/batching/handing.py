@@ -113,7 +113,10 @@ class ProviderPlace:
         return {ask: batch.name for ask, batch in holding.items()}
 
     def hand_in(self, asks: Mapping[str, bytes]) -> str:
-        """See `BatchProvider.hand_in`. Noted before and after, so that a death in between is known."""
+        """Submit a batch with these requests and return its name.
+
+        The ledger notes it before and after, so that a death in between is known.
+        """
         # Random, so that it can be found in the provider's list, which other runs share.
         name = f"harness-{secrets.token_hex(12)}"
         self._ledger.planned(name, self._service.endpoint.base_url, asks)
@@ -126,7 +129,7 @@ class ProviderPlace:
         return name
 
     def look(self, name: str) -> EndedBatch | Sentence:
-        """See `BatchProvider.look`."""
+        """The batch if the service says that it has ended, else a sentence on its state."""
         handed: Handed = self._ledger.batches[name]
         try:
             batch = self._tried(lambda: self._service.look(handed.id))
@@ -214,17 +217,17 @@ class FilePlace:
         return self.file.with_name(f"{self.file.stem}.results{self.file.suffix or '.jsonl'}")
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """See `BatchProvider.find`: all that have a result, whichever file of requests it answers."""
+        """All these requests, as held by the file of results, if that exists; whichever file of requests it answers."""
         return dict.fromkeys(ask_ids, self.results.name) if self.results.exists() else {}
 
     def hand_in(self, asks: Mapping[str, bytes]) -> str:
-        """See `BatchProvider.hand_in`."""
+        """Write the file of requests; return its name."""
         write_atomically(self.file, (request_line(ask, self._path, body) for ask, body in asks.items()))
         self._left(self, len(asks))
         return self.file.name
 
     def look(self, name: str) -> EndedBatch | Sentence:
-        """See `BatchProvider.look`: what is there is complete; results of this session's file come in another."""
+        """The file of results if it has this name, which is complete; else a sentence that results are awaited."""
         if name != self.results.name:
             return Sentence(f"{visible(str(self.file), 200)} waits for its results")
         return EndedBatch(name, self._lines(), self.results.stat().st_mtime, 0.0, f"{visible(name, 100)} is read")

@@ -10,7 +10,8 @@ disk there are at most twice as many, whatever the size of the run;
 - each missing sample is stored once, or is among the causes, or was not asked because the session ended before (`why`);
 - retries stay within their budget, and `Wait` never lasts longer than until the next event that time alone brings.
 
-Long: it is one state machine, whose promises hold of it as a whole; what stands alone is a module beside it.
+Long: the dispatcher is one state machine, whose promises hold for it as a whole; parts that stand alone are modules
+of their own in this package.
 """
 
 from __future__ import annotations

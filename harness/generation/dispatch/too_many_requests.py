@@ -41,9 +41,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["limited", "at random"]
+"""How the endpoint is believed to refuse: by a limit that must be obeyed, or at random (the module's first table)."""
 
 SETTLED_S = 1.0
-"""A request counts as accepted after so many seconds without a refusal, long before its reply is complete.
+"""A request counts as accepted after this many seconds without a refusal, long before its reply is complete.
 
 If refusals take longer, it is twice the time of the slowest refusal.
 """
@@ -179,8 +180,8 @@ class _SecondOpinions:
         """Note that a refusal named a time to come back (Retry-After), as only limiters do."""
         self.state = "limited"
 
-    def ask_for_one(self, refused: Ticket, now: float) -> None:
-        """Ask for a second opinion on this refusal, unless one is in flight.
+    def want_opinion_on(self, refused: Ticket, now: float) -> None:
+        """Want a second opinion on this refusal, unless one is in flight.
 
         Refusals are known sooner than acceptances, and would be counted first.
         """
@@ -243,7 +244,7 @@ class Pace:
         return self._opinions.is_wanted
 
     def set_ceiling(self, ceiling: int, *, at_once: bool = False) -> None:
-        """Set the most requests in flight.
+        """Set the largest number of requests in flight.
 
         at_once: the limit follows; otherwise it rises step by step, as after a refusal.
         """
@@ -286,7 +287,7 @@ class Pace:
     def refused(self, ticket: Ticket, *, told_when: bool) -> bool:
         """Note that a request got a 429; return whether to pause the endpoint.
 
-        told_when: it named a time to come back. Returns whether to leave the endpoint alone for a while.
+        told_when: the refusal named a time to come back (Retry-After).
         """
         # Older requests first: they were accepted before this refusal came.
         self.advance()
@@ -296,12 +297,12 @@ class Pace:
         self._settled_s = max(self._settled_s, min(LONGEST_S, 2 * (now - ticket.sent_at)))
         if told_when:
             self._opinions.note_limiter()
-        elif self.state == "at random":
+        elif self.state == "at random":  # The server refuses whatever is in flight: slowing down would not help.
             return False
         if self._limit.fall(now, self.in_flight, ticket.sent_at, self._settled_s):
             self.waits += 1
         if not told_when and ticket.n_replies == self._n_replies:
-            self._opinions.ask_for_one(ticket, now)
+            self._opinions.want_opinion_on(ticket, now)
         return True
 
     def _record_decision(self, ticket: Ticket, *, refused: bool) -> None:

@@ -157,7 +157,7 @@ class OneByOne:
         self._unlike: dict[Task, str] = {}  # Notes on written parts that another model seems to have written.
 
     async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
-        """See `Sampler.sample`."""
+        """Send the request of `ask` and return its sample and reply, as `Sampler.sample` promises."""
         task = ask.task
         arriving = self._arriving[task] = Arriving()
         try:
@@ -176,7 +176,7 @@ class OneByOne:
         return self._requests.record(request, ask, reply, seams), reply
 
     def arrived(self) -> Mapping[Task, int]:
-        """See `Sampler.arrived`."""
+        """The tokens that have come so far, by sample in flight."""
         return {task: arriving.count() for task, arriving in self._arriving.items()}
 
     async def close(self) -> None:

@@ -1,4 +1,5 @@
-"""How many digits tell two algebraic numbers apart: the root separation bound of Burnikel, Funke, Mehlhorn and others.
+"""How many digits tell two algebraic numbers apart: the root separation bound of Burnikel, Funke, Mehlhorn, Schirra and
+Schmitt (BFMSS).
 
 For an expression of integers, + − · / and roots the bound follows from the expression alone. Each node gets numbers
 u and l, by which it is a quotient of algebraic integers whose conjugates are at most u and l in size:
@@ -37,7 +38,7 @@ class NotAlgebraic(ValueError):
 
 
 class _Size(NamedTuple):
-    """Binary logarithms of the bounds u and l."""
+    """Binary logarithms of the bounds u (of the numerator) and l (of the denominator), by the module's table."""
 
     u: float
     l: float  # noqa: E741  the letter of the paper
@@ -119,7 +120,10 @@ def _rational(node: Node) -> Fraction:
 
 
 def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int) -> _Size:
-    """Return the bounds of `base` to a rational exponent; its root is added to `degrees`. Raises `NotAlgebraic`."""
+    """Return the bounds of `base` to the power `exponent`; if that needs a root, its degree is added to `degrees`.
+
+    Raises `NotAlgebraic`.
+    """
     if not 0 < exponent.denominator < 1_000 or abs(exponent.numerator) > 1 << 20 or not exponent:
         raise NotAlgebraic("an exponent")
     inner = _size(base, degrees, depth + 1)

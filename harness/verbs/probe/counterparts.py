@@ -49,7 +49,7 @@ FILES = (GGUF, ".json", ".jinja")
 
 
 class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
-    """A reference in a file, for later probes. See `reference.ProbeReference`.
+    """A `ProbeReference` that is read from a file, for later probes.
 
     version: of the texts. likeliest: the likeliest tokens at each place. begun: the beginnings of the greedy replies.
     rounded: how far rounding alone moves the model at each place, in nats; empty if unknown.
@@ -99,42 +99,42 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def named(self) -> str:
-        """See `ProbeReference`."""
+        """The reference's name in a report."""
         return f"{quoted(self.model)} as kept"
 
     @property
     def n_tokens(self) -> int:
-        """See `ProbeReference`: nothing is asked anew."""
+        """Tokens asked of it so far: none, since the file answers."""
         return 0
 
     def likely(self) -> Sequence[Likely]:
-        """See `ProbeReference`."""
+        """The likeliest tokens at each place of `texts`."""
         return self.likeliest
 
     def rounding(self) -> Sequence[float]:
-        """See `ProbeReference`."""
+        """How far rounding to 16 bits moves the model at each place of `texts`, in nats; empty if unknown."""
         return self.rounded
 
     def beginnings(self) -> Sequence[str]:
-        """See `ProbeReference`."""
+        """The beginnings of the greedy replies to the prompts of `fingerprint`."""
         return self.begun
 
 
 @dataclass(frozen=True)
 class OfRun:
-    """The fingerprint of a stored run: only the beginnings of its replies. See `reference.Begun`."""
+    """The fingerprint of a stored run: a `Begun`, with only the beginnings of its replies."""
 
     named: str
     begun: Sequence[str]
 
     def beginnings(self) -> Sequence[str]:
-        """See `Begun`."""
+        """The beginnings of the greedy replies to the prompts of `fingerprint`."""
         return self.begun
 
 
 @dataclass
 class OfFolder:
-    """A model's weights on this machine, computed by transformers in a child process. See `reference.ProbeReference`.
+    """A `ProbeReference` that computes a model's weights on this machine: transformers in a child process.
 
     Only safetensors are read, and no code of the model runs. python: an interpreter with torch and transformers. texts:
     the texts whose next token the model predicts.
@@ -148,20 +148,20 @@ class OfFolder:
 
     @property
     def model(self) -> str:
-        """See `ProbeReference`."""
+        """The name of the model."""
         return self.path.absolute().name
 
     @property
     def named(self) -> str:
-        """See `ProbeReference`."""
+        """The reference's name in a report."""
         return f"{quoted(self.model)} in transformers"
 
     def likely(self) -> Sequence[Likely]:
-        """See `ProbeReference`."""
+        """The likeliest tokens at each place of `texts`."""
         return self._output.likely
 
     def rounding(self) -> Sequence[float]:
-        """See `ProbeReference`."""
+        """How far rounding to 16 bits moves the model at each place of `texts`, in nats; empty if unknown."""
         computed = self._output
         if not computed.rounded:
             return ()
@@ -169,7 +169,7 @@ class OfFolder:
         return [reference.divergence(rounded, exact) for rounded, exact in pairs]
 
     def beginnings(self) -> Sequence[str]:
-        """See `ProbeReference`."""
+        """The beginnings of the greedy replies to the prompts of `fingerprint`."""
         return self._output.beginnings
 
     @cached_property
@@ -228,7 +228,7 @@ class Counterpart:
 
 
 @contextmanager
-def beside(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Counterpart]:
+def counterpart(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Counterpart]:
     """The checks against what `named` names; a server started for them lives for the length of the block.
 
     None: no checks. Raises `UsageError`, `ServerError`, `LaunchError`.

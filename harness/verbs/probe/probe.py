@@ -140,11 +140,11 @@ def probe(
         raise UsageError(f"a probe examines one server; {option('base_url')} names {len(servers)}", field="base_url")
     server = servers[0]
     address = server.endpoint.base_url
-    with counterparts.beside(reference, who, watcher) as beside:
-        selected = select(checks, quick=quick, checks=(*CHECKS, *beside.checks))
+    with counterparts.counterpart(reference, who, watcher) as counterpart:
+        selected = select(checks, quick=quick, checks=(*CHECKS, *counterpart.checks))
         # Checked first: a reference that cannot be saved is an error before minutes are spent.
         if save_reference is not None:
-            saved = counterparts.SavedReference.of(beside.true or ServerReference(server, address))
+            saved = counterparts.SavedReference.of(counterpart.true or ServerReference(server, address))
             write_atomically(save_reference.absolute(), codec.pretty(saved))
         return examine(server, selected, address=address, seed=seed, watcher=watcher)
 

@@ -188,36 +188,36 @@ class ProbeReference(Begun, Protocol):
 
 @dataclass
 class ServerReference:
-    """A reference that is a server. See `ProbeReference`."""
+    """A `ProbeReference` that asks a server."""
 
     server: ProbedServer
     named: str
 
     @property
     def model(self) -> str:
-        """See `ProbeReference`."""
+        """The name of the model."""
         return self.server.asker.model
 
     @property
     def engine(self) -> str | None:
-        """See `ProbeReference`."""
+        """The engine that serves the model; None if unknown."""
         return self.server.engine
 
     @property
     def n_tokens(self) -> int:
-        """See `ProbeReference`."""
+        """Tokens asked of the server so far."""
         return self.server.n_tokens
 
     def likely(self) -> Sequence[Likely]:
-        """See `ProbeReference`."""
+        """The likeliest tokens at each place of `texts`."""
         return [_top(answer) for answer in _next_tokens(self.server, len(texts()))]
 
     def rounding(self) -> Sequence[float]:
-        """See `ProbeReference`: a server computes in one type."""
+        """Empty: a server computes in one type, so its rounding is unknown."""
         return ()
 
     def beginnings(self) -> Sequence[str]:
-        """See `ProbeReference`."""
+        """The beginnings of the greedy replies to the prompts of `fingerprint`."""
         return [choice.whole[: fingerprint.MAX_CHARS] for choice in _greedy(self.server, _plain)]
 
 

@@ -25,7 +25,9 @@ CUT_DRAWS = 40
 """Draws in a test of a cut; a single token outside the cut decides."""
 
 NEAR = 1.25
-"""A batch may move probabilities across a border: tokens within this factor of the border are allowed on both sides."""
+"""Batching changes probabilities slightly: a token whose probability is within this factor of the cut-off may be kept
+or dropped.
+"""
 
 SURE = 0.99
 """Smallest chance that an ignored cut would have shown; below it, the check proves nothing and is untested."""
@@ -94,7 +96,7 @@ def _nothing_cut(subject: Subject) -> Seen:
 def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> Callable[[Subject], Seen]:
     """A check that `name` (top_k, top_p …) cuts the distribution.
 
-    smallest: the least probability that survives the cut, from all of them in falling order.
+    smallest: the smallest probability that survives the cut, from all probabilities in falling order.
     """
 
     def look(subject: Subject) -> Seen:
@@ -123,7 +125,7 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
 def _nucleus(mass: float) -> Callable[[list[float]], float]:
     """Smallest probability inside the nucleus.
 
-    mass: a little more than asked for, since a batch may move the border by a token.
+    mass: a little more than asked for, since batching may move the cut-off by a token.
     """
 
     def least(ps: list[float]) -> float:
@@ -138,7 +140,7 @@ def _nucleus(mass: float) -> Callable[[list[float]], float]:
 
 
 def _penalties(subject: Subject) -> Seen:
-    """Compare a repetitive reply with and without penalties: the penalties must change it."""
+    """Compare a repetitive reply with and without each penalty; warn if the frequency penalty does not change it."""
     text = "Write the word apple again and again, at least thirty times, and nothing else."
     sent = "a reply that repeats a word, with frequency_penalty 2, presence_penalty 2 and a repetition penalty of 1.5"
     plain = subject.chat(text, max_tokens=40).first.whole
@@ -146,20 +148,18 @@ def _penalties(subject: Subject) -> Seen:
     if not words or max(map(words.count, words)) < 6:
         return untested(sent, "the model does not repeat itself")
     repeat = engines.dialect(subject.server.engine).names.get("repetition_penalty", "repetition_penalty")
-    ignored, refused = [], []
+    changed, ignored, refused = [], [], []
     for fields in ({"frequency_penalty": 2.0}, {"presence_penalty": 2.0}, {repeat: 1.5}):
         (name,) = fields
         try:
-            if subject.chat(text, max_tokens=40, **fields).first.whole == plain:
-                ignored.append(name)
+            same = subject.chat(text, max_tokens=40, **fields).first.whole == plain
+            (ignored if same else changed).append(name)
         except Refused:
             refused.append(name)
-    kinds = (("does not change the reply", ignored), ("refused", refused))
+    kinds = (("changes the reply", changed), ("does not change the reply", ignored), ("refused", refused))
     came = "; ".join(f"{', '.join(names)}: {what}" for what, names in kinds if names)
     # A confident model repeats itself under a presence penalty; only the frequency penalty grows without bound.
-    if "frequency_penalty" in ignored:
-        return warns(sent, came)
-    return sound(sent, f"frequency_penalty changes the reply{came and f'; {came}'}" if not refused else came)
+    return warns(sent, came) if "frequency_penalty" in ignored else sound(sent, came)
 
 
 def _hot(subject: Subject, **fields: Any) -> str:

@@ -20,7 +20,10 @@ from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
 SideBySide = Callable[[Sequence[ServerGroup]], None]
-"""Carries out the groups of a sweep with several slots, several groups at once; returns when all have ended."""
+"""Carries out the groups of a sweep, as many at once as the sweep has slots; returns when all have ended.
+
+A group: the cells that share one server. A slot: the devices of one of the servers that run at once.
+"""
 
 
 def planned(name: str, given: Mapping[str, Any], judge: Mapping[str, Any]) -> Sweep:

@@ -31,7 +31,7 @@ _Task = tuple["Future[Verdict]", Question, Sample, bool]
 
 
 class ProgramGrader:
-    """See `harness.grading.elsewhere.Decider`. Threads and sandboxes are started when the first samples come."""
+    """A `Decider` that runs programs against tests. Threads and sandboxes are started when the first samples come."""
 
     def __init__(self, workers: int, sandbox: str | None) -> None:
         self._size = workers
@@ -42,7 +42,7 @@ class ProgramGrader:
 
     @property
     def name(self) -> str:
-        """See `Decider`. Raises `UsageError` if no sandbox can be made on this machine."""
+        """Versions of grader and sandbox. Raises `UsageError` if no sandbox can be made on this machine."""
         return f"program/{VERSION} {self._kind.name()}"
 
     def ask(self, question: Question, sample: Sample, *, with_steps: bool = False) -> Future[Verdict]:

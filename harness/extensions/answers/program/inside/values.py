@@ -33,7 +33,14 @@ _MAX_PLAIN_INT = 2**53
 time."""
 
 _SEQUENCES = (("l", list), ("t", tuple), ("s", set), ("z", frozenset), ("q", deque))
-_VIEWS: tuple[tuple[str, type[Any]], ...] = (("k", type({}.keys())), ("v", type({}.values())), ("e", type({}.items())))
+_RANGE, _KEYS, _VALUES, _PAIRS = "g", "k", "v", "e"
+"""Tags of a range, and of the views of a dictionary: its keys, its values, its pairs of both."""
+
+_VIEWS: tuple[tuple[str, type[Any]], ...] = (
+    (_KEYS, type({}.keys())),
+    (_VALUES, type({}.values())),
+    (_PAIRS, type({}.items())),
+)
 _TIMES = (("y", date), ("x", datetime), ("h", time))
 """Tag and type of dates and times; a time zone must be a fixed offset."""
 
@@ -86,7 +93,7 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int])
     if moment is not None:
         return moment
     if kind is range and _is_short(value):
-        return ["g", *(_encode(part, hold, depth + 1, left) for part in (value.start, value.stop, value.step))]
+        return [_RANGE, *(_encode(part, hold, depth + 1, left) for part in (value.start, value.stop, value.step))]
     for tag, view in _VIEWS:
         if isinstance(value, view):
             return [tag, [_encode(item, hold, depth + 1, left) for item in value]]
@@ -116,7 +123,7 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
     if value is None or isinstance(value, (bool, str, int, float)):
         return value
     if not isinstance(value, list) or len(value) < 2 or not isinstance(value[0], str):
-        raise ValueError("no encoded value")
+        raise ValueError("not an encoded value")
     tag, body = value[0], value[1]
     try:
         for name, sequence in _SEQUENCES:
@@ -125,10 +132,9 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
         if tag == "d":
             pairs = (_list(pair) for pair in _list(body))
             return {_decode(key, held, depth + 1): _decode(item, held, depth + 1) for key, item in pairs}
-        if tag in ("g", "k", "v", "e"):
-            return _decode_view(
-                tag, [_decode(item, held, depth + 1) for item in (value[1:] if tag == "g" else _list(body))]
-            )
+        if tag in (_RANGE, _KEYS, _VALUES, _PAIRS):
+            parts = value[1:] if tag == _RANGE else _list(body)
+            return _decode_view(tag, [_decode(item, held, depth + 1) for item in parts])
         for name, kind in _TIMES:
             if tag == name:
                 return kind.fromisoformat(body)
@@ -147,18 +153,18 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
         if tag == "o" and isinstance(body, int):
             return held(body)
     except (TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
-        raise ValueError(f"no encoded value: {error}") from error
-    raise ValueError(f"no encoded value of the tag {tag[:10]!r}")
+        raise ValueError(f"not an encoded value: {error}") from error
+    raise ValueError(f"not an encoded value: unknown tag {tag[:10]!r}")
 
 
 def _decode_view(tag: str, items: list[Any]) -> Any:
-    if tag == "g":
+    if tag == _RANGE:
         if not _is_short(span := range(*items)):  # it would keep the tests counting
             raise ValueError("a range has too many items")
         return span
-    if tag == "v":
+    if tag == _VALUES:
         return dict(enumerate(items)).values()
-    return dict.fromkeys(items).keys() if tag == "k" else dict(items).items()
+    return dict.fromkeys(items).keys() if tag == _KEYS else dict(items).items()
 
 
 def _is_short(span: range) -> bool:
@@ -167,5 +173,5 @@ def _is_short(span: range) -> bool:
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError("no encoded value: a list is missing")
+        raise ValueError("not an encoded value: a list is missing")
     return value
