@@ -30,7 +30,7 @@ from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Fingerprint, Manifest, Plan
 from harness.verbs.probe import load, probe, reference, template
 from harness.verbs.probe.asking import CHAT
-from harness.verbs.probe.counterparts import OfFolder, SavedReference, beside
+from harness.verbs.probe.counterparts import OfFolder, SavedReference, counterpart
 from harness.verbs.probe.findings import Check, Finding
 from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
@@ -224,11 +224,11 @@ def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
     path = tmp_path / "true.json"
     path.write_bytes(codec.pretty(SavedReference.of(reference.ServerReference(ToyAsker(Toy(noise=0.003)), "http://h"))))
     for toy, expected in ((Toy(), "sound"), (Toy("b", 0.3), "spoils")):
-        with beside(str(path), WhichServer(), Watcher()) as held:
+        with counterpart(str(path), WhichServer(), Watcher()) as held:
             found = examined(ToyAsker(toy), *held.checks)
         assert {found[check].outcome for check in ("weights", "greedy replies")} == {expected}
     path.write_text(path.read_text().replace(reference.VERSION, "0" * 12))
-    with pytest.raises(UsageError, match="save the reference again"), beside(str(path), WhichServer(), Watcher()):
+    with pytest.raises(UsageError, match="save the reference again"), counterpart(str(path), WhichServer(), Watcher()):
         pass
 
 
