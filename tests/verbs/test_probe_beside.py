@@ -271,7 +271,7 @@ def test_the_command_keeps_the_reference_where_one_is_named_and_else_the_server(
 
 def test_a_file_that_is_not_there_is_no_address() -> None:
     for name in ("none.gguf", "none.json"):
-        with pytest.raises(UsageError, match="no such file"), beside(name, WhichServer(), Watcher()):
+        with pytest.raises(UsageError, match="no such file"), counterpart(name, WhichServer(), Watcher()):
             pass
 
 
@@ -282,7 +282,7 @@ def test_a_run_stands_for_its_servers_replies(tmp_path: Path) -> None:
     provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
     msgspec.structs.replace(manifest, provenance=provenance).save(RunFolder(tmp_path))
     for toy, expected in ((Toy(), "sound"), (Toy("b", 1.0), "spoils")):
-        with beside(str(tmp_path), WhichServer(), Watcher()) as found:
+        with counterpart(str(tmp_path), WhichServer(), Watcher()) as found:
             assert examined(ToyAsker(toy), *found.checks)["greedy replies"].outcome == expected
 
 
@@ -305,7 +305,7 @@ def test_a_runs_replies_are_asked_for_as_they_were_then(
     )
     provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
     msgspec.structs.replace(manifest, provenance=provenance).save(RunFolder(tmp_path))
-    with beside(str(tmp_path), WhichServer(), Watcher()) as found:
+    with counterpart(str(tmp_path), WhichServer(), Watcher()) as found:
         examined(Recording(Toy(), asker=Asker(model="toy", engine=engine)), *found.checks)
     names = {*neutral, "repeat_penalty"}
     sent = [{name: value for name, value in fields.items() if name in names} for fields in asked]
@@ -347,16 +347,16 @@ def test_a_run_is_compared_by_requests_as_it_sent_them(tmp_path: Path) -> None:
         record = BenchmarkRecord(identity=kept, plan=Plan(samples=1))
         both = msgspec.structs.replace(manifest, provenance=provenance, benchmarks={"b": record})
         both.save(RunFolder(tmp_path))
-        with beside(str(tmp_path), WhichServer(), Watcher()) as found:
+        with counterpart(str(tmp_path), WhichServer(), Watcher()) as found:
             assert examined(Switched(Toy()), *found.checks)["greedy replies"].outcome == expected
 
 
 def test_a_models_folder_stands_for_its_template_and_its_weights_where_they_can_be_loaded(tmp_path: Path) -> None:
     (tmp_path / "chat_template.jinja").write_text(OWN)
-    with beside(str(tmp_path), WhichServer(), Watcher()) as held:
+    with counterpart(str(tmp_path), WhichServer(), Watcher()) as held:
         assert [check.name for check in held.checks] == ["chat template"]
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
-    with beside(str(tmp_path), WhichServer(), Watcher()) as held:
+    with counterpart(str(tmp_path), WhichServer(), Watcher()) as held:
         found = examined(Rendering(Toy()), *held.checks)
     assert found.keys() == {"chat template", "weights", "draws", "greedy replies"}
     assert found["weights"].outcome == "untested"

@@ -148,7 +148,9 @@ def _penalties(subject: Subject) -> Seen:
     if not words or max(map(words.count, words)) < 6:
         return untested(sent, "the model does not repeat itself")
     repeat = engines.dialect(subject.server.engine).names.get("repetition_penalty", "repetition_penalty")
-    changed, ignored, refused = [], [], []
+    changed: list[str] = []
+    ignored: list[str] = []
+    refused: list[str] = []
     for fields in ({"frequency_penalty": 2.0}, {"presence_penalty": 2.0}, {repeat: 1.5}):
         (name,) = fields
         try:
