@@ -171,8 +171,9 @@ ELSEWHERE: dict[str, str] = dict(
         {
             "samples": "num-tries repeats n-samples num-samples n-sampling num-repeats epochs n-generations "
             "n-repeat num-return-sequences",
-            "concurrency": "parallel num-threads max-workers num-workers max-concurrency max-connections "
-            "num-concurrent max-concurrent-requests num-proc eval-batch-size batch-size",
+            "concurrency": "parallel num-threads max-concurrency max-connections num-concurrent "
+            "max-concurrent-requests eval-batch-size batch-size",
+            "concurrency/workers": "max-workers num-workers num-proc",
             "data": "data-path data-dir input-file input-path data-file dataset-path data-name question-file",
             "out": "output-path output-dir output-file save-dir log-dir result-dir output work-dir",
             "server_tp": "server-gpus tp-size tensor-parallel-size tensor-parallel",
@@ -188,7 +189,7 @@ ELSEWHERE: dict[str, str] = dict(
             "base_url": "url api-base api-url model-base-url host endpoint openai-api-base address",
             "provider": "model-provider backend-name",
             "api_key_env/judge_api_key_env": "api-key openai-api-key key",
-            "benchmarks/benchmark": "task tasks benchmark dataset datasets data-set test-set",
+            "benchmarks/benchmark": "task tasks task-name benchmark dataset datasets data-set test-set",
             "limit": "num-questions num-examples num-samples-limit max-examples max-samples n-questions "
             "num-test-sample",
             "prompt": "prompt-type prompt-template template",
@@ -204,6 +205,13 @@ ELSEWHERE: dict[str, str] = dict(
             "Questions are asked without examples; write examples into your own prompt (docs/benchmarks.md).": (
                 "num-fewshot fewshot n-shot num-shots few-shot"
             ),
+            "The budget of a sparse attention belongs to its server; a sweep starts one for each (docs/moving.md).": (
+                "token-budget"
+            ),
+            "Newer vLLM has none; an older one takes it behind --: `harness serve vllm MODEL -- --swap-space N`.": (
+                "swap-space"
+            ),
+            "Verdicts are kept in the run's folder, always.": "cache-path",
             "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
             "continue-from-last",
