@@ -131,6 +131,7 @@ def test_killed_five_times_it_ends_with_each_key_once(tmp_path: Path, embedded_s
         "2",
         "--max-tokens",
         "16",
+        "--no-canary",
     ]
     chance = random.Random()  # a new moment each time the suite runs
     kept: set[tuple[str, int]] = set()
