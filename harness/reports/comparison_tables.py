@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness.reports.remarks import why_narrower
 from harness.reports.settings import differing_in_words
-from harness.reports.tables import ABSENT, Table, percent, short
+from harness.reports.tables import ABSENT, Table, note, percent, short
 from harness.scoring import PairedComparison, PublishedComparison, Score
 from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval
@@ -32,15 +32,11 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
                 f"{comparison.n_missing} samples of one run are missing; intervals and p hold whatever the missing "
                 f"samples would be",
             )
-        mark = ""
-        if remarks:
-            notes.append(f"{short(label)}, {short(comparison.benchmark)}: {'; '.join(remarks)}")
-            mark = f" [{len(notes)}]"
         same = comparison.n_questions - comparison.better - comparison.worse
         rows.append(
             (
                 short(label),
-                short(comparison.benchmark) + mark,
+                short(comparison.benchmark) + note(notes, label, comparison.benchmark, remarks),
                 _signed(comparison.difference),
                 ("at most " if comparison.at_most else "") + _signed_interval(comparison.sampling_interval),
                 _p(next(p_values)),
@@ -86,16 +82,16 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
         reference = comparison.published
         source = reference.source
         by = "reported by the authors" if source.by == "authors" else "measured by others"
-        note = f"{source.named}, {by}" + (f": {source.note}" if source.note else "")
-        if note not in notes:
-            notes.append(note)
+        by_whom = f"{source.named}, {by}" + (f": {source.note}" if source.note else "")
+        if by_whom not in notes:
+            notes.append(by_whom)
         rows.append(
             (
                 short(label),
                 short(reference.benchmark),
                 reference.metric,
                 percent(comparison.ours),
-                f"{reference.printed} [{notes.index(note) + 1}]",
+                f"{reference.printed} [{notes.index(by_whom) + 1}]",
                 ABSENT if comparison.p is None else _p(comparison.p),
                 percent(comparison.detectable),
                 comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),
@@ -125,14 +121,10 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             remarks.append(f"{drop.n_unpaired} questions have no twin or original here and count in neither accuracy")
         if drop.n_missing:
             remarks.append(f"{drop.n_missing} samples are missing; intervals and p hold whatever they would be")
-        mark = ""
-        if remarks:
-            notes.append(f"{short(label)}, {short(score.benchmark)}: {'; '.join(remarks)}")
-            mark = f" [{len(notes)}]"
         rows.append(
             (
                 short(label),
-                short(score.benchmark) + mark,
+                short(score.benchmark) + note(notes, label, score.benchmark, remarks),
                 short(drop.original),
                 f"{drop.n_originals} : {drop.n_twins}",
                 percent(drop.original_accuracy),

@@ -10,6 +10,7 @@ from harness.reports.settings import by_weight, in_words, settings_beside
 from harness.scoring import PublishedComparison, PublishedScore, compare_published
 from harness.scoring.beside import APART, in_order, kind, reported, standing
 from harness.scoring.comparison import PublishedVerdict
+from harness.scoring.published import matching
 
 MAX_NAME_CHARS = 40
 """A source's name is cut to this length in a cell."""
@@ -27,6 +28,13 @@ def beside(
         for reference in references
     ]
     return in_order(compared, run.suite.source, benchmark.record.plan.samples)
+
+
+def beside_published(
+    run: ScoredRun, benchmark: ScoredBenchmark, scores: Iterable[PublishedScore], model: str = ""
+) -> list[PublishedComparison]:
+    """`beside` those of the `scores` that are of this benchmark, and of `model` or else the run's own."""
+    return beside(run, benchmark, matching(scores, model or run.manifest.model, benchmark.name))
 
 
 def differences(comparison: PublishedComparison, samples: int | None) -> list[str]:

@@ -20,7 +20,7 @@ from harness.reports.figures import every_plot
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
-from harness.reports.published import beside, reported_by, verdict
+from harness.reports.published import beside_published, reported_by, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.tables import (
     Table,
@@ -42,7 +42,6 @@ from harness.scoring import (
     Score,
     compare_runs,
 )
-from harness.scoring.published import matching
 
 Repeat: TypeAlias = Callable[[Manifest], Sequence[str]]
 """A function that returns the command that repeats a run: one line or several."""
@@ -159,10 +158,7 @@ class Report:
     @cached_property
     def _published_of(self) -> list[list[PublishedComparison]]:
         """For each of `scores`, what is published of its model and benchmark."""
-        return [
-            beside(run, benchmark, matching(self.published, run.manifest.model, benchmark.name))
-            for run, benchmark, _ in self.scores
-        ]
+        return [beside_published(run, benchmark, self.published) for run, benchmark, _ in self.scores]
 
     def _strips(self) -> list[Plot]:
         """For each score of which others report, a strip with their numbers."""

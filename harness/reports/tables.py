@@ -104,9 +104,9 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
             if benchmark is None:
                 cells.append(ABSENT)
             elif benchmark.score is None:
-                cells.append("not scored" + _note(notes, run.label, name, (NO_SCORE,)))
+                cells.append("not scored" + note(notes, run.label, name, (NO_SCORE,)))
             else:
-                cells.append(accuracy_cell(benchmark.score) + _note(notes, run.label, name, benchmark.score.warnings))
+                cells.append(accuracy_cell(benchmark.score) + note(notes, run.label, name, benchmark.score.warnings))
         rows.append(tuple(cells))
     return Table(
         "Accuracy in %, with its 95 % interval (same questions, asked again)",
@@ -136,7 +136,7 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
         rows.append(
             (
                 short(label),
-                short(score.benchmark) + _note(notes, label, score.benchmark, remarks),
+                short(score.benchmark) + note(notes, label, score.benchmark, remarks),
                 percent(score.accuracy),
                 *(
                     [_with_interval(score.accuracy_from_reasoning, score.accuracy_from_reasoning_intervals)]
@@ -425,7 +425,9 @@ def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
     )
 
 
-def _note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:
+def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:
+    """The mark of a new note that holds these warnings, ` [3]`, and the note added to `notes`; both nothing without a
+    warning."""
     if not warnings:
         return ""
     notes.append(f"{short(label)}, {short(benchmark)}: {'; '.join(warnings)}.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import msgspec
@@ -43,7 +43,7 @@ from harness.scoring.by_endpoint import NONE_FAILED, EndpointScore, FailedReques
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.observed import ById, Observed, Rows, basis, grade_journal, salvage_warnings, takeover_warnings
 from harness.scoring.score import Score, beside_audit, check_ks, intervals_of, score_benchmark, with_g_pass
-from harness.scoring.tally import tally
+from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_right
 from harness.scoring.workload import Speed, Workload, speed, workload
 
@@ -54,7 +54,7 @@ OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
@@ -96,6 +96,12 @@ class GradedBenchmark:
     def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
         """The entries of `grades` that the score counts; `grades` are in the order of the benchmark's grades."""
         return grades if self.salvaged else Picked(grades, array("q", self.counts.tobytes()))
+
+    @cached_property
+    def tallied(self) -> Sequence[QuestionTally]:
+        """The questions with the grades that the score counts."""
+        independent = {} if self.equal_texts is None else self.equal_texts.independent
+        return tally(self.questions, self.counted(self.grades), self.samples, independent).questions
 
 
 def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
@@ -240,12 +246,10 @@ def score_of(graded: GradedBenchmark) -> Score:
             accuracy_from_reasoning_intervals=intervals_of(with_reasoning),
         )
     if graded.cut is not None:
-        independent = {} if graded.equal_texts is None else graded.equal_texts.independent
-        counted = tally(graded.questions, counted_grades, graded.samples, independent).questions
         budgets = []
         for budget in score.budgets:
-            cut_text = accuracy_of_cut_text(counted, graded.cut.get(budget.budget, {}))
-            stood = accuracy_of_first_right(counted, graded.first_right, budget.budget)
+            cut_text = accuracy_of_cut_text(graded.tallied, graded.cut.get(budget.budget, {}))
+            stood = accuracy_of_first_right(graded.tallied, graded.first_right, budget.budget)
             budgets.append(
                 msgspec.structs.replace(
                     budget,
@@ -256,13 +260,10 @@ def score_of(graded: GradedBenchmark) -> Score:
                 )
             )
         score = msgspec.structs.replace(
-            score, budgets=tuple(budgets), first_right=first_right(counted, graded.first_right)
+            score, budgets=tuple(budgets), first_right=first_right(graded.tallied, graded.first_right)
         )
     if graded.tau is not None:
-        independent = {} if graded.equal_texts is None else graded.equal_texts.independent
-        score = with_g_pass(
-            score, tally(graded.questions, counted_grades, graded.samples, independent).questions, graded.tau
-        )
+        score = with_g_pass(score, graded.tallied, graded.tau)
     by_hand = overrides.read(graded.folder)
     in_force = overrides.in_force(by_hand)
     if in_force:
@@ -275,10 +276,7 @@ def _audited(graded: GradedBenchmark, score: Score, corrections: Sequence[overri
     by_hand = audits(corrections) if corrections else {}
     if score.accuracy is None or not by_hand:
         return None
-    independent = {} if graded.equal_texts is None else graded.equal_texts.independent
-    counted = graded.counted(graded.grades)
-    items = tally(graded.questions, counted, graded.samples, independent).questions
-    return audited(items, by_hand, intervals_of(score))
+    return audited(graded.tallied, by_hand, intervals_of(score))
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:

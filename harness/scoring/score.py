@@ -412,7 +412,8 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     sentences += score.verifier_errors
     sentences += _undecided(score, kinds)
     sentences += [
-        f"{count} wrong answers are near misses: {NEAR_MISSES[near]}" for near, count in score.near_misses.items()
+        f"{count} wrong {'answer is a near miss' if count == 1 else 'answers are near misses'}: {NEAR_MISSES[near]}"
+        for near, count in score.near_misses.items()
     ]
     if score.copies is not None and score.copies.many:
         sentences.append(score.copies.sentence)

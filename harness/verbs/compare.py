@@ -15,7 +15,7 @@ import msgspec
 from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
-from harness.reports.published import beside, reported_by, verdict
+from harness.reports.published import beside, beside_published, reported_by, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, differences
@@ -32,7 +32,6 @@ from harness.scoring.beside import APART, kind, standing
 from harness.scoring.comparison import PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, moves, pairs
-from harness.scoring.published import matching
 from harness.scoring.published.all_sources import PublicAgreement, beside_all
 from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores
@@ -170,11 +169,11 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
         assert benchmark.score is not None
         if options.against == "any":
             rows = find_scores(name, benchmark.name)
-            references = [row.score for row in rows if row.match.same]
-            n_near = len(rows) - len(references)
+            # These names are matched by their parts, not by their ends.
+            comparisons = beside(run, benchmark, [row.score for row in rows if row.match.same])
+            n_near = sum(not row.match.same for row in rows)
         else:
-            references, n_near = matching(scores, name, benchmark.name), 0
-        comparisons = beside(run, benchmark, references)
+            comparisons, n_near = beside_published(run, benchmark, scores, name), 0
         if comparisons:
             public = None
             if options.against == "any":
@@ -220,8 +219,7 @@ def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
         (run,) = read_runs([folder])
         scored_benchmark = run.benchmarks[benchmark]
         scored(run, scored_benchmark)
-        model = run.manifest.model
-        comparisons = beside(run, scored_benchmark, matching(load_published(models=[model]), model, benchmark))
+        comparisons = beside_published(run, scored_benchmark, load_published(models=[run.manifest.model]))
     except (StoreError, UsageError):
         return PublishedBeside()
     source = run.suite.source

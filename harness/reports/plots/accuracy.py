@@ -7,13 +7,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from harness.reports.plots.plot import BUDGET_AXIS, INK, SERIES, SHARE, SHARE_AXIS, SOFT, Cell, Plot, axis, label
+from harness.reports.plots.plot import (
+    BUDGET_AXIS,
+    SERIES,
+    SHARE,
+    SHARE_AXIS,
+    Cell,
+    Plot,
+    axis,
+    labelled_row,
+    labelled_rows,
+)
 from harness.reports.plots.plot import series as series_of
 from harness.scoring import Score
 from harness.scoring.intervals import Interval
-
-_LINE = 15
-"""Height in pixels of a line of text above a row."""
 
 
 class Labelled(NamedTuple):
@@ -30,39 +37,26 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
     for name, score in scores:
         if score.accuracy is None:
             continue
-        above = height + 6
-        height = above + _LINE * (label(name).count("\n") + 1) + 24
+        above, height = labelled_row(height, name, gap=6, room=24)
         sampling, question = _ends(score.sampling_interval), _ends(score.question_interval)
         rows.append((name, f"{100 * score.accuracy:.1f} %", above, height - 12, score.accuracy, *sampling, *question))
     if not rows:
         return None
-    down = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "reverse": True, "nice": False}}
     across = {"scale": SHARE, **SHARE_AXIS, "grid": True}
-
-    def text(field: str, x: object, align: str, colour: str) -> dict[str, Any]:
-        mark = {"type": "text", "align": align, "baseline": "top", "lineBreak": "\n", "color": colour}
-        return {"mark": mark, "encoding": {"x": x, "y": {"field": "above", **down}, "text": {"field": field}}}
-
-    drawing = {
-        "height": height,
-        "encoding": {"y": {"field": "y", **down}},
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.5, "color": SERIES[0]},
-                "encoding": {"x": axis("question_low", None, **across), "x2": {"field": "question_high"}},
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 6, "opacity": 0.45, "color": SERIES[0]},
-                "encoding": {"x": axis("sampling_low", None, scale=SHARE), "x2": {"field": "sampling_high"}},
-            },
-            {
-                "mark": {"type": "point", "size": 56, "color": SERIES[0]},
-                "encoding": {"x": axis("accuracy", None, scale=SHARE)},
-            },
-            text("series", {"value": 0}, "left", SOFT),
-            text("value", {"value": "width"}, "right", INK),
-        ],
-    }
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "rule", "strokeWidth": 1.5, "color": SERIES[0]},
+            "encoding": {"x": axis("question_low", None, **across), "x2": {"field": "question_high"}},
+        },
+        {
+            "mark": {"type": "rule", "strokeWidth": 6, "opacity": 0.45, "color": SERIES[0]},
+            "encoding": {"x": axis("sampling_low", None, scale=SHARE), "x2": {"field": "sampling_high"}},
+        },
+        {
+            "mark": {"type": "point", "size": 56, "color": SERIES[0]},
+            "encoding": {"x": axis("accuracy", None, scale=SHARE)},
+        },
+    ]
     return Plot(
         name="accuracy",
         title="Accuracy",
@@ -76,7 +70,7 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
             *(f"{kind}_{end}" for kind in ("sampling", "question") for end in ("low", "high")),
         ),
         rows=tuple(rows),
-        drawing=drawing,
+        drawing=labelled_rows(height, layers, name="series", value="value"),
     )
 
 

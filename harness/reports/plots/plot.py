@@ -165,5 +165,36 @@ def axis(name: str, title: str | None, *, scale: Mapping[str, Any] | None = None
     return {"field": name, "type": "quantitative", "scale": dict(scale or {}), "axis": {"title": title, **settings}}
 
 
+_LINE = 15
+"""Height in pixels of a line of text above a row."""
+
+
+def labelled_row(top: int, name: str, *, gap: int, room: int) -> tuple[int, int]:
+    """(where the text `name` of a row begins, where the row ends), in pixels, of a row that begins at `top`.
+
+    gap: above the text; room: below it, for the row's marks.
+    """
+    above = top + gap
+    return above, above + _LINE * (label(name).count("\n") + 1) + room
+
+
+def labelled_rows(height: int, layers: Sequence[Mapping[str, Any]], *, name: str, value: str) -> dict[str, Any]:
+    """The drawing of rows below each other, with two texts above each: column `name` at the left, `value` at the right.
+
+    height: of all rows, in pixels. layers: the marks; column `y` is their place, column `above` that of the texts.
+    """
+    down = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "reverse": True, "nice": False}}
+
+    def text(column: str, x: str | int, align: str, colour: str) -> dict[str, Any]:
+        mark = {"type": "text", "align": align, "baseline": "top", "lineBreak": "\n", "color": colour}
+        return {
+            "mark": mark,
+            "encoding": {"x": {"value": x}, "y": {"field": "above", **down}, "text": {"field": column}},
+        }
+
+    texts = [text(name, 0, "left", SOFT), text(value, "width", "right", INK)]
+    return {"height": height, "encoding": {"y": {"field": "y", **down}}, "layer": [*layers, *texts]}
+
+
 def _shown(cell: Cell) -> Cell:
     return label(cell) if isinstance(cell, str) else cell

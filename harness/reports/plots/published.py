@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.reports.plots.plot import INK, SERIES, SHARE_AXIS, SOFT, Cell, Plot, axis, label
+from harness.reports.plots.plot import SERIES, SHARE_AXIS, Cell, Plot, axis, labelled_row, labelled_rows
 from harness.scoring import PublishedComparison, Score
 from harness.scoring.beside import APART, kind
 
 MAX_SOURCES = 24
 """Largest number of sources in a strip; the nearest ones are shown."""
-
-_LINE = 15
-"""Height in pixels of a line of text above a row."""
 
 _MARGIN = 0.05
 """Free space at both ends of the axis, a fraction of the accuracy's scale."""
@@ -39,8 +36,7 @@ def published_plot(
     theirs = [(entry.published.source.title, f"{entry.published.printed} %", entry.published.value, _mark(entry, suite))
               for entry in sources]  # fmt: skip
     for source, printed, value, mark in (ours, *theirs):
-        above = height + 4
-        height = above + _LINE * (label(source).count("\n") + 1) + 16
+        above, height = labelled_row(height, source, gap=4, room=16)
         rows.append((source, printed, above, height - 8, value, interval.low, interval.high, mark))
     values = [value for _, _, value, _ in theirs] + [score.accuracy, interval.low, interval.high]
     # Not from 0 to 1: on that scale, sources that lie a few points apart would coincide.
@@ -63,12 +59,7 @@ def _mark(comparison: PublishedComparison, suite: str) -> str:
 
 def _drawing(height: int, scale: dict[str, Any]) -> dict[str, Any]:
     """The Vega-Lite drawing: the run's band, then the points, then each row's texts. height: of all rows, in pixels."""
-    down = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "reverse": True, "nice": False}}
     across = {"scale": scale, **SHARE_AXIS, "grid": True}
-
-    def text(field: str, x: object, align: str, colour: str) -> dict[str, Any]:
-        mark = {"type": "text", "align": align, "baseline": "top", "lineBreak": "\n", "color": colour}
-        return {"mark": mark, "encoding": {"x": x, "y": {"field": "above", **down}, "text": {"field": field}}}
 
     def points(kind_of_point: str, colour: str, **more: Any) -> dict[str, Any]:
         return {
@@ -77,24 +68,20 @@ def _drawing(height: int, scale: dict[str, Any]) -> dict[str, Any]:
             "encoding": {"x": axis("accuracy", None, scale=scale)},
         }
 
-    return {
-        "height": height,
-        "encoding": {"y": {"field": "y", **down}},
-        "layer": [
-            {
-                "transform": [{"filter": {"field": "kind", "equal": "ours"}}],
-                "mark": {"type": "rect", "opacity": 0.18, "color": SERIES[0]},
-                "encoding": {
-                    "x": axis("low", None, **across),
-                    "x2": {"field": "high"},
-                    "y": {"value": 0},
-                    "y2": {"value": "height"},
-                },
-            },
-            points("ours", SERIES[0]),
-            points("filled", SERIES[1], shape="diamond"),
-            points("hollow", SERIES[1], shape="diamond", filled=False),
-            text("source", {"value": 0}, "left", SOFT),
-            text("printed", {"value": "width"}, "right", INK),
-        ],
+    band: dict[str, Any] = {
+        "transform": [{"filter": {"field": "kind", "equal": "ours"}}],
+        "mark": {"type": "rect", "opacity": 0.18, "color": SERIES[0]},
+        "encoding": {
+            "x": axis("low", None, **across),
+            "x2": {"field": "high"},
+            "y": {"value": 0},
+            "y2": {"value": "height"},
+        },
     }
+    layers = [
+        band,
+        points("ours", SERIES[0]),
+        points("filled", SERIES[1], shape="diamond"),
+        points("hollow", SERIES[1], shape="diamond", filled=False),
+    ]
+    return labelled_rows(height, layers, name="source", value="printed")
