@@ -59,11 +59,11 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
     done = records.scored(sweep, group, cell) is not None
-    asked: prepare.Asked | None = None
+    questions_asked: prepare.Asked | None = None
     if card is None or options.data or data.status(card) != "absent":
-        asked = prepare.questions_of(options)
-        (question_set,) = asked.sets
-        settings = asked.benchmarks[question_set.name]
+        questions_asked = prepare.questions_of(options)
+        (question_set,) = questions_asked.sets
+        settings = questions_asked.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False
         samples, max_tokens = settings.samples, settings.sampling.max_tokens
     else:
@@ -82,16 +82,21 @@ def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
         samples=samples,
         most_tokens=most,
         done=done,
-        lost="" if done else _lost(sweep, group, asked, cell, samples, max_tokens),
+        lost="" if done else _lost(sweep, group, questions_asked, cell, samples, max_tokens),
     )
     return estimate if done or n_questions is None else _with_forecast(sweep, estimate, n_questions)
 
 
 def _lost(
-    sweep: Sweep, group: ServerGroup, asked: prepare.Asked | None, cell: Cell, samples: int, max_tokens: int | None
+    sweep: Sweep,
+    group: ServerGroup,
+    questions_asked: prepare.Asked | None,
+    cell: Cell,
+    samples: int,
+    max_tokens: int | None,
 ) -> str:
     """Why the cell would be lost: too few samples for a k of the scores, or no room for the reply in the context of the
-    server that is started for it. asked: None where the questions are not here; prompts then have no length."""
+    server that is started for it. questions_asked: None where the questions are not here; prompts then have no length."""
     few = [k for k in sweep.score.k if k > samples]
     if few:
         return f"pass@{few[0]} needs {few[0]} samples a question, and the cell has {samples}"
@@ -104,11 +109,11 @@ def _lost(
             f"max_tokens is {max_tokens:,} and the server's context {context:,} tokens, which leaves no room for a "
             f"prompt: raise the context, lower max_tokens, or give {option('fit_context', True)}"
         )
-    if asked is None:
+    if questions_asked is None:
         return ""
     try:
-        options = asked.options.but(serve=spec, model=cell.options.model or spec["model"])
-        prepare.server_of(replace(asked, options=options))
+        options = questions_asked.options.but(serve=spec, model=cell.options.model or spec["model"])
+        prepare.server_of(replace(questions_asked, options=options))
     except (HarnessError, LaunchError) as error:
         return str(error)
     return ""
