@@ -96,7 +96,8 @@ def _lost(
     max_tokens: int | None,
 ) -> str:
     """Why the cell would be lost: too few samples for a k of the scores, or no room for the reply in the context of the
-    server that is started for it. questions_asked: None where the questions are not here; prompts then have no length."""
+    server that is started for it. questions_asked: None where the questions are not here: prompts have no length then.
+    """
     few = [k for k in sweep.score.k if k > samples]
     if few:
         return f"pass@{few[0]} needs {few[0]} samples a question, and the cell has {samples}"
