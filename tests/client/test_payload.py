@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.client.asker import Asker
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.errors import UsageError
 from harness.core.records import Message, Question
@@ -101,3 +102,60 @@ def test_keys_of_the_body_are_sealed_from_the_first_moment_and_nothing_of_it_is_
     assert {secret.reveal() for secret in spelling.secrets} == {"k-123456", "t-123456"}
     assert "hunter" not in repr(spelling)
     assert body(RequestTemplate(model="m", spelling=spelling))["api_key"] == "k-123456"
+
+
+def test_a_request_that_continues_token_ids_or_a_message_has_the_fields_of_every_other() -> None:
+    template = RequestTemplate(model="m", max_tokens=100, spelling=Spelling(stream=False, seed_field="random_seed"))
+    shared = {"model": "m", "stream": False, "max_tokens": 40, "random_seed": 7}
+    assert json.loads(template.body_after_tokens((3, 1, 2), 7, 40)) == {**shared, "prompt": [3, 1, 2]}
+    begun = {"role": "assistant", "content": "So"}
+    assert json.loads(template.body_after_message(QUESTION, begun, {"continue_final_message": True}, 7, 40)) == {
+        **shared,
+        "continue_final_message": True,
+        "messages": [*body(template)["messages"], begun],
+    }
+
+
+def test_a_request_of_a_plain_text_is_one_user_message_or_the_prompt() -> None:
+    chat, raw = (
+        RequestTemplate(model="m", spelling=Spelling(api=api, stream=False)) for api in ("chat", "completions")
+    )  # type: ignore[arg-type]
+    shared = {"model": "m", "stream": False}
+    assert json.loads(chat.body_of_text("Hi", 7)) == {
+        **shared,
+        "seed": 7,
+        "messages": [{"role": "user", "content": "Hi"}],
+    }
+    assert json.loads(raw.body_of_text("Hi")) == {**shared, "prompt": "Hi"}
+
+
+@pytest.mark.parametrize("seed", [7, None])
+def test_the_names_of_a_requests_fields_are_those_of_its_body_without_the_prompts(seed: int | None) -> None:
+    template = RequestTemplate(model="m", sampling={"top_p": None, "top_k": 20}, max_tokens=9)
+    assert template.names(seed=seed is not None) == body(template, seed=seed).keys() - {"messages"}
+
+
+def test_token_ids_are_asked_for_in_a_stream_only() -> None:
+    with_ids, whole = (
+        body(RequestTemplate(model="m", spelling=Spelling(token_ids=True, stream=stream))) for stream in (True, False)
+    )
+    assert with_ids["return_token_ids"] is True
+    assert "return_token_ids" not in whole
+
+
+def test_the_marks_of_a_begun_reply_are_what_it_has_besides_role_and_content() -> None:
+    begun = {"role": "assistant", "content": "<think>\n", "prefix": True}
+    assert Spelling(prefill=begun).prefill_marks == {"prefix": True}
+    assert Spelling().prefill_marks == {}
+
+
+def test_a_template_sends_neutral_values_for_what_was_not_set_or_those_of_earlier_requests() -> None:
+    asker = Asker(
+        model="m", engine="vllm", left_out=frozenset({"min_p"}), spelling=Spelling(extra_body={"presence_penalty": 1})
+    )
+    template = asker.template({"top_p": 0.9, "max_tokens": 50})
+    assert template.sampling == {"top_k": -1, "repetition_penalty": 1.0, "top_p": 0.9}
+    assert template.max_tokens == 50
+    again = asker.template({"top_p": 0.9, "top_k": 5}, neutral={"top_k": -1, "min_p": 0.5})
+    assert again.sampling == {"top_p": 0.9, "top_k": 5, "min_p": 0.5}
+    assert again.max_tokens is None

@@ -20,7 +20,7 @@ from harness.core.errors import UsageError
 from harness.core.options import options_of
 from harness.generation.continuing import objection
 from harness.presets.preset import SourcedSampling
-from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, sampling_fields
+from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
 from harness.reports.settings import by_weight
 from harness.verbs.sweep.schema import json_schema
 from server_launchers.engines import table as engines
@@ -101,3 +101,14 @@ def test_the_defaults_are_those_that_the_help_states() -> None:
 def test_a_text_is_no_number_in_the_sampling() -> None:
     with pytest.raises(UsageError, match=r"temperature='0\.6': expected a valid number"):
         Sampling(temperature="0.6")  # type: ignore[arg-type]
+
+
+def test_a_stronger_layer_of_sampling_replaces_what_it_sets_and_no_more() -> None:
+    weak, strong = Sampling(temperature=0.9, top_k=20), Sampling(temperature=0.2)
+    assert resolve(strong, None, weak).sent() == {
+        **DEFAULT_SAMPLING.sent(),
+        "temperature": 0.2,
+        "top_k": 20,
+    }
+    assert resolve(weak, strong).sent()["temperature"] == 0.9
+    assert resolve(None).sent() == resolve().sent() == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}
