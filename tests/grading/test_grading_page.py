@@ -52,6 +52,18 @@ ROWS: list[tuple[str, Examples]] = [
         (r"\$5", r"5\text{ cents}", False),
         (r"5\text{ J}", r"5\text{ N}\cdot\text{m}", True), (r"5\text{ J}", r"5\text{ W}", False),
     ]),
+    ("`3700 L` and `3700升`", [
+        ("3700 L", "3700升", True), ("3700升", "3700 L", True), ("1 km", "1000 m", True), ("30 m^2", "30平方米", True),
+        ("5 m/s", r"5 \text{ meters per second}", True), (r"2.5\text{ meters}", r"\frac{5m}{2}", True),
+        ("3700升", "370 L", False), ("3700升", "3700 ml", False), ("1 km", "100 m", False), ("5 km", "5x", False),
+        ("30平方米", "30 m", False), ("5小时", "5 m", False), ("6 km", "5m + 1", False), (r"5\text{ m}", "m^5", False),
+    ]),
+    ("`12`, `12元` and 十二元", [
+        ("12", "十二元", True), ("十二元", "12", True), ("十二元", "12元", True), ("三个", "3", True),
+        (r"\frac34\text{小时}", "四分之三小时", True),
+        ("12元", "十三元", False), ("十二元", "12角", False), ("三个", "4", False), ("三角形", "3", False),
+        ("一样", "1", False), ("十二元", "十二美元", False),
+    ]),
     ("`50%` and `50`", [(r"50\%", "50", True), (r"50\%", "5", False)]),
     ("`50%` and `0.5`", [(r"50\%", "0.5", True), ("50", "0.5", False)]),
     ("`90°` and `90`", [(r"90^\circ", "90", True), (r"90^\circ", "91", False)]),

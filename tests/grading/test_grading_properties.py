@@ -166,3 +166,11 @@ def test_votes_and_steps_never_hold_internal_representations(category: str) -> N
     for _, verdict in verdicts(questions, samples, with_steps=True):
         steps = " ".join((*verdict.steps, verdict.vote or "", verdict.rule))
         assert not re.search(r"Node\(|Fraction\(|op=|args=|RealInterval\(|Monomial\(", steps)
+
+
+def test_a_number_in_words_votes_as_its_digits() -> None:
+    expression = question("0", kind="expression")
+    for words, digits in (("十二元", "12"), ("三个", "3"), ("三分之二", r"\frac{2}{3}"), (r"\text{thirteen}", "13")):
+        assert canonical(words, expression) == canonical(digits, expression), words
+    assert canonical("三角形", expression) != canonical("3", expression)
+    assert canonical("十二元", expression) != canonical("十三元", expression)

@@ -310,12 +310,28 @@ def numeral(words: str) -> int | None:
     return int(digits) if digits is not None and digits.isdigit() else None
 
 
+def counted_in_words(words: str) -> str | None:
+    """Return a Chinese number with what it counts or measures as digits: 十二元 is "12 元", 三个 is "3 个".
+
+    None if no number begins the words, or if neither a unit nor a classifier follows it.
+    """
+    for end in range(min(len(words) - 1, _MAX_CHINESE_NUMERAL), 0, -1):
+        digits = number_in_words(words[:end]) if _CHINESE.fullmatch(words[:end]) else None
+        if digits is not None and _CHINESE.match(words, end):
+            behind = words[end:]
+            return f"{digits} {behind}" if unit_of(behind) is not None or is_counted(behind) else None
+    return None
+
+
 def changes_number(words: str) -> bool:
     """Whether words behind a number deny it, qualify it or compute with it: "isn't", "or more", "squared"."""
     lower = words.lower()
     denied = _CONTRACTED.search(lower) or _NOT_COUNTED.search(words)
     return denied is not None or not _DENYING_OR_COMPUTING.isdisjoint(re.findall(r"[a-z]+", lower))
 
+
+_MAX_CHINESE_NUMERAL = 24
+"""Largest number of characters of a Chinese number before a unit."""
 
 _MAX_COUNTED_SIGNS = 8
 """Largest number of Chinese characters of a classifier and its noun; more are a sentence."""

@@ -12,10 +12,11 @@ import re
 from fractions import Fraction
 
 from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.shown import show
 from harness.answers.grammar.tree import Node, symbols
-from harness.answers.grammar.units import is_counted, noun_of, unit_of
+from harness.answers.grammar.units import counted_in_words, is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
 from harness.answers.words import is_words, without_layout, words_of
 from harness.core.records import Question
@@ -48,7 +49,10 @@ def canonical(answer: str, question: Question) -> str | None:
     if (plain := _FRACTION.fullmatch(answer)) is not None:
         return answer if plain[1] is None else str(Fraction(int(plain[1] + plain[2]), int(plain[3])))
     if is_words(answer):
-        return words_of(answer)[:200]
+        words = words_of(answer)
+        answer = number_in_words(words) or counted_in_words(words) or ""
+        if not answer:
+            return words[:200]
     try:
         return _form(parse(answer, list_commas=question.kind == "multiple"), ordered=question.rules.ordered)[:2_000]
     except (Unreadable, RecursionError):

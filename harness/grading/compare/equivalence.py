@@ -17,6 +17,7 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node, sym
+from harness.answers.grammar.units import counted_in_words
 from harness.answers.letters import LAST_LETTER, is_one_of_letters, letter_of, letters_of
 from harness.answers.words import is_words, without_layout, without_text_commands, words_of
 from harness.core.records import Form, GradeRules, NearMiss
@@ -200,10 +201,11 @@ def _quotient(match: re.Match[str]) -> tuple[int, int]:
 
 
 def _numeral_as_digits(source: str) -> str:
-    """Return a number in words as digits; any other text as it is."""
+    """Return a number in words, perhaps with a Chinese unit behind it, as digits; any other text as it is."""
     if len(source) > _MAX_NUMERAL_CHARS or not is_words(source):
         return source
-    return number_in_words(words_of(source)) or source
+    words = words_of(source)
+    return number_in_words(words) or counted_in_words(words) or source
 
 
 def _integer(match: re.Match[str]) -> int:

@@ -58,7 +58,7 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs."""
     if reference == answer and not _contains_nan(reference):
         return Comparison(True, "identical")
-    reference, answer = with_bound_names(reference), with_bound_names(answer)
+    reference, answer = _with_unit_letters(*map(with_bound_names, (reference, answer)))
     result = Comparison(False if _measure_other_things(reference, answer) else None, "units")
     for reference_value, answer_value in _readings(reference, answer, rules):
         result = _same_value(reference_value, answer_value, rules)
@@ -81,6 +81,65 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
         if (bare[0] == reference) != (bare[1] == answer):
             return [(reference, answer), bare]
     return [(reference, answer)]
+
+
+def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
+    """Read the letters behind a number as a unit if the other side has a unit of that dimension: 3700 L beside 3700 升.
+
+    Elsewhere they stay letters: 5 m may be five times m.
+    """
+    if (reference.op == "quantity") == (answer.op == "quantity"):
+        return reference, answer
+    quantity, lettered = (reference, answer) if reference.op == "quantity" else (answer, reference)
+    measure, read = unit_of(quantity.args[1]), _number_and_letters(lettered)
+    if measure is None or read is None or read[0] is None:
+        return reference, answer
+    spelled = " ".join(f"{letter}^{power}" for letter, power in read[1])
+    named = unit_of(spelled)
+    if named is None or named.dimension != measure.dimension:
+        return reference, answer
+    lettered = Node("quantity", (read[0], spelled))
+    return (quantity, lettered) if quantity is reference else (lettered, quantity)
+
+
+_Letters = tuple[tuple[str, int], ...]
+"""Letters of a product, each with its exponent."""
+
+
+def _number_and_letters(node: Node) -> tuple[Node | None, _Letters] | None:
+    """Split a product into (its part without letters, its letters with their exponents).
+
+    The part is None if all factors are letters. None if a letter stands elsewhere, as in a sum or under a root.
+    """
+    if not symbols(node):
+        return node, ()
+    if node.op == "sym":
+        return None, ((node.args[0], 1),)
+    if node.op == "pow" and node.args[0].op == "sym" and (power := _small_integer(node.args[1])) is not None:
+        return None, ((node.args[0].args[0], power),)
+    if node.op not in ("mul", "div"):
+        return None
+    read = [_number_and_letters(part) for part in node.args]
+    if None in read:
+        return None
+    parts = [part for part in read if part is not None]
+    if node.op == "div":
+        below, below_letters = parts[1]
+        inverse = None if below is None else Node("div", (num(1), below))
+        parts[1] = inverse, tuple((letter, -power) for letter, power in below_letters)
+    numbers = [number for number, _ in parts if number is not None]
+    letters = tuple(letter for _, letters in parts for letter in letters)
+    return (numbers[0] if len(numbers) == 1 else Node("mul", tuple(numbers)) if numbers else None), letters
+
+
+def _small_integer(node: Node) -> int | None:
+    """Return an exponent of a unit; None for anything but an integer of one digit."""
+    if node.op == "neg":
+        power = _small_integer(node.args[0])
+        return None if power is None else -power
+    if node.op != "num" or node.args[0].denominator != 1 or abs(node.args[0]) > 9:
+        return None
+    return int(node.args[0])
 
 
 def _in_kelvin(value: Node, unit: Unit) -> Node | None:
