@@ -23,7 +23,8 @@ the process: collections would look at all of it, for a seventh of a start's CPU
 
 
 def main() -> NoReturn:
-    """Import the command line, which takes a moment in which a Ctrl-C must be as quiet as later, and run it."""
+    """Import the command line and run it. The import takes a moment; a Ctrl-C during it must end the process as quietly
+    as one during a command."""
     gc.set_threshold(_GC_OBJECTS, *gc.get_threshold()[1:])
     # httpx imports a command line of its own, and with it all of rich, for a third of a start's CPU; httpcore beneath
     # it imports trio where that is installed, for a sixth. Both do without, and nothing of this process runs on trio.
@@ -57,12 +58,12 @@ def _not_installed(error: ModuleNotFoundError) -> str:
 
 
 def _leave(signum: int, _frame: FrameType | None) -> None:
-    """Nothing has begun that would have to be ended in order."""
+    """End the process at once: nothing has begun that would have to be ended in order."""
     os._exit(128 + signum)
 
 
 def _unraisable(problem: UnraisableHookArgs) -> None:
-    """A Ctrl-C that falls where nothing can be raised, as within an import, is not told but comes again."""
+    """Raise a Ctrl-C again, a moment later, if it came where Python can raise nothing, as within an import."""
     if problem.exc_type is KeyboardInterrupt:
         threading.Thread(target=_interrupt, daemon=True).start()
     else:

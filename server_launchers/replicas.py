@@ -96,8 +96,8 @@ def _devices(spec: ServerSpec, launcher: Launcher, count: int, facts: Facts) -> 
 
 
 def _reached(host: str) -> str:
-    """The address for clients on this machine of a server that listens on `host`."""
-    # An address to listen on is none to connect to, outside Linux.
+    """The host by which a client on this machine reaches a server that listens on `host`."""
+    # 0.0.0.0 and :: mean every interface; only Linux also lets a client connect to them.
     if host in ("0.0.0.0", ""):  # noqa: S104 (compared, not bound)
         return "127.0.0.1"
     if host == "::":

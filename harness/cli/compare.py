@@ -142,7 +142,7 @@ def _print(pair: RunComparison) -> None:
 
 def _print_spending(decision: Decision) -> None:
     if decision.spending:
-        click.echo("  by completion tokens a question (95 % if the same questions were asked again)")
+        click.echo("  at equal completion tokens a question (95 % interval if the same questions were asked again)")
     for point in decision.spending:
         name = "weighted@" if point.weighted else "maj@"
         what, interval = "pass@1" if point.k == 1 else f"{name}{point.k}", point.sampling_interval

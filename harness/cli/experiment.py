@@ -69,8 +69,8 @@ def repeats(source: str | None, as_json: bool, **given: Any) -> None:
 
     Give a scored RUN, or with --real a BENCHMARK. Of a RUN, each repeat draws --samples of the samples of each question
     without replacement; by default the largest number at which no sample falls into two repeats. With --real, BENCHMARK
-    is sampled --runs times into --out (run-01, run-02 …), and the same command goes on from there. Writes a histogram
-    with the predicted curve over it: PNG, SVG, CSV.
+    is run anew --runs times, into --out (run-01, run-02 …); the same command resumes an interrupted experiment. Writes
+    a histogram with the predicted curve over it: PNG, SVG, CSV.
 
     \b
     harness experiment repeats results/my-run --runs 30
@@ -93,11 +93,12 @@ def repeats(source: str | None, as_json: bool, **given: Any) -> None:
 @json_option(_prints_sizes, _WHAT)
 @run_options(SizesOptions)
 def samples(source: str | None, as_json: bool, **given: Any) -> None:
-    """Say how the sampling error falls with the number of samples, with the curve that it should follow.
+    """Say how the sampling error falls as the number of samples a question grows, beside the curve of theory.
 
-    From the samples of a scored RUN: each number is drawn --runs times without replacement. With --real, BENCHMARK is
-    sampled with each number into --out (n8/run-01 …), and the same command goes on from there. Writes the error against
-    the number of samples with the theoretical curve: PNG, SVG, CSV.
+    From a scored RUN: for each number in --n, that many of its samples of each question are drawn without replacement,
+    --runs times. With --real, BENCHMARK is run anew for each number in --n, --runs times, into --out (n8/run-01 …); the
+    same command resumes an interrupted experiment. Writes the error against the number of samples with the theoretical
+    curve: PNG, SVG, CSV.
 
     \b
     harness experiment samples results/my-run --n 8,16,…,64

@@ -48,7 +48,8 @@ class GradeCommand(SpelledCommand):
 def command(reference: str, response: str | None, near_misses: bool, **given: Any) -> None:
     """Say whether RESPONSE (`-` reads it from standard input) gives the answer REFERENCE, and by which rule.
 
-    The last line is the verdict that `harness score` stores for such a sample.
+    The last line is the verdict that `harness score` stores for a sample with this response. With --near-misses,
+    REFERENCE is a scored run folder: the wrong answers that miss by little are listed, and RESPONSE is left out.
 
     \b
     harness grade '1/2' 'So the answer is \\boxed{0.5}.'

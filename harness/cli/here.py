@@ -16,8 +16,8 @@ SHOWN = 3
 _LINE = "{:<52}{}"
 
 
-def lines(results: Path = Path("results")) -> Iterator[str]:
-    """At most ten lines. Reads state files, manifests and names of variables; sends nothing."""
+def overview(results: Path = Path("results")) -> Iterator[str]:
+    """The page, at most ten lines. Reads state files, manifests and names of variables; sends nothing."""
     servers = _servers()
     for name, model, url in servers[:SHOWN]:
         yield _LINE.format(f"harness run demo:4 --server {shlex.quote(name)}", f"{model} answers at {url}")

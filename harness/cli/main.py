@@ -123,9 +123,10 @@ def cli(ctx: click.Context, version: bool) -> None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             click.echo(ctx.get_help(), err=True)
             ctx.exit(UsageError.exit_code)
-        from harness.cli.here import lines
+        # At a terminal: what there is on this machine and what to type next, in place of the long help.
+        from harness.cli.here import overview
 
-        for line in lines():
+        for line in overview():
             click.echo(line)
 
 

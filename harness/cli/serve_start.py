@@ -91,7 +91,7 @@ def _check(wish: Wish) -> None:
 def start_here(wish: Wish) -> None:
     """Start the server and hold it until it ends or a signal comes.
 
-    Detached: only start it. Dry run: only print the start.
+    With --register its addresses are registered for as long. Detached: only start it. Dry run: only print the start.
     """
     watcher = Terminal()
     spec = servers.spec(wish.engine, wish.model, watcher, **wish.fields, extra_flags=wish.extra_flags, name=wish.name)
@@ -108,7 +108,8 @@ def start_here(wish: Wish) -> None:
     server = servers.launched(spec, watcher, detach=wish.detach)
     if wish.detach:
         return
-    # Only once it is ready: before, SIGTERM's own action ends this process, and the guard ends the server.
+    # Only once it is ready. Until then SIGTERM's default action ends this process, and then the guard process, which
+    # watches this one, ends the server.
     leave_at_signals()
     urls = registering.advertised(spec, server.base_urls)
     with server, registering.registered(wish.register, urls) if wish.register is not None else nullcontext():

@@ -169,6 +169,7 @@ def _ascii_only() -> bool:
 
 
 def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:
+    """The lines of a run whose process does not answer or has ended, from its files."""
     from harness.showing.lines import percent, score_in_words
 
     for benchmark in files.benchmarks:
@@ -176,7 +177,7 @@ def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]
         share = percent(benchmark.done, benchmark.total)
         yield f"{visible(benchmark.name, 60)}  {benchmark.done}/{benchmark.total} samples ({share}){right}"
     if files.holder is not None:
-        yield f"{files.holder} holds the run and does not answer: it is starting, or its file system has no sockets"
+        yield f"{files.holder} holds the run and does not answer: it is starting, or its file system allows no sockets"
     for event in files.session:
         when = visible(str(event.get("time", "")), 40)
         if event.get("event") == "session_started":
@@ -184,6 +185,7 @@ def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]
         else:
             why = visible(str(event.get("stopped") or ""), 300)
             yield f"it ended {when}{_ago(event)}{f': {why}' if why else ''}; {event.get('failures', 0)} failed requests"
+    # An orderly end is recorded beside the start; here only the start is.
     if files.holder is None and len(files.session) == 1:
         yield "it ended without a record: it was killed, or its machine went down. The same command continues it"
 

@@ -38,13 +38,13 @@ ExtensionKind = Literal["answer", "exporter", "tracker", "cluster", "scheduler"]
 """The kinds of extensions; each has a folder below `harness/extensions/`, named by the kind's plural."""
 
 KINDS: dict[Kind, str] = {
-    "grader": "function of the answer and the question: is it right",
+    "grader": "function(answer, question) that returns whether the answer is right",
     "prompt": "mapping or `Prompt` with a template",
-    "source": "function of the address and the split: rows as mappings",
-    "launcher": "function of the model: the words of a command with {port}",
-    "exporter": "function of the benchmarks and a folder: files; or an `Exporter`",
+    "source": "function(address, split) that returns rows as mappings",
+    "launcher": "function(model) that returns the words of a command, with {port} among them",
+    "exporter": "function(benchmarks, folder) that writes files there and returns their paths; or an `Exporter`",
     "provider": "mapping of a hosted provider's facts",
-    "tracker": "function of a scored run (`Tracked`): sends it, and says where it is seen",
+    "tracker": "function(run: Tracked) that sends a scored run to a tracker and returns the address of its page",
 }
 """Kind of a plug-in → what it is. The group of its entry points is `harness.<kind>s`."""
 

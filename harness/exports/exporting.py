@@ -70,14 +70,17 @@ def export(
     exporter = find_exporter(to)
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}
     if exporter.kind == "results":
-        given["reasoning"] = None if reasoning else False
+        given["reasoning"] = None if reasoning else False  # True is the default: not given
         if name := next((name for name, value in given.items() if value is not None), None):
-            raise UsageError(f"{option(name)} goes with samples; {to} holds what the score counts", field="to")
+            raise UsageError(
+                f"{option(name)} chooses samples; {to} always holds all that the score counts: leave it out", field="to"
+            )
     training = exporter.kind == "training"
+    accepted_reasons: Sequence[str] = ENDED if training else ()
     choice = SampleChoice(
         take=take or ("correct" if training else "all"),
         shortest=shortest,
-        finish_reasons=tuple(finish_reasons) if finish_reasons is not None else ENDED if training else (),
+        finish_reasons=tuple(accepted_reasons if finish_reasons is None else finish_reasons),
         distinct=training if distinct is None else distinct,
         reasoning=reasoning,
     )
@@ -135,10 +138,11 @@ def refuse_test_data(
         if chosen_to_learn and catalogue.is_test_set(benchmark.name, benchmark.record.settings):
             raise UsageError(
                 f"{name} is a benchmark: a model that learns from its questions can no longer be tested by them. "
-                f"Export a run of a training set (limo, or your own), or say that you know: {option('i_know', True)}"
+                f"Export a run of a training set (limo, or your own), or add {option('i_know', True)} to export it "
+                "nevertheless"
             )
         if exporter.withholds and not catalogue.may_publish(benchmark.name, benchmark.record.settings):
             raise UsageError(
-                f"the authors of {name} ask that no question of it be shown in public, and {to} holds them; for your "
-                f"own eyes, say that you know: {option('i_know', True)}"
+                f"the authors of {name} ask that no question of it be shown in public, and {to} contains them; to "
+                f"export them for your own eyes only, add {option('i_know', True)}"
             )

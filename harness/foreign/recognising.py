@@ -92,4 +92,5 @@ def text_of(question: Question) -> str:
 
 
 def _bare(text: str) -> str:
+    """`text` without the instruction that a prompt template puts behind a question, such as where to put the answer."""
     return without_instruction(text)[0].strip()

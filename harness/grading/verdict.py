@@ -312,7 +312,7 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Answ
         return AnswerVerdict("undecided", "depth", None)
 
 
-def plain(question: Question, answer: str) -> Outcome | None:
+def simple_outcome(question: Question, answer: str) -> Outcome | None:
     """Return the outcome of `decide` for answers that need no grammar; None for all others.
 
     An answer with the text of a reference is correct. An integer, a fraction of two integers or a short decimal whose

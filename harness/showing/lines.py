@@ -200,12 +200,14 @@ def _notes(benchmark: BenchmarkProgress) -> list[Span]:
 
 
 def _bar(benchmark: BenchmarkProgress, cells: int, ascii_only: bool) -> list[Span]:
-    """Return a bar of `cells` columns, full only when all samples are done; each state that occurs has a column."""
+    """Return a bar of `cells` columns. Its done part fills all of them only when all samples are done; each other state
+    that occurs has at least one column."""
     signs = _ASCII_BAR if ascii_only else _BAR
     total = max(1, benchmark.total)
     others = {"in flight": benchmark.in_flight, "retrying": benchmark.retrying, "given up": benchmark.given_up}
     spans = {kind: max(1, round(n * cells / total)) if n else 0 for kind, n in others.items()}
-    room = cells - (benchmark.done < benchmark.total and not any(spans.values()))
+    # An unfinished bar without another state keeps one empty column, since rounding must not make it look finished.
+    room = cells - 1 if benchmark.done < benchmark.total and not any(spans.values()) else cells
     while sum(spans.values()) > cells:
         spans[max(spans, key=lambda kind: spans[kind])] -= 1
     spans = {"done": min(benchmark.done * cells // total, room - sum(spans.values())), **spans}

@@ -309,6 +309,7 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
                 f"holds for one look; repeated looks at a growing run find more. To look after every round, use "
                 f"`harness race`"
             )
+    # Questions in groups of very unequal size, such as variants of one problem, make the question interval wide.
     shared = [item for item, _ in pairs(first.questions, ours.questions)]
     warnings += filter(None, [unequal_clusters(shared)])
     for which, record in (("the run", ours.record), ("the baseline", first.record)):

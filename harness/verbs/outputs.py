@@ -24,8 +24,11 @@ from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
 
-_READ = (*("tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by", "repeats"),)
-"""Options that are stored with a scored file, in the order of the record."""
+_READING_OPTIONS = (
+    "tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by", "repeats",
+)  # fmt: skip
+"""Options that say how a file is read; they are stored with its scores, in this order, so that a later message can
+repeat the command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +67,18 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
         path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns
     )
     if benchmark:
-        from harness.foreign.recognising import Recognised  # prompts, likewise
+        # Imported late: it loads the prompts, which most files do not need.
+        from harness.foreign.recognising import Recognised
 
         pairs = Recognised(path, pairs, card_questions, benchmark)
-    digest = outputs.digest_of(
-        path
-    )  # Taken before the replies are read, so that text written later changes the digest.
+    # `pairs` reads the replies only while they are graded. A file that grows after this line no longer has this digest.
+    digest = outputs.digest_of(path)
     folder = OutputsFolder(path)
     graded = grade_outputs(pairs, folder, options, watcher.graded)
     scores = [score_of(graded_benchmark) for graded_benchmark in graded]
-    read = {name: getattr(options, name) for name in _READ if name in options.changed}
+    reading_options = {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
     try:
-        _keep(folder, graded, digest, read, options.written_by or UNKNOWN_MODEL)
+        _keep(folder, graded, digest, reading_options, options.written_by or UNKNOWN_MODEL)
     except StoreError as error:
         watcher.warn(Sentence(f"the scores could not be stored, and no report can use them: {error.sentence.marked}"))
     scored = ScoredFile(folder=folder, scores=scores, graded=graded, pairs=pairs)
@@ -151,9 +154,7 @@ def _keep(
 
 def _questions_of(benchmark: str) -> Sequence[Question]:
     """The questions of the card with this name; none for a benchmark without a card."""
-    from harness.benchmarks import (
-        catalogue,
-        questions,
-    )  # Imported late: cards are slow to import, and most files need none.
+    # Imported late: cards are slow to import, and most files need none.
+    from harness.benchmarks import catalogue, questions
 
     return questions.build(catalogue.load(benchmark)).questions

@@ -25,7 +25,7 @@ from harness.scoring.uncertainty import Estimate, accuracy
 from harness.verbs.compare import scored
 from harness.verbs.plan_typical import TypicalSpread, typical_spread
 
-_LINES = 2
+_CORRECTED_TOGETHER = 2
 """p values of a comparison of two runs that are corrected together: one for the same questions, one for new questions.
 """
 
@@ -110,12 +110,12 @@ def detectable(benchmark: str, samples: int, other_samples: int | None = None) -
 
     def smallest(of_one: float) -> float:
         both = of_one / n_questions * (1 / samples + 1 / (other_samples or samples))
-        return float(smallest_difference(np.asarray(both), n_tests=_LINES))
+        return float(smallest_difference(np.asarray(both), n_tests=_CORRECTED_TOGETHER))
 
     if typical is not None:
         wide = smallest(typical.wide)
     needed = {
-        points: samples_to_detect(variance, n_questions, points / 100, other_samples, _LINES)
+        points: samples_to_detect(variance, n_questions, points / 100, other_samples, _CORRECTED_TOGETHER)
         for points in LISTED_POINTS
     }
     return Detectable(
@@ -161,8 +161,8 @@ def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
 
 
 def plan_from(source: Path, options: PlanOptions) -> list[Needed]:
-    """Plan from a run folder; or from a benchmark's name: then from the run in `results` that `former_run` finds, or
-    from the spread of published runs if there is none."""
+    """Plan from a run folder, or for a benchmark's name: then from its latest scored run in `results/` (`former_run`);
+    if there is no run of it, from the spread of published runs."""
     detect, prices = options.detect / 100, prices_of(options.price_in, options.price_out)
     if source.exists() or len(source.parts) != 1:
         return plan(RunFolder.open(source), detect, options.other_samples, prices)
@@ -187,7 +187,7 @@ def _typical_plan(name: str, detect: float, other_samples: int | None) -> Needed
         n_questions=typical.n_questions,
         accuracy=typical.accuracy,
         deviation=typical.variance**0.5,
-        samples=samples_to_detect(typical.variance, typical.n_questions, detect, other_samples, _LINES),
+        samples=samples_to_detect(typical.variance, typical.n_questions, detect, other_samples, _CORRECTED_TOGETHER),
         forecast=None,
         concurrency=_CONCURRENCY,
     )
@@ -232,7 +232,7 @@ def plan(
         if benchmark not in (None, benchmark_run.name):
             continue
         n_questions, variance, estimate = spread_of(run, benchmark_run, folder)
-        samples = samples_to_detect(variance, n_questions, detect, other_samples, _LINES)
+        samples = samples_to_detect(variance, n_questions, detect, other_samples, _CORRECTED_TOGETHER)
         concurrency = int(benchmark_run.record.settings.get("concurrency") or _CONCURRENCY)
         stored = read_samples(folder.benchmark(benchmark_run.name))
         ahead = None

@@ -29,7 +29,11 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
 
 
 def run_facts(folder: RunFolder, repeat: Repeat) -> RunFacts:
-    """With which settings a run was made, for its page in the viewer; see `report` for repeat. Raises `StoreError`."""
+    """What the viewer's page of a run shows: tables of its settings and failures, its warnings, and the commands that
+    repeat it.
+
+    repeat: makes these commands from a manifest. Raises `StoreError`.
+    """
     run = read_without_grades(folder)
     failures = failure_table([run])
     tables = [

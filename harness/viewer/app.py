@@ -62,7 +62,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The request of the page that overrides a verdict. verdict: None withdraws the earlier override."""
+    """What the page sends to override a verdict. verdict: None withdraws the earlier override."""
 
     run: str
     benchmark: str
@@ -184,14 +184,14 @@ class Viewer:
     # --- facts ---
     async def _runs(self, request: web.Request) -> web.Response:
         lines = await asyncio.to_thread(pages.overview, self._library)
-        return _unless_known(request, codec.encode({"runs": lines, "who": _user()}))
+        return _unless_browser_has_it(request, codec.encode({"runs": lines, "who": _user()}))
 
     async def _run(self, request: web.Request) -> web.Response:
         def build() -> bytes:
             run = self._library.run(_asked(request, "run"))
             return codec.encode(pages.run_page(run, self._facts(run.folder)))
 
-        return _unless_known(request, await asyncio.to_thread(build))
+        return _unless_browser_has_it(request, await asyncio.to_thread(build))
 
     async def _benchmark(self, request: web.Request) -> web.Response:
         def page(benchmark: OpenBenchmark) -> object:
@@ -238,7 +238,7 @@ class Viewer:
             first, second = (self._library.run(_asked(request, which)).benchmark(name) for which in ("first", "second"))
             return codec.encode(compare(first, second))
 
-        return _unless_known(request, await asyncio.to_thread(build))
+        return _unless_browser_has_it(request, await asyncio.to_thread(build))
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
         """One line of JSON for each step of the search as it is made, or for the error that ended it."""
@@ -352,7 +352,7 @@ def _tagged(tag: str, body: bytes | None) -> web.Response:
     return web.Response(body=body, content_type="application/json", headers={"ETag": tag})
 
 
-def _unless_known(request: web.Request, body: bytes) -> web.Response:
+def _unless_browser_has_it(request: web.Request, body: bytes) -> web.Response:
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     return _tagged(tag, None if request.headers.get("If-None-Match") == tag else body)
 

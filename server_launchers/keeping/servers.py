@@ -39,7 +39,7 @@ def find(name: str | None = None) -> ServerState:
     """The only running server, or the one called `name`. Raises LaunchError that lists the running servers."""
     ready = {server.name: server for server in status() if server.status == "ready"}
     problem = "cannot tell which server is meant" if name is None else f"no server {name} is ready"
-    return ready[_only([*ready], name, f"{problem}; running")]
+    return ready[_only([*ready], name, problem, listed="running")]
 
 
 def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:
@@ -53,7 +53,7 @@ def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list
         names = [*remembered, *(stem for stem, pids in damaged.items() if pids)]
     else:
         problem = "say which server to stop, or --all" if name is None else f"no server is called {name}"
-        names = [_only([*remembered, *damaged], name, f"{problem}; known")]
+        names = [_only([*remembered, *damaged], name, problem)]
     left: list[str] = []
     for each in names:
         left += end(remembered[each]) if each in remembered else _end_damaged(each, damaged[each])
@@ -64,7 +64,7 @@ def logs(name: str | None = None) -> list[Path]:
     """The log files of the server called `name` (or the only one), one per process; also of an ended server."""
     problem = "say whose log to show" if name is None else f"no server is called {name}"
     remembered = {server.name: server for server in status()}
-    return remembered[_only([*remembered], name, f"{problem}; known")].logs
+    return remembered[_only([*remembered], name, problem)].logs
 
 
 def end(server: ServerState) -> list[str]:
@@ -118,11 +118,14 @@ def _end_damaged(name: str, pids: list[int]) -> list[str]:
     return _forget(name, [processes.describe(process.pid) for process in left])
 
 
-def _only(names: list[str], name: str | None, complaint: str) -> str:
-    """The entry of `names` equal to `name` (None: the only entry). Raises LaunchError that lists the names."""
+def _only(names: list[str], name: str | None, problem: str, listed: str = "known") -> str:
+    """The entry of `names` equal to `name` (None: the only entry).
+
+    Raises LaunchError: `problem`, then the names under the word `listed`.
+    """
     fitting = [each for each in names if name in (None, each)]
     if len(fitting) != 1:
-        raise LaunchError(f"{complaint}: {', '.join(names) or 'none'}")
+        raise LaunchError(f"{problem}; {listed}: {', '.join(names) or 'none'}")
     return fitting[0]
 
 

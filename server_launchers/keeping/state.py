@@ -54,7 +54,8 @@ class MemberState(msgspec.Struct, frozen=True):
     family: list[tuple[int, str]] = []
     """Number and start time of the descendants that were last seen."""
     container: str | None = None
-    """Name of the container that the process started as a client; the container outlives its client."""
+    """Name of the container, if the process is only the client that started it (`docker run`); the container outlives
+    its client."""
 
 
 class ServerState(msgspec.Struct, frozen=True):

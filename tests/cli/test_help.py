@@ -184,7 +184,7 @@ def test_without_arguments_a_terminal_is_told_what_can_be_done_here(tmp_path: Pa
 def test_runs_here_are_named_with_their_next_step(tmp_path: Path) -> None:
     (tmp_path / "results" / "broken run").mkdir(parents=True)
     (tmp_path / "results" / "broken run" / "manifest.json").write_text("{")
-    text = "\n".join(here.lines(tmp_path / "results"))
+    text = "\n".join(here.overview(tmp_path / "results"))
     assert f"harness doctor '{tmp_path}/results/broken run'" in text
 
 

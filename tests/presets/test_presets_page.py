@@ -31,15 +31,20 @@ def section(preset: Preset) -> list[str]:
         lines.append(f"- models: {', '.join(f'`{pattern}`' for pattern in preset.models)}")
     if (sampling := preset.sampling) is not None:
         sent = ", ".join(f"{name} {value:g}" for name, value in sampling.plain.sent().items())
-        allowed = "".join(f"; {name} {least:g} to {most:g}" for name, (least, most) in sampling.range.items())
+        ranges = ", ".join(f"{name} {least:g} to {most:g}" for name, (least, most) in sampling.range.items())
+        allowed = f"; no warning for {ranges}" if ranges else ""
         whose = "" if sampling.card else ", not of a card"
         lines.append(f"- sampling{whose}: {sent}{allowed} ({source(sampling)})")
     if (context := preset.context) is not None:
         lines.append(f"- context: {context.tokens:,} ({source(context)})")
     if (parser := preset.reasoning_parser) is not None:
-        other = "".join(f", of {label(engine)} {name or 'none'}" for engine, name in parser.but.items())
+        other = "".join(
+            f"; {label(engine)} {f'calls it {name}' if name else 'has none'}" for engine, name in parser.but.items()
+        )
         lines.append(f"- reasoning parser: {parser.name}{other} ({source(parser)})")
-    lines += [f"- {one.rule.replace('_', ' ')}: {one.text} ({source(one)})" for one in preset.advice]
+    for advice in preset.advice:
+        begins = f" `{advice.prefill}`".replace("\n", "\\n") if advice.prefill else ""
+        lines.append(f"- {advice.rule.replace('_', ' ')}{begins}: {advice.text} ({source(advice)})")
     return [*lines, ""]
 
 

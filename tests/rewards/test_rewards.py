@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from harness import rewards
 from harness.core.errors import UsageError
 from harness.grading.processes.pool import question_on
-from harness.grading.verdict import decide, plain
+from harness.grading.verdict import decide, simple_outcome
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -216,22 +216,24 @@ def test_what_is_told_without_a_worker_is_what_a_worker_says(reference: str, ans
         question = question_on(reference)
     except UsageError:
         return
-    told = plain(question, answer)
+    told = simple_outcome(question, answer)
     assert told is None or told == decide(question, answer).outcome
 
 
 def test_most_answers_need_no_worker_and_doubtful_ones_do() -> None:
-    assert plain(question_on("12"), "12") == "correct"
-    assert plain(question_on("12"), "13") == "wrong"
-    assert plain(question_on("12"), "12.0") is None
-    assert plain(question_on("12"), "012") is None
-    assert plain(question_on("12"), "9^{9^{9^{9}}}") is None
-    assert plain(question_on("1, 2"), "1, 2") is None
-    assert plain(question_on(r"\frac{6}{4}"), "2") == "wrong"
-    assert plain(question_on(r"\frac{6}{4}"), r"-\frac{3}{2}") == "wrong"
-    assert plain(question_on(r"\frac{6}{4}"), r"\frac{3}{2}") is None  # equal: the rules have the word
-    assert plain(question_on("2"), r"\frac{4}{0}") is None
-    assert plain(question_on("0.50"), "-0.5") == plain(question_on("0.50"), "0.500001") == "wrong"
-    assert plain(question_on("0.50"), "0.5") is None
-    assert plain(question_on(r"\frac{1}{3}"), "0.333") == "wrong"
-    assert plain(question_on(r"\frac{1}{3}"), "0.333333333333333") is None  # as floating point prints it: equal
+    assert simple_outcome(question_on("12"), "12") == "correct"
+    assert simple_outcome(question_on("12"), "13") == "wrong"
+    assert simple_outcome(question_on("12"), "12.0") is None
+    assert simple_outcome(question_on("12"), "012") is None
+    assert simple_outcome(question_on("12"), "9^{9^{9^{9}}}") is None
+    assert simple_outcome(question_on("1, 2"), "1, 2") is None
+    assert simple_outcome(question_on(r"\frac{6}{4}"), "2") == "wrong"
+    assert simple_outcome(question_on(r"\frac{6}{4}"), r"-\frac{3}{2}") == "wrong"
+    assert simple_outcome(question_on(r"\frac{6}{4}"), r"\frac{3}{2}") is None  # equal: the rules have the word
+    assert simple_outcome(question_on("2"), r"\frac{4}{0}") is None
+    assert simple_outcome(question_on("0.50"), "-0.5") == simple_outcome(question_on("0.50"), "0.500001") == "wrong"
+    assert simple_outcome(question_on("0.50"), "0.5") is None
+    assert simple_outcome(question_on(r"\frac{1}{3}"), "0.333") == "wrong"
+    assert (
+        simple_outcome(question_on(r"\frac{1}{3}"), "0.333333333333333") is None
+    )  # as floating point prints it: equal

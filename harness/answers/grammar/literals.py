@@ -14,7 +14,10 @@ class Unreadable(ValueError):
 
 
 def number_value(digits: str) -> Fraction:
-    """Return the exact value of a literal such as `10080`, `.5`, `1.2e5`. Raises `Unreadable` beyond the bounds."""
+    """Return the exact value of a literal such as `10080`, `.5`, `1.2e5`.
+
+    Raises `Unreadable` for too many digits or too large an exponent.
+    """
     mantissa, _, exponent = digits.lower().partition("e")
     if len(mantissa) > MAX_LITERAL_DIGITS:
         raise Unreadable("too many digits")
@@ -43,7 +46,7 @@ def places_of(digits: str) -> int:
 def repeating_value(whole: str, fixed: str, block: str) -> Fraction:
     """Return the value of the decimal `whole.fixed` followed by `block` for ever: 0.1(6) is 1/6.
 
-    Raises `Unreadable` beyond the bounds.
+    Raises `Unreadable` for too many digits.
     """
     if len(whole) + len(fixed) + len(block) > MAX_LITERAL_DIGITS:
         raise Unreadable("too many digits")

@@ -40,7 +40,7 @@ def names(words: str) -> frozenset[str]:
 
 
 def num(value: int | Fraction, places: int = -1) -> Node:
-    """Return the node of a number; `places` as in the module's docstring."""
+    """Return the node of a number. places: digits after its decimal point as written; -1 for a number without one."""
     return Node("num", (value if type(value) is Fraction else Fraction(value), places))
 
 

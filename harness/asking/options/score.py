@@ -67,7 +67,7 @@ class OutputsOptions(Options):
 
 
 class ScoreOptions(GradingOptions, OutputsOptions):
-    """All options of a scoring, of a run folder or of a file of outputs."""
+    """All options for scoring a run folder or a file of outputs."""
 
     track: Annotated[
         tuple[str, ...],

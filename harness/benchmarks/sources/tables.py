@@ -154,10 +154,11 @@ _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 def _decode_without_repeats(line: bytes, unread: frozenset[str]) -> dict[str, Any] | None:
     """The fields of a line, if it is a JSON object without a repeated key and without lists or objects inside; None if
-    it is not, or if that is not certain. Texts of the columns `unread` are empty.
+    it is not, or if that is not certain. In the result, the texts of the columns `unread` are replaced by "".
 
-    A repeated key shows in the line's length: the decoder keeps one of the two fields, and the other one is longer than
-    the white space that usual writers leave.
+    The line's length shows a repeated key. `left` counts the bytes that neither the fields nor their punctuation
+    explain: 0 in a compact line, 2n - 1 in a line of n fields by json.dumps, which puts a blank after each colon and
+    comma. The decoder keeps only one of two fields with the same key, so the other one makes `left` larger.
     """
     try:
         fields = _FIELDS.decode(line)
@@ -167,8 +168,10 @@ def _decode_without_repeats(line: bytes, unread: frozenset[str]) -> dict[str, An
     if not values or any(value[0] in b"{[" for value in values):
         return None
     names = [len(name.encode()) for name in fields]
-    left = len(line.rstrip(b"\r\n")) - sum(map(len, values)) - sum(names) - 4 * len(names) - 1  # quotes, colons, commas
-    # json.dumps leaves one blank after each colon and comma; any other layout is left to the careful parser.
+    # For each field two quotes, a colon and a comma, which the last field lacks; and two braces: 4n - 1 + 2.
+    left = len(line.rstrip(b"\r\n")) - sum(map(len, values)) - sum(names) - (4 * len(names) + 1)
+    # A dropped field may be just as long as these blanks. So the first colon must have its blank; any other layout is
+    # left to the careful parser.
     if left and (left != 2 * len(names) - 1 or line.find(b'": ') != names[0] + 2):
         return None
     if unread.isdisjoint(fields) or not line.isascii():  # beyond ASCII, a text must be read to be checked

@@ -296,16 +296,16 @@ def _facts(endpoint: Endpoint, pages: Pages, model: str) -> ServerFacts:
     # A copy: a thread that was abandoned may still add pages.
     facts = facts_of(_entry(pages, model), dict(pages.own), pages.server)
     secrets = secrets_of(endpoint)
-    return ServerFacts(model=_without_keys(facts.model, secrets), host=_without_keys(facts.host, secrets))
+    return ServerFacts(model=_without_api_keys(facts.model, secrets), host=_without_api_keys(facts.host, secrets))
 
 
-def _without_keys(value: Any, secrets: tuple[Secret, ...]) -> Any:
+def _without_api_keys(value: Any, secrets: tuple[Secret, ...]) -> Any:
     """`value` with secrets hidden: fields that hold keys, and our key where the server repeats it."""
     if isinstance(value, dict):
         hidden = without_secrets(value)
-        return {redact(name, secrets): _without_keys(item, secrets) for name, item in hidden.items()}
+        return {redact(name, secrets): _without_api_keys(item, secrets) for name, item in hidden.items()}
     if isinstance(value, list):
-        return [_without_keys(item, secrets) for item in value]
+        return [_without_api_keys(item, secrets) for item in value]
     return redact(value, secrets) if isinstance(value, str) else value
 
 

@@ -248,6 +248,10 @@ class Connection:
                     await sending
 
     def _attach(self, drain: Callable[[], bool]) -> None:
+        """Have the event loop call `drain` when bytes come; it returns whether the request is over.
+
+        Sets `_detach`, which ends that, and `_again`, which asks for one more call.
+        """
         loop = asyncio.get_running_loop()
         fd = self._sock.fileno()
         self._detach: Callable[[], object]

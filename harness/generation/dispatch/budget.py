@@ -265,7 +265,7 @@ class Budget:
         return not self._limits or not self._exceeded_by(self._in_flight + 1, self._reserve)
 
     def may_start(self, number: int) -> bool:
-        """Whether round `number` is expected to fit, together with the requests in flight."""
+        """Whether round `number` is expected to fit into the budget, together with the requests in flight."""
         self._round = number
         self.holds_round = bool(self._exceeded_by(self._in_flight + self._round_sizes[number], self._expected))
         return not self.holds_round

@@ -182,6 +182,7 @@ class Dispatcher:
             self.ending.by_rule(self._budget.sentence())
 
     def _ask_one(self) -> bool:
+        """Order the next sample from the first lane that has room and work; False if no lane has both."""
         for lane_number in self._lanes.with_room():
             lane = self._lanes[lane_number]
             task = self._scheduler.next(lane_number, probe=lane.set_aside)
@@ -194,8 +195,9 @@ class Dispatcher:
                 self._budget.sent(task, flight.attempt)
                 self._flights[task] = flight
                 self._arrivals.began(task, lane_number)
-                go_on = self._continuations.allowed(task, lane_number, set_aside=lane.set_aside)
-                self._actions.append(Ask(task, lane.endpoint, flight.attempt, go_on))
+                # Whether the request may go on from the part of the reply that an earlier request wrote.
+                continues = self._continuations.allowed(task, lane_number, set_aside=lane.set_aside)
+                self._actions.append(Ask(task, lane.endpoint, flight.attempt, continues))
                 return True
         return False
 

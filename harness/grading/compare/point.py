@@ -114,8 +114,8 @@ class Point:
         reliable = _INTEGRAL_SHARED_DIGITS if self.rough else self.digits - NOISE_DIGITS
         return self.mp.mpf(10) ** min(0, ceil(2 * self.span) - reliable)
 
-    def widen(self, value: Any) -> None:
-        """Raise the span to the size of `value`, if that is larger."""
+    def widen_span(self, value: Any) -> None:
+        """Raise `span` to |log₁₀ value|, if that is larger: then more of the digits may be rounding errors."""
         # Exponent and length from mpmath's own tuple: a logarithm of every value would be slow.
         for part in (value._mpf_,) if hasattr(value, "_mpf_") else value._mpc_:
             if part[1]:
@@ -139,7 +139,7 @@ class Point:
         """`value`, as an integer if it is one within rounding errors; else its distance from one widens the span."""
         nearest = self.mp.nint(value)
         gap = self.without_noise(value - nearest, max(self.mp.mpf(1), abs(value)))
-        self.widen(gap)
+        self.widen_span(gap)
         return value if gap else nearest
 
     # --- nodes ---
@@ -149,7 +149,7 @@ class Point:
         if self.budget[0] < 0 or depth > 4 * MAX_DEPTH:
             raise NotNumeric("too much to compute")
         value = self.mp.convert(self.operation(node, depth + 1))
-        self.widen(value)
+        self.widen_span(value)
         return value
 
     def operation(self, node: Node, depth: int) -> Any:
@@ -159,8 +159,9 @@ class Point:
         if op == "num":
             if max(args[0].numerator.bit_length(), args[0].denominator.bit_length()) > _MAX_LOG2:
                 raise NotNumeric("too large")
-            # The quotient hides the size of its parts: 10^60 / (10^60 + 1) is nearly 1.
-            self.widen(mp.mpf(args[0].denominator))
+            # The span must cover the parts too, which the quotient hides: 10^60 / (10^60 + 1) is nearly 1, and only 60
+            # digits and more tell it from 1.
+            self.widen_span(mp.mpf(args[0].denominator))
             return mp.mpf(args[0].numerator) / args[0].denominator
         if op == "sym":
             return self.variable(args[0])
@@ -348,7 +349,7 @@ class Point:
         body = substitute(body, sym(variable), sym(name))
         constants = Point(_INTEGRAL_DIGITS, self.index, self.budget)
         for literal in (here for here in walk(body) if here.op == "num"):
-            self.widen(constants.value(literal))  # of other values in the body only the integral counts
+            self.widen_span(constants.value(literal))  # of other values in the body only the integral counts
         self.budget[0] -= _INTEGRAL_COST
 
         def integrand_at(abscissa: Any) -> Any:

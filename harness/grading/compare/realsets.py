@@ -43,7 +43,7 @@ def real_set(node: Node) -> list[RealInterval]:
 
 
 def same_sets(left: list[RealInterval], right: list[RealInterval], same: Callable[[Node, Node], bool]) -> bool:
-    """Whether two lists of intervals are equal; same: whether two ends are."""
+    """Whether two lists of intervals are equal; same: says whether two ends are equal."""
     return len(left) == len(right) and all(
         left_piece.closed_low == right_piece.closed_low
         and left_piece.closed_high == right_piece.closed_high

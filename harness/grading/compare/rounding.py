@@ -18,7 +18,7 @@ from harness.grading.compare.radicals import NotExact, rational
 def is_same_or_rounded(left: Node, right: Node) -> bool | None:
     """Whether two values are equal, or one is a rounded decimal of the other; None if that cannot be decided.
 
-    True also for values with letters.
+    Numbers cannot check a chain with letters, such as `x = 2a ≈ 1.4a`; it counts as equal.
     """
     from harness.grading.compare.numeric import number_of, same_number
     from harness.grading.compare.point import NotNumeric

@@ -151,7 +151,8 @@ def _in_kelvin(value: Node, unit: Unit) -> Node | None:
 
 
 def _measure_other_things(reference: Node, answer: Node) -> bool:
-    """Whether both sides have a known unit, percent or degree sign; without a pair of readings they then differ."""
+    """Whether both sides have a known unit, a percent sign or a degree sign: then they are unequal unless `_readings`
+    brings both to plain values."""
     return all(
         node.op in ("pct", "deg") or (node.op == "quantity" and unit_of(node.args[1]) is not None)
         for node in (reference, answer)

@@ -74,7 +74,7 @@ class LastingPool:
             starter = self._starter
             self._pool = pool = Pool(self.workers, deadline_s, start=lambda make: starter.submit(make).result())
         if len(pool.decisions) > _MAX_DECISIONS:
-            pool.forget()
+            pool.forget_decisions()
         pool.deadline = deadline_s
         return pool
 

@@ -54,8 +54,8 @@ from harness.grading.verdict import (
     decide,
     find,
     is_short,
-    plain,
     search,
+    simple_outcome,
 )
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 from server_launchers import isolated
@@ -164,14 +164,14 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outc
         item = (
             NO_ANSWER.outcome
             if extraction is None
-            else plain(question, extraction.answer) or _Job.of(question, extraction.answer)
+            else simple_outcome(question, extraction.answer) or _Job.of(question, extraction.answer)
         )
         outcomes_or_jobs.append(item)
         if isinstance(item, _Job):
             pool.ask(item)
     # All are asked before the first is awaited, so that workers get full batches.
     decided = [pool.decision(item).outcome if isinstance(item, _Job) else item for item in outcomes_or_jobs]
-    pool.forget()
+    pool.forget_decisions()
     return decided
 
 
@@ -231,8 +231,8 @@ def sample_of(response: str) -> Sample:
 def verdict_with(pool: Pool, question: Question, sample: Sample, *, with_steps: bool) -> Verdict:
     """Return the verdict on one sample, by the rules and the workers of `pool`, which stays open.
 
-    Short answers are decided here: they cannot take long, and a message to a worker takes longer. Where no rule can
-    tell, the worker may still, for it has sympy.
+    Short answers are decided here: they cannot take long, and a message to a worker takes longer. A worker still gets
+    an answer that no rule here decides, because the worker has sympy.
     """
     searched = search(question, sample, with_steps=with_steps)
     jobs = _jobs(question, searched, with_steps=with_steps)
@@ -474,7 +474,7 @@ class Pool:
             self.dispatch()
             self.pump(0.0)
 
-    def forget(self) -> None:
+    def forget_decisions(self) -> None:
         """Drop all decisions, so that the memory of a pool that stays open does not grow."""
         self.decisions, self._distinct = {}, {}
         self._died_under.clear()

@@ -23,7 +23,7 @@ _LAYOUT = re.compile(r"\\(?:left|right|!|,|;|:|displaystyle)(?![a-zA-Z])|\\text\
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Answer each line of standard input, a response and its reference, with a verdict, until the input ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the parser may print; only verdicts go to the parent
 

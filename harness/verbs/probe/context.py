@@ -123,14 +123,16 @@ def _stated(subject: Subject) -> str:
 
 
 def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], str]:
-    """(depth → whether the text there reached the model, how that is known). A depth that nothing shows is missing.
+    """(depth → whether the text there reached the model, a sentence that says how this is known).
 
-    The text at a depth whose code word the reply names did. The other depths are tested by effect: another code word
-    there must move the log-probabilities of the next token by more than a repeat does.
+    If the reply names the code word of a depth, the text there reached the model. Each other depth is tested by its
+    effect: with another code word there, the log-probabilities of the next token must change by more than between
+    repeats. A depth that neither test decides has no entry.
     """
     reached = {depth: True for depth, code in zip(DEPTHS, CODE_WORDS, strict=True) if code in reply.lower()}
     if len(reached) == len(DEPTHS):
         return reached, "the reply names the code words at all depths"
+    # Where several models answer, two requests cannot be compared; `mixed` is the sentence that says so.
     if subject.mixed:
         return reached, subject.mixed
     body = Inquiry(needles(words, CODE_WORDS), {}).body(subject.server.asker)

@@ -61,11 +61,15 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
     folder = _folder(options)
     n_earlier = _earlier_shards(folder)
     if n_shards is not None and n_earlier not in (None, n_shards):
-        raise UsageError(f"{folder.path} was begun as {n_earlier} shards, and goes on as these", field="shards")
+        raise UsageError(
+            f"{folder.path} was begun with {n_earlier} shards, and can continue only with {n_earlier}", field="shards"
+        )
     with Cluster(on) as cluster:
         n = n_earlier or n_shards or cluster.n_nodes
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
-            watcher.warn(Sentence(f"{option('base_url')} names this machine; each node asks its own"))
+            watcher.warn(
+                Sentence(f"{option('base_url')} is a local address: each node asks the server on that node itself")
+            )
         began = time.monotonic()
         parts = [RunFolder(folder.path / SHARDS / f"{i}-of-{n}") for i in range(1, n + 1)]
         plain = options.for_worker()
@@ -83,7 +87,7 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
 
 
 def run_shard(fields: dict[str, Any]) -> dict[str, Any]:
-    """Runs on a node: the session of one shard. fields: its `RunOptions`. Returns its outcome as `_account` has it.
+    """Run the session of one shard, on a node. fields: its `RunOptions`. Returns its outcome, as `_account` makes it.
 
     Raises what a session raises.
     """

@@ -49,7 +49,10 @@ LiveCodeBench imports for every program, and others that are often used."""
 
 
 def serve(channel: int, *, name_spaces: bool) -> None:
-    """Do jobs until the harness closes the channel. name_spaces: whether each program gets fresh name spaces."""
+    """Do jobs until the harness closes the channel.
+
+    name_spaces: whether each program runs in Linux namespaces of its own, such as those of mounts and processes.
+    """
     for name in _LIBRARIES.split():
         importlib.import_module(name)
     # Since 3.11 Python refuses to print integers of more than 4300 digits; LiveCodeBench sets the same limit as here.

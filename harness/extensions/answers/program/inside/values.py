@@ -42,7 +42,7 @@ _VIEWS: tuple[tuple[str, type[Any]], ...] = (
     (_PAIRS, type({}.items())),
 )
 _TIMES = (("y", date), ("x", datetime), ("h", time))
-"""Tag and type of dates and times; a time zone must be a fixed offset."""
+"""The tag under which a date or time is written, and its Python type. A time zone must be a fixed offset."""
 
 
 def _refuse(value: Any) -> int:
