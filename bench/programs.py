@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import psutil
 
+from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.bubblewrap import interpreter
 from harness.extensions.answers.program.cells import SandboxCell
 from harness.extensions.answers.program.decide import decide
@@ -40,7 +41,7 @@ def _ended(cell: SandboxCell) -> None:
 
 
 def sandboxed(n: int) -> None:
-    cell = SandboxCell()
+    cell = SandboxCell(bubblewrap)
     tests = QuestionTests(style="stdin", cases=(Case("21", "42"),))
     for _ in range(n):
         assert decide(cell, tests, CODE).outcome == "correct"
@@ -48,7 +49,7 @@ def sandboxed(n: int) -> None:
 
 
 def functions(n: int) -> None:
-    cell = SandboxCell()
+    cell = SandboxCell(bubblewrap)
     tests = QuestionTests(style="checks", checks=("assert f(1) == 2",), function="f")
     for _ in range(n):
         assert decide(cell, tests, "def f(x): return x + 1").outcome == "correct"

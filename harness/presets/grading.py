@@ -63,7 +63,8 @@ class GradingOptions(AnyK):
     sandbox: Annotated[
         str | None,
         Option(
-            "The sandbox that programs are run in. Default: bwrap (bubblewrap), the only one so far.",
+            "The sandbox that programs are run in: bwrap (bubblewrap), docker, podman, or one of both with an image of "
+            "yours (docker:IMAGE). Default: bwrap.",
             under=HEADING,
             metavar="KIND",
         ),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness.core.errors import UsageError
+from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.cells import SandboxCell
 from harness.extensions.answers.program.decide import ProgramDecision, decide
 from harness.extensions.answers.program.tests_of import Case, ProgramLimits, QuestionTests
@@ -14,7 +15,7 @@ from harness.extensions.answers.program.tests_of import Case, ProgramLimits, Que
 
 def why_no_sandbox() -> str:
     """Why no sandbox can be started here, "" if one can."""
-    cell = SandboxCell()
+    cell = SandboxCell(bubblewrap)
     try:
         decide(cell, QuestionTests(style="stdin", cases=(Case("", ""),)), "")
     except UsageError as error:
@@ -32,7 +33,7 @@ needs_sandbox = pytest.mark.skipif(bool(NO_SANDBOX), reason=f"no sandbox here: {
 @pytest.fixture(scope="module")
 def cell() -> Iterator[SandboxCell]:
     """A sandbox that is kept for all tests of a module."""
-    kept = SandboxCell()
+    kept = SandboxCell(bubblewrap)
     yield kept
     kept.close()
 

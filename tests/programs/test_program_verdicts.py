@@ -6,9 +6,10 @@ import os
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
-from harness.extensions.answers.program import cells
+from harness.extensions.answers.program import bubblewrap, cells
 from harness.extensions.answers.program.cells import SandboxCell
 from harness.extensions.answers.program.inside import cell as inside
 from tests.programs.sandboxed import called, cell, checked, needs_sandbox, script
@@ -238,7 +239,7 @@ def test_a_sandbox_may_be_silent_for_longer_where_there_are_many_cases(monkeypat
     monkeypatch.setattr(cells, "_SILENCE_FACTOR", 0.1)
     asleep = "import time\ndef f(x):\n    time.sleep({})\n    return x"
     for seconds, n, outcome in ((0.03, 60, "correct"), (1.8, 1, "undecided")):
-        hurried = SandboxCell()
+        hurried = SandboxCell(bubblewrap)
         assert called(hurried, asleep.format(seconds), *[("1", "1")] * n, seconds=1.0).outcome == outcome
         hurried.close()
 
@@ -264,20 +265,32 @@ def test_a_test_that_catches_everything_does_not_catch_the_end_of_the_program(ce
 
 
 def test_broken_tests_say_nothing_of_the_program(cell: SandboxCell) -> None:
-    decision = checked(cell, "def f(): return 1", "assert f( == 1")
-    assert (decision.outcome, decision.rule) == ("undecided", "broken tests")
+    for check in ("assert f( == 1", "import no_such_package\nassert f() == 1"):
+        decision = checked(cell, "def f(): return 1", check)
+        assert (decision.outcome, decision.rule) == ("undecided", "broken tests")
+    assert checked(cell, "def f(): import no_such_package", "assert f() == 1").rule == "exception"
+
+
+def test_the_order_of_a_set_is_the_same_in_every_sandbox(cell: SandboxCell) -> None:
+    code = "print(*{str(n) for n in range(50)})"
+    failure = script(cell, code, ("", "")).failure
+    assert failure is not None
+    another = SandboxCell(bubblewrap)
+    assert script(another, code, ("", failure.came)).outcome == "correct"
+    another.close()
 
 
 def test_a_sandbox_that_dies_is_replaced_and_twice_is_undecided(cell: SandboxCell) -> None:
     class Dying(SandboxCell):
-        def say(self, message: object) -> None:
+        def _say(self, message: object) -> None:
             assert self._process is not None
+            processes = psutil.Process(self._process.pid).children(recursive=True)
             self._process.kill()
-            self._process.wait()
-            super().say(message)
+            psutil.wait_procs(processes)
+            super()._say(message)
 
-    dying = Dying()
-    decision = script(dying, "print(42)", DOUBLE)  # type: ignore[arg-type]
+    dying = Dying(bubblewrap)
+    decision = script(dying, "print(42)", DOUBLE)
     dying.close()
     assert (decision.outcome, decision.rule) == ("undecided", "sandbox")
     assert cell._process is None or script(cell, "print(42)", DOUBLE).outcome == "correct"

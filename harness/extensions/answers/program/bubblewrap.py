@@ -25,6 +25,7 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.extensions.answers.program.cells import Needs
 from harness.extensions.answers.program.inside.confinement import supported
 
 PROGRAM = "bwrap"
@@ -172,12 +173,13 @@ def command(channel: int) -> list[str]:
             if (Path(python.numpy) / name).is_dir():
                 words += ["--ro-bind", f"{python.numpy}/{name}", f"{_LIBRARY}/{name}"]
     starts = (
-        f"import sys; sys.path.append({_LIBRARY!r}); "
-        "from harness.extensions.answers.program.inside import cell; "
-        f"cell.serve({channel}, name_spaces=True)"
+        f"import sys; sys.path[:] = [*filter(None, sys.path), {_LIBRARY!r}]; "
+        "from harness.extensions.answers.program.inside import cell, frames; "
+        f"cell.serve(frames.Channel({channel}, {channel}), name_spaces=True)"
     )
-    # Remounted read-only at the end: the mounts above still create their folders in it.
-    return [*words, "--remount-ro", "/", "--", python.path, "-I", "-S", "-B", "-c", starts]
+    # Remounted read-only at the end: the mounts above still create their folders in it. Not -I: it would ignore the
+    # hash seed; there is no other variable, and the current folder is taken out of the path.
+    return [*words, "--remount-ro", "/", "--", python.path, "-s", "-S", "-B", "-c", starts]
 
 
 _EMPTY = [
@@ -208,7 +210,7 @@ def _links(files: tuple[str, ...]) -> list[str]:
     return words
 
 
-def start(channel: int) -> subprocess.Popen[bytes]:
+def start(channel: int, needs: Needs) -> subprocess.Popen[bytes]:  # noqa: ARG001 - rlimits bound each program
     """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`."""
     words = command(channel)
     return subprocess.Popen(
@@ -216,3 +218,7 @@ def start(channel: int) -> subprocess.Popen[bytes]:
         words, pass_fds=(channel,), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         env={}, cwd="/", start_new_session=True, **_user(),
     )  # fmt: skip
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Nothing is left: the sandbox dies with bubblewrap, by its name space of processes."""

@@ -13,12 +13,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.inside import frames
 
 _START_SECONDS = 60.0
@@ -31,78 +30,108 @@ cases of the job. A machine with 20 processes per core needs less."""
 
 _MAX_COMPLAINT_BYTES = 2_000
 
-T = TypeVar("T")
+_MEMORY_MARGIN = 512 << 20
+"""Bytes that a sandbox needs beside a program and its tests: for its interpreter, twice."""
 
 
 class SandboxFailedError(Exception):
     """The sandbox itself failed; nothing is known about the program in it."""
 
 
-class Conversation(Protocol):
-    """The exchange of messages with a sandbox during a job."""
+class Needs(NamedTuple):
+    """What a job needs of its sandbox. memory: bytes of a program, its tests and the interpreter."""
 
-    def say(self, message: Any) -> None:
-        """Send a message. Raises `SandboxFailedError`."""
+    memory: int
+
+    @classmethod
+    def of(cls, job: dict[str, Any]) -> Needs:
+        """What this job needs."""
+        return cls(job["limits"]["memory"] + job["limits"]["tests_memory"] + _MEMORY_MARGIN)
+
+
+class SandboxMaker(Protocol):
+    """Starts and ends sandboxes of one kind."""
+
+    def start(self, channel: int, needs: Needs) -> subprocess.Popen[bytes]:
+        """Start a sandbox that speaks over the descriptor `channel`; its standard error is a pipe.
+
+        Raises `UsageError` if this machine cannot start one.
+        """
         ...
 
-    def hear(self) -> dict[str, Any]:
-        """Wait for a message. Raises `SandboxFailedError`."""
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        """End what killing the process has left of its sandbox."""
         ...
 
 
 class SandboxCell:
-    """A sandbox that is kept running from job to job. It belongs to one thread."""
+    """A sandbox that is kept running from job to job. It belongs to one thread. _room: what a job may need of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, maker: SandboxMaker) -> None:
+        self._maker = maker
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._room = Needs(0)
         self._silence = _SILENCE_SECONDS
+        self.version = ""
+        """Version of the sandbox's Python; "" before the first start."""
 
-    def do(self, job: dict[str, Any], lead: Callable[[Conversation], T]) -> T:
-        """Do a job and return the result of `lead`, which exchanges the job's messages.
+    def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
+        """Do a job and return its report. work: the tests, which are sent once the program's process has begun.
 
         Raises `SandboxFailedError` if two sandboxes failed, `UsageError` if no sandbox can be started.
         """
         limits = job["limits"]
         self._silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
+        if self._process is not None and any(need > room for need, room in zip(Needs.of(job), self._room, strict=True)):
+            self.close()
         # Twice: a sandbox can die because the machine's memory ends, which is no fault of the program.
         for attempt in (1, 2):
             try:
-                with self._job():
+                with self._job(Needs.of(job)):
                     # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's
                     # memory.
                     self._socket_there().sendall(b"j")
-                    self.say(job)
-                    return lead(self)
+                    self._say(job)
+                    begun = self._report()
+                    if "end" in begun:
+                        return {**begun, "begun": False}
+                    self._say(work)
+                    return self._report()
             except (SandboxFailedError, OSError) as error:
                 self.close()
                 if attempt == 2:
                     raise SandboxFailedError(str(error)) from error
         raise AssertionError
 
-    @contextlib.contextmanager
-    def _job(self) -> Iterator[None]:
-        """Context manager of a job: starts a sandbox if none runs; afterwards it is ready for another job, or ended."""
+    def start(self, needs: Needs) -> None:
+        """Start the sandbox, if none runs. Raises `UsageError` if that fails."""
         if self._process is None:
-            self._start()
+            self._start(needs)
+
+    @contextlib.contextmanager
+    def _job(self, needs: Needs) -> Iterator[None]:
+        """Context manager of a job: starts a sandbox if none runs; afterwards it is ready for another job, or ended."""
+        self.start(needs)
         try:
             yield
         except BaseException:
             # Messages of a job that was cut off would be read as those of the next one.
             self.close()
             raise
-        while "over" not in self._hear(self._silence):
+        while "over" not in (last := self._hear(self._silence)):
             pass
+        if last.get("used"):  # files are left that the next program would find
+            self.close()
 
-    def say(self, message: Any) -> None:
-        """Send a message to the job. Raises `SandboxFailedError` if the sandbox has ended."""
+    def _say(self, message: Any) -> None:
         try:
             frames.send(self._socket_there().fileno(), message)
         except frames.ClosedError as error:
             raise SandboxFailedError(str(error)) from error
 
-    def hear(self) -> dict[str, Any]:
-        """Return the job's next message. Raises `SandboxFailedError` if the job ended, or said nothing in time."""
+    def _report(self) -> dict[str, Any]:
+        """The job's next message. Raises `SandboxFailedError` if the job ended, or said nothing in time."""
         message = self._hear(self._silence)
         if "over" in message:  # before its report
             raise SandboxFailedError(f"the job ended without a report, with the wait status {message['over']}")
@@ -130,26 +159,26 @@ class SandboxCell:
         assert self._socket is not None
         return self._socket
 
-    def _start(self) -> None:
+    def _start(self, needs: Needs) -> None:
         ours, theirs = socket.socketpair()
         try:
-            self._process = bubblewrap.start(theirs.fileno())
+            self._process = self._maker.start(theirs.fileno(), needs)
         except BaseException:
             ours.close()
             raise
         finally:
             # While this process holds the sandbox's end, a dead sandbox would never end our reads.
             theirs.close()
-        self._socket = ours
+        self._socket, self._room = ours, needs
         try:
-            self._hear(_START_SECONDS)
+            self.version = str(self._hear(_START_SECONDS).get("ready"))
         except SandboxFailedError as error:
             why = self.close() or str(error)
             # No program is graded without a sandbox: ending the command beats a run of "undecided".
             raise UsageError(f"no sandbox could be started: {visible(why, 300)}; nothing was executed") from error
 
     def close(self) -> str:
-        """Kill the sandbox with all its processes; returns what bubblewrap wrote to its standard error."""
+        """Kill the sandbox with all its processes; returns what it wrote to its standard error."""
         process, self._process = self._process, None
         if self._socket is not None:
             self._socket.close()
@@ -159,6 +188,7 @@ class SandboxCell:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        self._maker.end(process)
         assert process.stderr is not None
         with process.stderr as errors:
             return errors.read(_MAX_COMPLAINT_BYTES).decode(errors="replace").strip()

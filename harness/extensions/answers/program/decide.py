@@ -9,17 +9,14 @@ If the sandbox fails twice, the verdict is "undecided", never "wrong".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from harness.core.inert import visible
 from harness.core.records import Verdict as Outcome
-from harness.extensions.answers.program.cells import Conversation, SandboxFailedError
+from harness.extensions.answers.program.cells import SandboxFailedError
 from harness.extensions.answers.program.inside.served import EXIT_MEMORY
 from harness.extensions.answers.program.tests_of import QuestionTests
-
-T = TypeVar("T")
 
 PASSED, SANDBOX, TESTS = "all tests", "sandbox", "broken tests"
 """Names of rules: every test passed; the sandbox failed; the benchmark's own tests cannot be run."""
@@ -60,8 +57,11 @@ _TESTS_CPU_SECONDS = 120
 class Sandbox(Protocol):
     """A place that does jobs, one at a time, for one thread."""
 
-    def do(self, job: dict[str, Any], lead: Callable[[Conversation], T]) -> T:
-        """Run the job in the sandbox while `lead` talks with it, and return what `lead` returns."""
+    def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
+        """Do the job and return its report. work: the tests, which are sent once the program's process has begun.
+
+        Raises `SandboxFailedError` if the sandbox failed twice, `UsageError` if there is no sandbox.
+        """
         ...
 
 
@@ -121,16 +121,7 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
 def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
     slowest = 0.0
     for number, case in enumerate(tests.cases, 1):
-        # The input is bound now: a closure would read the loop's variable when it is called.
-        def feed(talk: Conversation, given: str = case.input) -> dict[str, Any]:
-            begun = talk.hear()
-            if "started" not in begun:
-                return begun
-            talk.say({"input": given})
-            return talk.hear()
-
-        job = _job(tests, code, each=True, output=2 * len(case.output))
-        came = sandbox.do(job, feed)
+        came = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
         # latin-1 gives back the bytes as the sandbox sent them, one character each.
         output, rule = str(came.get("out", "")).encode("latin-1", "replace").decode("utf-8", "replace"), _rule_of(came)
         if not rule and not same_lines(output, case.output):
@@ -181,14 +172,7 @@ def _by_tests(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecis
     else:
         work = {"setup": tests.setup, "tests": list(tests.checks), "own": [tests.function]}
 
-    def lead(talk: Conversation) -> dict[str, Any]:
-        begun = talk.hear()
-        if "names" not in begun:
-            return {**begun, "begun": False}
-        talk.say(work)
-        return talk.hear()
-
-    report = sandbox.do(_job(tests, code, each=calls, n=len(tests.cases)), lead)
+    report = sandbox.do(_job(tests, code, each=calls, n=len(tests.cases)), work)
     end, cpu = report.get("end"), float(report.get("cpu", 0.0))
     if end == "passed":
         return ProgramDecision("correct", PASSED, None, cpu)

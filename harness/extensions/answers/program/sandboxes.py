@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 from harness.core.errors import UsageError
 from harness.extensions.answers.program import bubblewrap
-from harness.extensions.answers.program.cells import SandboxCell
+from harness.extensions.answers.program.cells import Needs, SandboxCell
+from harness.extensions.answers.program.containers import ENGINES, ContainerEngine
 from harness.extensions.answers.program.decide import Sandbox
 
 
@@ -38,15 +40,42 @@ class _Bubblewrap:
 
     def start(self) -> StartedSandbox:
         """A cell that starts its sandbox with the first job."""
-        return SandboxCell()
+        return SandboxCell(bubblewrap)
 
 
-KINDS = {"bwrap": _Bubblewrap}
-"""Value of the option `sandbox` → kind."""
+class _Container:
+    def __init__(self, engine: ContainerEngine) -> None:
+        self._engine = engine
+
+    @cached_property
+    def _name(self) -> str:
+        cell = SandboxCell(self._engine)
+        try:
+            cell.start(Needs(_MEMORY_OF_QUESTION))
+            return f"{self._engine.engine} python{cell.version}"
+        finally:
+            cell.close()
+
+    def name(self) -> str:
+        """The engine and the interpreter in the image, which is started for that once. Raises `UsageError`."""
+        return self._name
+
+    def start(self) -> StartedSandbox:
+        """A cell that starts its container with the first job."""
+        return SandboxCell(self._engine)
+
+
+_MEMORY_OF_QUESTION = 512 << 20
+"""Bytes of the container that is asked for its version."""
 
 
 def sandbox_kind(word: str | None) -> SandboxKind:
     """The kind that the option `sandbox` names; None: bubblewrap. Raises `UsageError`."""
-    if word is None or word in KINDS:
-        return KINDS[word or "bwrap"]()
-    raise UsageError(f"unknown sandbox; there are {', '.join(KINDS)}", field="sandbox", value=word)
+    kind, _, image = (word or "bwrap").partition(":")
+    if kind == "bwrap" and not image:
+        return _Bubblewrap()
+    if kind in ENGINES:
+        return _Container(ContainerEngine(kind, image))
+    raise UsageError(
+        f"unknown sandbox; there are bwrap, {', '.join(ENGINES)} ({ENGINES[0]}:IMAGE)", field="sandbox", value=word
+    )

@@ -48,7 +48,7 @@ _LIBRARIES = (
 LiveCodeBench imports for every program, and others that are often used."""
 
 
-def serve(channel: int, *, name_spaces: bool) -> None:
+def serve(channel: frames.Channel, *, name_spaces: bool) -> None:
     """Do jobs until the harness closes the channel.
 
     name_spaces: whether each program runs in Linux namespaces of its own, such as those of mounts and processes.
@@ -62,8 +62,9 @@ def serve(channel: int, *, name_spaces: bool) -> None:
     gc.collect()
     # Frozen objects are not touched by a collection, so forked programs share their pages instead of copying them.
     gc.freeze()
-    frames.send(channel, {"ready": platform.python_version()})
-    while os.read(channel, 1) == b"j":
+    alone = name_spaces or os.getpid() == 1
+    frames.send(channel.sends, {"ready": platform.python_version()})
+    while os.read(channel.receives, 1) == b"j":
         pid = os.fork()
         if pid == 0:
             try:
@@ -75,8 +76,18 @@ def serve(channel: int, *, name_spaces: bool) -> None:
             except BaseException:
                 os._exit(3)
         status = os.waitpid(pid, 0)[1]
-        _reap(name_spaces)
-        frames.send(channel, {"over": status})
+        _reap(alone)
+        # Without a name space of its own a program may leave files in /tmp, where the next one would find them.
+        frames.send(channel.sends, {"over": status, "used": alone and bool(os.listdir("/tmp"))})
+
+
+def serve_streams() -> None:
+    """Do jobs that come over standard input, and report to standard output: in a container."""
+    channel = frames.Channel(os.dup(0), os.dup(1))
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1):  # so that nothing but messages reaches the harness
+        os.dup2(null, fd)
+    serve(channel, name_spaces=False)
 
 
 def _reap(alone: bool) -> None:
@@ -119,7 +130,7 @@ class _Supervisor:
     limit, because earlier tests used it. _slept: the program's sleep in earlier answers.
     """
 
-    def __init__(self, channel: int, name_spaces: bool) -> None:
+    def __init__(self, channel: frames.Channel, name_spaces: bool) -> None:
         self._channel, self._name_spaces = channel, name_spaces
         self._pid = self._status = 0
         self._replies = self._requests = self._schedstat = -1
@@ -130,7 +141,7 @@ class _Supervisor:
 
     def work(self) -> None:
         """Receive the job, do it and send the report. Raises `frames.ClosedError` if the harness is gone."""
-        job = frames.receive(self._channel)
+        job = frames.receive(self._channel.receives)
         self._limits = job["limits"]
         confinement.hide()
         try:
@@ -149,8 +160,8 @@ class _Supervisor:
         # Copies left open here would keep the pipes from ending with the program.
         for fd in (given, written, complained):
             os.close(fd)
-        frames.send(self._channel, {"started": True})
-        test = frames.receive(self._channel)
+        frames.send(self._channel.sends, {"started": True})
+        test = frames.receive(self._channel.receives)
         self._start_clock()
         end, output, error = self._converse(into, out, errors, test["input"].encode("utf-8", "surrogatepass"))
         # latin-1 carries any byte through JSON unchanged.
@@ -158,7 +169,7 @@ class _Supervisor:
                   "err": error[-MAX_ERROR_CHARS:].decode("utf-8", "replace")}  # fmt: skip
         if end == "closed":
             status.update(self._exit_status())
-        frames.send(self._channel, status)
+        frames.send(self._channel.sends, status)
 
     def _converse(self, into: int, out: int, errors: int, given: bytes) -> tuple[str, bytes, bytes]:
         """(why it ended, standard output, end of standard error) of a program that is fed `given`."""
@@ -227,17 +238,17 @@ class _Supervisor:
         """Run tests in this process, after it too has given up its privileges. run: the tests."""
         self._serve_functions(job)
         begun = self._begin()
-        frames.send(self._channel, begun)
+        frames.send(self._channel.sends, begun)
         if "end" in begun:
             return
-        work = frames.receive(self._channel)
+        work = frames.receive(self._channel.receives)
         # The tests are the benchmark's code, but values from the program can make them run for ever.
         confinement.limit(int(self._limits["tests_memory"]), int(self._limits["tests_cpu"]), 0, _MAX_THREADS)
         confinement.confine(supervises=True)
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 1)
         os.dup2(null, 2)  # nobody reads it: a full pipe would stop the tests
-        frames.send(self._channel, {**run(work, begun["names"]), "cpu": self._cpu_seconds()})
+        frames.send(self._channel.sends, {**run(work, begun["names"]), "cpu": self._cpu_seconds()})
 
     def _serve_functions(self, job: dict[str, Any]) -> None:
         to_program, requests = os.pipe()
@@ -322,7 +333,7 @@ class _Supervisor:
                 confinement.own_name_space()
                 os.chdir("/tmp")
             # Copied above all targets first: one pair's source may have the number of another's target.
-            top = max([*descriptors.values(), *descriptors, self._channel]) + 1
+            top = max([*descriptors.values(), *descriptors, *self._channel]) + 1
             copies = {target: os.dup2(source, top + target) for target, source in descriptors.items()}
             for target, source in copies.items():
                 os.dup2(source, target)

@@ -7,7 +7,7 @@ import os
 import select
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 """Longest message between the harness and the sandbox."""
@@ -16,6 +16,13 @@ MAX_REPLY_BYTES = 32 * 1024 * 1024
 """Longest message that is accepted from the process of a program."""
 
 _HEADER = struct.Struct(">I")
+
+
+class Channel(NamedTuple):
+    """The sandbox's end of its connection to the harness: descriptors, which are the same for a socket."""
+
+    receives: int
+    sends: int
 
 
 class ClosedError(Exception):

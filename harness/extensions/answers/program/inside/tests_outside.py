@@ -51,13 +51,14 @@ class _Line:
     """The connection to the program, by which the tests call its functions.
 
     last: the latest call, as (function, arguments, result or exception), for reports. over: an exception above that was
-    raised; a test that caught it nevertheless has not passed.
+    raised; a test that caught it nevertheless has not passed. raised: the latest exception of the program.
     """
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self.last = ("", "", "")
         self.over: BaseException | None = None
+        self.raised: Exception | None = None
         self._remotes: dict[int, Remote] = {}
 
     def remote(self, number: int) -> Remote:
@@ -83,7 +84,8 @@ class _Line:
         if "raised" in reply:
             name, message = str(reply["raised"]), str(reply.get("message", ""))
             self.last = (*self.last[:2], f"{name}: {message}"[:MAX_SHOWN_CHARS])
-            raise _exception(name, message)
+            self.raised = _exception(name, message)
+            raise self.raised
         try:
             value = decoded(reply.get("value"), self.remote)
         except ValueError:
@@ -208,6 +210,9 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
         except _UnsendableError as error:
             return {"end": "broken", "why": str(error)[:MAX_SHOWN_CHARS]}
         except BaseException as error:
+            # A package of the tests that the sandbox lacks, such as numpy, is no fault of the program.
+            if isinstance(error, ImportError) and error is not line.raised:
+                return {"end": "broken", "why": f"{type(error).__name__}: {error}"[:MAX_SHOWN_CHARS]}
             rule = "wrong output" if isinstance(error, AssertionError) else "exception"
             return _failed(number, rule, line, f"{type(error).__name__}: {error}", _asserted(error, number))
     return {"end": "passed"}

@@ -1,0 +1,118 @@
+"""Sandboxes in containers of docker or podman: `--sandbox docker`, `--sandbox podman:IMAGE`.
+
+The container gets no file of this machine: the code that works in it comes with the command line (`carried`), jobs and
+reports go over its standard streams. So the engine may also run on another machine (DOCKER_HOST).
+
+    no network, no capability, no new privileges, own IPC, a read-only image, an empty /tmp, a user that is nobody's,
+    bounds on memory and processes
+
+In it, programs are confined as in bubblewrap (`inside.confinement`), except that they share one /tmp and one view of
+processes: they may signal and trace none, and a container in which a program leaves a file is ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import subprocess
+from functools import cached_property
+
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+from harness.extensions.answers.program.carried import python_text
+from harness.extensions.answers.program.cells import Needs
+
+ENGINES = ("docker", "podman")
+
+IMAGE = "docker.io/library/python:3.11-slim"
+"""The image, unless the user names another one. It must have python3; for C++, also g++."""
+
+_ANSWER_SECONDS = 60.0
+"""Longest time for an engine to answer a question or to remove a container."""
+
+_MAX_PROCESSES = 128
+# Stated, since podman refuses to start where its own defaults are above the bounds of the calling process.
+_MAX_FILES, _MAX_THREADS = 1024, 512
+
+_CLOSED = [
+    "--rm", "--interactive", "--init=false", "--pull=never", "--log-driver=none", "--label=harness=programs",
+    "--network=none", "--ipc=none", "--hostname=sandbox", "--read-only", "--cap-drop=ALL",
+    "--security-opt=no-new-privileges", f"--pids-limit={_MAX_PROCESSES}", f"--ulimit=nofile={_MAX_FILES}:{_MAX_FILES}",
+    f"--ulimit=nproc={_MAX_THREADS}:{_MAX_THREADS}", "--tmpfs=/tmp:rw,nosuid,nodev,size=64m,mode=1777",
+    "--workdir=/tmp",
+    # A fixed hash seed gives sets one order, and one thread gives one timing: verdicts can be repeated.
+    "--env=PYTHONHASHSEED=0", "--env=OMP_NUM_THREADS=1", "--env=OPENBLAS_NUM_THREADS=1",
+]  # fmt: skip
+"""Options that close a container. --init=false: the process of `inside.cell` is the first, and ends all others."""
+
+
+class ContainerEngine:
+    """A maker of sandboxes (`cells.SandboxMaker`) by docker or podman. _names: process → its container's name."""
+
+    def __init__(self, engine: str, image: str = "") -> None:
+        self.engine, self.image = engine, image or IMAGE
+        self._names: dict[int, str] = {}
+
+    @cached_property
+    def path(self) -> str:
+        """The path of the engine's command. Raises `UsageError` if the engine or the image is not there."""
+        path = shutil.which(self.engine)
+        if path is None:
+            raise UsageError(f"{self.engine} is not installed; nothing was executed")
+        image = self._ask(path, "image", "inspect", "--format", "{{.Id}}", self.image)
+        if image.returncode == 0:
+            return path
+        server = self._ask(path, "version", "--format", "{{.Client.Version}} {{.Server.Version}}")
+        if self.engine == "docker" and server.returncode != 0:
+            raise UsageError(f"docker does not answer: {_last_line(server)}; nothing was executed")
+        raise UsageError(
+            f"{self.engine} has no image {visible(self.image, 200)}: `{self.engine} pull {visible(self.image, 200)}`, "
+            f"or name another one with python3 in it, {self.engine}:IMAGE; nothing was executed"
+        )
+
+    def _ask(self, path: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+        try:
+            return subprocess.run(
+                [path, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_SECONDS, check=False
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise UsageError(
+                f"{self.engine} does not answer: {visible(str(error), 200)}; nothing was executed"
+            ) from error
+
+    def command(self, name: str, needs: Needs) -> list[str]:
+        """The command line of a sandbox in a container of this name. Raises `UsageError`."""
+        memory = str(needs.memory)
+        # A user of its own for each container: the bound on threads counts all processes of a user.
+        user = 10_000 + secrets.randbelow(50_000)
+        words = [
+            self.path, "run", *_CLOSED, f"--name={name}", f"--memory={memory}", f"--memory-swap={memory}",
+            f"--user={user}:{user}", "--entrypoint=python3",
+        ]  # fmt: skip
+        if self.engine == "podman":  # else it mounts writable folders over a read-only image
+            words.append("--read-only-tmpfs=false")
+        return [*words, self.image, "-s", "-S", "-B", "-c", python_text("cell", "serve_streams()")]
+
+    def start(self, channel: int, needs: Needs) -> subprocess.Popen[bytes]:
+        """Start a container that speaks over `channel`, a descriptor of this process. Raises `UsageError`."""
+        name = f"harness-{secrets.token_hex(8)}"
+        process = subprocess.Popen(
+            # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
+            self.command(name, needs), stdin=channel, stdout=channel, stderr=subprocess.PIPE, cwd="/",
+            start_new_session=True,
+        )  # fmt: skip
+        self._names[process.pid] = name
+        return process
+
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        """Remove the container of a killed command, which the engine would keep running."""
+        name = self._names.pop(process.pid, None)
+        if name is not None:
+            with contextlib.suppress(UsageError):  # it has no more to do with any verdict
+                self._ask(self.path, "rm", "--force", name)
+
+
+def _last_line(done: subprocess.CompletedProcess[bytes]) -> str:
+    text = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
+    return visible(text.rpartition("\n")[2], 200)
