@@ -122,6 +122,12 @@ def test_the_exact_sum_stays_exact_where_binomials_are_large() -> None:
     assert maj_at_k(groups, 0, 101) == pytest.approx(0.5, abs=1e-10)
 
 
+def test_of_two_large_groups_one_wins() -> None:
+    larger, smaller = (maj_at_k([VoteGroup(5000, a), VoteGroup(4900, b)], 100, 128) for a, b in ((5000, 0), (0, 4900)))
+    assert larger > smaller > 0.4
+    assert larger + smaller == pytest.approx(1.0, abs=1e-9)
+
+
 def test_a_k_too_large_to_sum_is_estimated_close_to_the_truth_and_repeatably() -> None:
     groups = [VoteGroup(600, 600), VoteGroup(600, 0)]
     first = maj_at_k(groups, 10, 500)

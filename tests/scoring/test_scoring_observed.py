@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.packed import Packed
-from harness.core.records import Grade, Sample, Timing, Usage
+from harness.core.records import Grade, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.runs import grades
 from harness.scoring.estimators import quantile
@@ -33,6 +33,54 @@ def test_a_column_gives_back_what_was_stated(values: list[float | None]) -> None
     rows = np.array([*range(len(values))][::-1] * 2, dtype=np.int64)
     found = column.of(rows)
     assert [None if math.isnan(one) else one for one in found] == [values[row] for row in rows]
+
+
+def test_a_number_that_no_server_means_counts_as_the_largest_that_is_exact() -> None:
+    column = Column()
+    for row, value in enumerate((2.0**53 - 1, 2.0**53, 2.0**60)):
+        column.put(row, value)
+    assert column.of(np.arange(3)).tolist() == [2.0**53 - 1, 2.0**53, 2.0**53]
+
+
+STATED = {
+    "started": 1.8e9, "total": 9.0, "first_token": 1.5, "last_token": 8.5, "gap_p50": 0.25, "gap_p99": 0.75,
+    "lag": 0.125, "attempts": 3, "prompt_tokens": 30, "completion_tokens": 20, "reasoning_tokens": 10,
+}  # fmt: skip
+TIMES = ("started", "total", "first_token", "last_token", "gap_p50", "gap_p99", "lag")
+
+
+def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
+    plain = Sample(
+        benchmark="demo", question_id="q", sample_index=0, text="so 2", reasoning=None, finish_reason="stop",
+        usage=Usage(), timing=Timing(started=1.0, total=2.0), endpoint=A,
+    )  # fmt: skip
+    full = msgspec.structs.replace(
+        plain,
+        endpoint=B,
+        attempts=3,
+        reasoning="hm",
+        odd_logprobs=True,
+        timing=Timing(clock="kernel", **{name: STATED[name] for name in TIMES}),  # type: ignore[arg-type]
+        usage=Usage(prompt_tokens=30, completion_tokens=20, reasoning_tokens=10),
+        salvaged_at=tuple(Seam(tokens=1, text=1, reasoning=0, exact=exact) for exact in (True, False)),
+    )
+    exactly = msgspec.structs.replace(plain, endpoint="file:a.jsonl", salvaged_at=full.salvaged_at[:1])
+    observed = Observed()
+    rows = np.array([observed.observe(one) for one in (plain, full, exactly)], dtype=np.int64)
+    assert rows.tolist() == [0, 1, 2]
+    for name, value in STATED.items():
+        first, second, _ = getattr(observed, name).of(rows)
+        assert second == value, name
+        assert math.isnan(first) == (name not in ("started", "total")), name
+    assert observed.endpoint(rows).tolist() == [0, 1, 2]
+    assert observed.endpoints == {A: 0, B: 1, "file:a.jsonl": 2}
+    assert [one.tolist() for one in (observed.stamped_by_kernel(rows), observed.reasoned(rows))] == [[0, 1, 0]] * 2
+    assert observed.salvaged(rows).tolist() == [False, True, True]
+    assert observed.retokenised(rows).tolist() == [False, True, False]
+    assert observed.foreign(rows).tolist() == [False, False, True]
+    assert [observed.anomalies(row) for row in rows] == [(), ("log-probabilities",), ()]
+    shown = {sign: [*where] for sign, where in observed.shown(rows).items()}
+    assert shown == {sign: [0, sign == "log-probabilities", 0] for sign in shown}
 
 
 @given(st.lists(st.floats(allow_nan=False), max_size=40), st.floats(0.01, 1))
