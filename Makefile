@@ -91,7 +91,7 @@ test-planted: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.simulation --bugs
 
 ## mutants: ROOM=journal: 200 small faults, one at a time, on the tests of the room (ROOM=all; MUTANTS=n; see docs/testing.md)
-mutants: $(VENV)/.installed-test
+mutants: $(VENV)/.installed-check
 	@$(BIN)/python -m tools.mutants $(or $(ROOM),all) --mutants $(or $(MUTANTS),200)
 
 ## storms: SEEDS=200 whole runs and scorings, killed and disturbed from a seed, each compared with a quiet one

@@ -33,6 +33,7 @@ _SLOWNESS = 5.0
 _WAITING = 12.0
 """A test is late, too, after this many times as long on the clock: it waits for what never comes."""
 
+_COLLECTION = "collection"
 _COLLECTION_SECONDS = 300.0
 _MEASURING_SECONDS = 900.0
 
@@ -249,7 +250,7 @@ def _in_session(trial: Trial, pending: list[Case], say: Say) -> None:
     problems: list[BaseException] = []
 
     def work(items: dict[str, pytest.Item]) -> None:
-        trial.imported = tracer.stop()
+        trial.imported = tracer.stop().get(_COLLECTION, {})
         try:
             _measure(trial, items, say)
             say({"others": session.others_modules(CHECKOUT)})
@@ -258,7 +259,7 @@ def _in_session(trial: Trial, pending: list[Case], say: Say) -> None:
             problems.append(error)
             raise
 
-    tracer.start()
+    tracer.start(_COLLECTION)
     code = session.collect(trial.words, work)
     if problems:
         raise problems[0]

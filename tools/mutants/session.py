@@ -16,16 +16,16 @@ import math
 import os
 import resource
 import sys
-import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
+import coverage
 import pytest
 from hypothesis import Phase, settings
 
@@ -36,9 +36,6 @@ OPTIONS = (
     *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
 )
 """Each child runs the same tests in the same order, with no memory of former ones."""
-
-MAX_CALLS, SOME = 200, 16
-"""The lines of a function's first calls in a test are recorded, and those of every 16th call later."""
 
 _STARTS = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec"})
 
@@ -115,69 +112,68 @@ def run(items: Sequence[pytest.Item], seconds: Callable[[str], float], say: Say)
     say({"survived": True})
 
 
+Lines = dict[str, set[int]]
+"""File → lines of it."""
+
+
 class Tracer:
-    """Lines of the files that run, in every thread."""
+    """Lines of the files that run, in every thread, by the context in which they ran."""
 
-    def __init__(self, files: Iterable[str]) -> None:
-        self._files = frozenset(files)
-        self.lines: defaultdict[str, set[int]] = defaultdict(set)
-        self._n_calls: Counter[CodeType] = Counter()
+    def __init__(self, files: Sequence[str]) -> None:
+        # Written in C: a trace function of Python's would run at each call of any function, ours or not.
+        self._coverage = coverage.Coverage(data_file=None, config_file=False, include=files)
+        self._files = files
 
-    def start(self) -> None:
-        threading.settrace(self._enter)
-        sys.settrace(self._enter)
+    def start(self, context: str) -> None:
+        self._coverage.start()
+        self.enter(context)
 
-    def stop(self) -> dict[str, set[int]]:
-        """The lines since the start, or since the last stop."""
-        sys.settrace(None)
-        threading.settrace(None)
-        lines, self.lines = self.lines, defaultdict(set)
-        self._n_calls.clear()
+    def enter(self, context: str) -> None:
+        """The lines that run from now on are of this context."""
+        self._coverage.switch_context(context)
+
+    def stop(self) -> dict[str, Lines]:
+        """Context → the lines that ran in it."""
+        self._coverage.stop()
+        lines: defaultdict[str, Lines] = defaultdict(lambda: defaultdict(set))
+        data = self._coverage.get_data()
+        for file in self._files:
+            for number, contexts in data.contexts_by_lineno(file).items():
+                for context in contexts:
+                    lines[context][file].add(number)
         return lines
-
-    def _enter(self, frame: FrameType, *_: object) -> Callable[..., Any] | None:
-        code = frame.f_code
-        file = code.co_filename
-        if file not in self._files:
-            return None
-        self._n_calls[code] += 1
-        if self._n_calls[code] > MAX_CALLS and self._n_calls[code] % SOME:
-            return None
-        add = self.lines[file].add
-        add(frame.f_lineno)
-
-        def step(frame: FrameType, *_: object) -> Callable[..., Any]:
-            add(frame.f_lineno)
-            return step
-
-        return step
 
 
 @dataclass(eq=False)
 class _Fixtures:
     """Lines that a fixture of a wider scope runs when it is set up: every test that uses the fixture runs them.
 
-    A plug-in of pytest, so it is hashable: it equals only itself.
+    A plug-in of pytest, so it is hashable: it equals only itself. context: of the test that runs.
     """
 
     tracer: Tracer
-    lines: dict[str, dict[str, set[int]]] = field(default_factory=dict)
+    context: str = ""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
         if fixturedef.scope == "function":
             return (yield)
-        before = {file: set(lines) for file, lines in self.tracer.lines.items()}
-        self.tracer.lines.clear()
-        value = yield
-        self.lines[fixturedef.argname] = {file: set(lines) for file, lines in self.tracer.lines.items()}
-        for file, lines in before.items():
-            self.tracer.lines[file] |= lines
-        return value
+        outer, self.context = self.context, self.named(fixturedef.argname)
+        self.tracer.enter(self.context)
+        try:
+            return (yield)
+        finally:
+            self.context = outer
+            self.tracer.enter(outer)
+
+    @staticmethod
+    def named(fixture: str) -> str:
+        """The context of the fixture's lines."""
+        return f"fixture {fixture}"
 
 
 def measure(items: Mapping[str, pytest.Item], files: Sequence[str], say: Say) -> None:
-    """Run each test once, and tell what it does (`Measured`)."""
+    """Run each test once, and tell what they do (`Measured`)."""
     n_started = 0
 
     def count(event: str, _: object) -> None:
@@ -190,30 +186,27 @@ def measure(items: Mapping[str, pytest.Item], files: Sequence[str], say: Say) ->
     for plugin in (fixtures, watch := _Watch()):
         next(iter(items.values())).config.pluginmanager.register(plugin)
     tests, caches = list(items.values()), caches_of(files)
+    measured: list[tuple[pytest.Item, Measured]] = []
+    tracer.start("")
     for item, after in zip(tests, [*tests[1:], None], strict=True):
         say({"test": item.nodeid})
         # What an earlier test left in a cache would hide the lines that this one runs by itself.
         for cache in caches:
             cache.cache_clear()
         n_before, started, busy, watch.failed = n_started, time.perf_counter(), time.process_time(), False
-        tracer.start()
+        fixtures.context = item.nodeid
+        tracer.enter(item.nodeid)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
-        lines = tracer.stop()
         starts = n_started > n_before
         seconds = time.perf_counter() - started if starts else time.process_time() - busy
-        for name in getattr(item, "fixturenames", ()):
-            for file, more in fixtures.lines.get(name, {}).items():
-                lines[file] |= more
-        say(
-            {
-                "measured": item.nodeid,
-                "seconds": seconds,
-                "lines": {file: sorted(numbers) for file, numbers in lines.items()},
-                "starts": starts,
-                "passed": not watch.failed,
-                "why": watch.why if watch.failed else "",
-            }
-        )
+        measured.append((item, Measured(seconds, {}, starts, not watch.failed, watch.why if watch.failed else "")))
+    lines = tracer.stop()
+    for item, test in measured:
+        contexts = [item.nodeid, *map(fixtures.named, getattr(item, "fixturenames", ()))]
+        for file in files:
+            if of_file := set[int]().union(*(lines[context][file] for context in contexts if context in lines)):
+                test.lines[file] = sorted(of_file)
+        say({"measured": item.nodeid, **vars(test)})
 
 
 def caches_of(files: Iterable[str]) -> list[functools._lru_cache_wrapper[Any]]:
