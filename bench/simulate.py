@@ -16,6 +16,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,8 +37,10 @@ from harness.scoring.estimators import (
     pass_jackknife,
 )
 from harness.scoring.intervals import Z_95, t_factor
+from harness.scoring.published import PublishedScore, Source
 from harness.scoring.race import PLANNED_LEVEL, RaceState, boundaries, planned_looks
 from harness.scoring.spending import weighted_votes
+from harness.scoring.stated_samples import doubt
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import mean_intervals
@@ -52,6 +55,8 @@ ACCURACIES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)
 CONCENTRATIONS = (0.5, 4.0)
 
 MIN_COVERAGE = 0.93
+MIN_TOKEN_COVERAGE = 0.92
+ALL_TOKENS = intervals.Interval(0.0, math.inf)
 MAX_ALARMS = 0.07
 
 
@@ -452,26 +457,53 @@ def g_pass(rng: np.random.Generator, repeats: int) -> Table:
     return Table("Sampling interval of G-Pass@k, τ = 0.5 and 0.75", rows, MIN_COVERAGE)
 
 
+TOKEN_RUNS = ((30, 1), (30, 2), (30, 4), (30, 64), (198, 1), (198, 8), (12, 4))
+"""(questions, samples of each)."""
+
+TOKEN_MODELS = ((0.3, 4.0), (0.7, 4.0), (0.7, 0.5), (0.9, 4.0))
+"""(accuracy, concentration)."""
+
+EARLY_PLACE = (2.0, 2.0)
+"""Beta of the share of a right reply after which its answer first stands."""
+
+
 def tokens(rng: np.random.Generator, repeats: int) -> Table:
-    """Mean tokens of all samples, and of the right ones only: long-tailed, wrong replies longer."""
-    rows = []
-    for n_questions, n in ((30, 1), (30, 4), (30, 64), (198, 8)):
-        of, rates = np.repeat(np.arange(n_questions), n), []
-        for accuracy, concentration in ((0.3, 4.0), (0.7, 4.0), (0.7, 0.5), (0.9, 4.0)):
-            size, held = max(20, repeats // 20), np.zeros(2)
+    """Mean tokens of all samples, of the right ones only, and up to the first right answer: long-tailed, wrong replies
+    longer. Both intervals."""
+    rows, level_mean = [], math.exp(8 + 0.7**2 / 2)
+    early = EARLY_PLACE[0] / sum(EARLY_PLACE)
+    for n_questions, n in TOKEN_RUNS:
+        of = np.repeat(np.arange(n_questions), n)
+        rates: dict[str, list[Rate]] = {"": [], ", first right": [], ", new questions": []}
+        for accuracy, concentration in TOKEN_MODELS:
+            size, held, other = max(20, repeats // 20), np.zeros(3), np.zeros(3)
             for _ in range(size):
                 chance = Cell(n_questions, accuracy, concentration).chances(rng, 1)[0]
                 level = rng.lognormal(8, 0.7, n_questions)
                 right = rng.random(len(of)) < chance[of]
                 drawn = level[of] * rng.lognormal(-0.125, 0.5, len(of)) * np.where(right, 1.0, 1.5)
-                truths = ((level * (1.5 - 0.5 * chance)).mean(), (level * chance).sum() / chance.sum())
-                for which, values in enumerate((drawn, np.where(right, drawn, np.nan))):
-                    interval = mean_intervals(values, of, np.arange(n_questions)).sampling_interval
-                    held[which] += interval is not None and interval.low <= truths[which] <= interval.high
-            rates += [Rate(float(times) / size, size) for times in held]
-        rows.append(Row(f"{n_questions} × {n}", rates))
-    # Of one sample a question and few right ones, a long tail is not seen, and no interval of the samples covers more.
-    return Table("Sampling interval of mean tokens, of all samples and of the right ones", rows, 0.82)
+                of_right = np.where(right, drawn, np.nan)
+                rightly = (level * chance).sum() / chance.sum()
+                truths = ((level * (1.5 - 0.5 * chance)).mean(), rightly, early * rightly)
+                kinds = (level_mean * (1.5 - 0.5 * accuracy), level_mean, early * level_mean)
+                place = of_right * rng.beta(*EARLY_PLACE, len(of))
+                for which, values in enumerate((drawn, of_right, place)):
+                    same, new = _token_limits(values, of, n_questions)
+                    held[which] += same.low <= truths[which] <= same.high
+                    other[which] += new.low <= kinds[which] <= new.high
+            rates[""] += [Rate(float(times) / size, size) for times in held[:2]]
+            rates[", first right"].append(Rate(float(held[2]) / size, size))
+            rates[", new questions"] += [Rate(float(times) / size, size) for times in other]
+        rows += [Row(f"{n_questions} × {n}{what}", cells_) for what, cells_ in rates.items()]
+    return Table("Intervals of mean tokens, and of the place of the first right answer", rows, MIN_TOKEN_COVERAGE)
+
+
+def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tuple[intervals.Interval, ...]:
+    """Both intervals of a mean of tokens; one that is withheld says nothing, and counts as right."""
+    if np.isnan(values).all():
+        return (ALL_TOKENS, ALL_TOKENS)
+    both = mean_intervals(values, of, np.arange(n_questions))
+    return (both.sampling_interval or ALL_TOKENS, both.question_interval or ALL_TOKENS)
 
 
 def weighted(rng: np.random.Generator, repeats: int) -> Table:
@@ -628,6 +660,50 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
                 rates.append(Rate(float(alarms.mean()), alarms.size))
             rows.append(Row(f"{n_questions} × {n} v {m}, k = {k}", rates))
     return Table("Published pass@k of the same model called not compatible", rows, 0.0, MAX_ALARMS)
+
+
+def stated(rng: np.random.Generator, repeats: int) -> Table:
+    """How often the number of samples of a truthful source is doubted, whichever error it states; the note is how often
+    it is where the source took 16 times as many."""
+    rows = []
+    for n_questions, n in ((30, 64), (30, 8), (198, 8), (500, 4)):
+        rates = []
+        for cell in cells(n_questions):
+            size = max(20, repeats // 20)
+            chances = cell.chances(rng, size)
+            counts = np.full(n_questions, 8.0)
+            single = 8 * n_questions * intervals.sampling_variance_of_mean(draw(rng, chances, 8), counts)
+            runs = draw(rng, np.repeat(chances[:, None], n, axis=1), 1)
+            correct, per_run = runs.sum(axis=1), runs.mean(axis=2)
+            sampling = np.sqrt(intervals.sampling_variance_of_mean(correct, np.full(n_questions, float(n))))
+            errors = (sampling, (correct / n).std(axis=1, ddof=1) / math.sqrt(n_questions), Z_95 * sampling)
+            alarms = found = 0
+            for number in range(size):
+                spread = single[number]
+                source = _source(round(float(per_run[number].mean()), 3), n, n_questions)
+                deviation = float(per_run[number].std(ddof=1))
+                truthful = [replace(source, standard_error=float(error[number])) for error in errors]
+                truthful.append(replace(source, run_deviation=deviation))
+                alarms += any(doubt(each, spread) for each in truthful)
+                found += bool(doubt(replace(source, standard_error=float(sampling[number]) / 4), spread))
+            rates.append(Rate(alarms / size, size, 100 * found / size))
+        rows.append(Row(f"{n_questions} × {n}", rates))
+    title = "Stated samples of a truthful source doubted"
+    return Table(title, rows, 0.0, 0.02, "% doubted, 16 times as many samples")
+
+
+def _source(value: float, samples: int, n_questions: int) -> PublishedScore:
+    return PublishedScore(
+        model="",
+        benchmark="",
+        metric="pass@1",
+        value=value,
+        n_questions=n_questions,
+        samples=samples,
+        run_deviation=None,
+        settings={},
+        source=Source(title="", url="", by="others"),
+    )
 
 
 def two_runs(rng: np.random.Generator, repeats: int) -> Table:
@@ -1040,6 +1116,7 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "majority": majority,
     "published": published,
     "published-pass": published_pass,
+    "stated-samples": stated,
     "two-runs": two_runs,
     "smallest": smallest,
     "audit": judge_errors,

@@ -87,6 +87,8 @@ def _lines(comparison: PublishedComparison) -> list[str]:
         f"{published.metric} {published.printed}{error} %{quoted} {visible(published.source.title, 100)} "
         f"({samples} a question): {_verdict(comparison)}"
     ]
+    if comparison.doubt:
+        lines.append(f"  {comparison.doubt}")
     lines += [f"  {line}" for line in differing_in_words(comparison.differing)]
     if published.note:
         lines.append(f"  {visible(published.note, 200)}")

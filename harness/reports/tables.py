@@ -288,6 +288,12 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
     return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
 
 
+NO_INTERVAL = "(?)"
+"""In place of the interval of a mean of tokens, where too few samples were seen."""
+
+NO_MEAN_INTERVAL = f"{NO_INTERVAL}: too few samples show how far the lengths vary, so the mean has no interval"
+
+
 def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """Completion and reasoning tokens of all samples, of right ones, and of the others; None if no server stated
     any.
@@ -316,7 +322,8 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             if counts is not None
         ]
     columns = ("run", "benchmark", "tokens", "of", "samples", "mean", "p10", "p50", "p90", "p99", "most")
-    return Table("Tokens of a sample", columns, tuple(rows), (), frozenset(range(4, 11))) if rows else None
+    notes = (NO_MEAN_INTERVAL,) if any(NO_INTERVAL in row[5] for row in rows) else ()
+    return Table("Tokens of a sample", columns, tuple(rows), notes, frozenset(range(4, 11))) if rows else None
 
 
 def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
@@ -354,9 +361,11 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def _mean_tokens(counts: TokenCounts) -> str:
-    """The mean, with its interval for the same questions asked again."""
-    interval = None if counts.mean_intervals is None else counts.mean_intervals.sampling_interval
-    return f"{counts.mean:.0f}" + ("" if interval is None else f" ({interval[0]:.0f}–{interval[1]:.0f})")
+    """The mean, with its interval for the same questions asked again; earlier versions stored none."""
+    if counts.mean_intervals is None:
+        return f"{counts.mean:.0f}"
+    interval = counts.mean_intervals.sampling_interval
+    return f"{counts.mean:.0f} " + (NO_INTERVAL if interval is None else f"({interval[0]:.0f}–{interval[1]:.0f})")
 
 
 def first_right_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
@@ -377,7 +386,8 @@ def first_right_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     columns = ("run", "benchmark", "right samples", "mean tokens", "p10", "p50", "p90")
     shares = ("mean % of reply", "p10", "p50", "p90", "in other replies %")
     title = "Completion tokens before the right answer first stands in a right reply"
-    return Table(title, (*columns, *shares), tuple(rows), (), frozenset(range(2, 12))) if rows else None
+    notes = (NO_MEAN_INTERVAL,) if any(NO_INTERVAL in row[3] for row in rows) else ()
+    return Table(title, (*columns, *shares), tuple(rows), notes, frozenset(range(2, 12))) if rows else None
 
 
 def breakdown_table(label: str, score: Score, by: str) -> Table:

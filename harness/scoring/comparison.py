@@ -44,6 +44,7 @@ from harness.scoring.intervals import (
 )
 from harness.scoring.published.value import PublishedScore
 from harness.scoring.score import Score
+from harness.scoring.stated_samples import doubt
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import maj_at, pass_at
 
@@ -114,7 +115,7 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     error: standard error of the difference if both scores are of one model; p: two-sided. Both are None if the
     published number of samples is unknown. detectable: the smallest true difference that is found in 80 % of
     repetitions. reason: why the verdict is "cannot say", else empty. differing: setting → (ours, theirs), for the
-    settings that the source states.
+    settings that the source states. doubt: why the source's number of samples cannot be true; it decides nothing.
     """
 
     published: PublishedScore
@@ -126,6 +127,7 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     verdict: PublishedVerdict
     reason: str
     differing: dict[str, tuple[Any, Any]]
+    doubt: str = ""
 
     @property
     def same_settings(self) -> bool:
@@ -297,6 +299,8 @@ def compare_published(
         verdict=verdict,
         reason=reason,
         differing=differing,
+        # Variance over reruns, times the samples: that of one sample. All with one sample show none.
+        doubt=doubt(published, ends[0].variance * ends[0].trials if ends and ends[0].variance > 0 else None),
     )
 
 

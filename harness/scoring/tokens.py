@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 
 from harness.core.records import Grade, Key
 from harness.scoring.estimators import quantile
-from harness.scoring.intervals import Z_95, Interval, cluster_freedom, cluster_numbers, t_factor
+from harness.scoring.intervals import Interval, cluster_freedom, cluster_numbers, t_factor
 from harness.scoring.tally import QuestionTally, SampleColumns
 from harness.scoring.uncertainty import Intervals, rate, rate_intervals
 
 MIN_BUDGET = 256
 """Smallest budget in the table, in tokens; each further budget is twice the one before."""
+
+
+MIN_FREEDOM = 2.0
+"""Fewest degrees of freedom of a mean of tokens that has an interval: with one, its factor of 12.7 says nothing."""
 
 
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,16 +230,19 @@ def _counts(
 
 
 def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]) -> Intervals:
-    """95 % intervals of the mean of those `values` that are no NaN; at least one is none.
+    """95 % intervals of the mean of those `values` that are no NaN; at least one is none. None of both where
+    fewer than three values, or clusters, show how far they vary.
 
     The mean is a ratio: a sum over the samples that are right, say, by their number, which a rerun changes too. So its
     variance is that of r = value − mean, with r = 0 for a sample that is left out (linearisation; Cochran 1977,
     Sampling Techniques, 6.4):
 
-        same questions, asked again: Σ_q n_q var_q(r) / n², normal; a question with one sample takes the mean of the
-        others' var; where all have one, that of all samples stands in, the largest it can be ("at most")
-        other questions: G/(G − 1) Σ_g (Σ_{g} r)² / n² over the clusters g, t with as many degrees of freedom as
-        `cluster_freedom` says
+        same questions, asked again: Σ_q n_q var_q(r) / n²; a question with one sample takes the mean of the others'
+        var; where all have one, that of all samples stands in, the largest it can be ("at most")
+        other questions: G/(G − 1) Σ_g (Σ_{g} r)² / n² over the clusters g
+
+    Lengths have long tails: few of them make the variance, and the mean is skew. So both intervals are taken on the
+    scale of logarithms, with t at the degrees of freedom of `_freedom`.
     """
     present = ~np.isnan(values)
     n, mean = int(present.sum()), float(values[present].mean())
@@ -249,17 +256,43 @@ def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], c
         # `where` drops questions with one sample, which would divide by 0 before.
         within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
         variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
+        of_repeated = repeated[question]
+        deviations = (residuals - (sums / np.maximum(counts, 1))[question])[of_repeated]
+        freedom = _freedom(deviations, int(repeated.sum()))
     else:
-        variance = float((residuals**2).sum())
-    groups = np.bincount(clusters, weights=sums)
+        variance, freedom = float((residuals**2).sum()), _freedom(residuals, 1)
+    groups = np.bincount(clusters, weights=sums).astype(np.float64)
     of_questions = None
     if len(groups) > 1:
-        reach = t_factor(cluster_freedom(clusters)) * math.sqrt((groups**2).sum() * len(groups) / (len(groups) - 1)) / n
-        of_questions = Interval(max(0.0, mean - reach), mean + reach)
-    # Rounding may leave a sum just below 0 where all values are equal.
-    reach = Z_95 * math.sqrt(max(0.0, variance)) / n
+        error = math.sqrt((groups**2).sum() * len(groups) / (len(groups) - 1)) / n
+        of_questions = _skew_interval(mean, error, min(float(cluster_freedom(clusters)), _freedom(groups, 1)))
     return Intervals(
-        sampling_interval=Interval(max(0.0, mean - reach), mean + reach),
+        # Rounding may leave a sum just below 0 where all values are equal.
+        sampling_interval=_skew_interval(mean, math.sqrt(max(0.0, variance)) / n, freedom if n > MIN_FREEDOM else 0.0),
         question_interval=of_questions,
         at_most=not repeated.any(),
     )
+
+
+def _freedom(deviations: NDArray[np.float64], means: int) -> float:
+    """Degrees of freedom of the sum of the squares of m deviations from `means` means: 1 / (1/K − 1/f), from 2 to f.
+
+    f = m − means; K = (Σ d²)² / Σ d⁴ · f/m is the number of equal squares that would be as uncertain. Of normal
+    deviations these are f/2; of long tails, where a few squares make the sum, less. A χ² with the mean and the variance
+    of the squares has twice as many (Satterthwaite 1946, Biometrics Bulletin 2:110), and covers 2 points less, since a
+    long tail that was not seen is not in the squares (`make simulate`).
+    """
+    squares, free = deviations**2, len(deviations) - means
+    fourth = float((squares**2).sum())
+    if free < MIN_FREEDOM or not fourth:
+        return float(free)
+    equal = float(squares.sum()) ** 2 / fourth * free / len(deviations)
+    return min(float(free), max(MIN_FREEDOM, 1 / max(1 / equal - 1 / free, 1 / free)))
+
+
+def _skew_interval(mean: float, error: float, freedom: float) -> Interval | None:
+    """mean · exp(± t · error / mean): the interval of the logarithm. None with less freedom than `MIN_FREEDOM`."""
+    if freedom < MIN_FREEDOM:
+        return None
+    factor = math.exp(t_factor(int(freedom)) * error / mean) if mean else 1.0
+    return Interval(mean / factor, mean * factor)
