@@ -206,12 +206,12 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
     from harness.reports.tables import (
         budget_table,
         endpoint_table,
-        first_right_table,
         over_k_table,
         sample_table,
         score_table,
         speed_table,
     )
+    from harness.reports.token_tables import first_right_table
 
     named = [(label, score) for label, source in scored for score in source.scores]
     cut = [source for source in named if source[1].first_right is not None]  # Only with --cut-text.

@@ -25,14 +25,13 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.tables import (
     Table,
     budget_table,
-    first_right_table,
     over_k_table,
     sample_table,
     score_table,
     speed_table,
     summary_table,
-    token_table,
 )
+from harness.reports.token_tables import first_right_table, token_table
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 from harness.scoring import (

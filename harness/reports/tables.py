@@ -11,7 +11,6 @@ from harness.reports.remarks import why_narrower
 from harness.scoring import Score
 from harness.scoring.intervals import Interval
 from harness.scoring.moves import Move
-from harness.scoring.tokens import TokenCounts
 from harness.scoring.uncertainty import Intervals
 
 if TYPE_CHECKING:
@@ -288,44 +287,6 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
     return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
 
 
-NO_INTERVAL = "(?)"
-"""In place of the interval of a mean of tokens, where too few samples were seen."""
-
-NO_MEAN_INTERVAL = f"{NO_INTERVAL}: too few samples show how far the lengths vary, so the mean has no interval"
-
-
-def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Completion and reasoning tokens of all samples, of right ones, and of the others; None if no server stated
-    any.
-    """
-    rows = []
-    for label, score in scores:
-        if score.tokens is None:
-            continue
-        tokens = score.tokens
-        kinds = {
-            "completion": (tokens.completion, tokens.completion_right, tokens.completion_wrong),
-            "reasoning": (tokens.reasoning, tokens.reasoning_right, tokens.reasoning_wrong),
-        }
-        rows += [
-            (
-                short(label),
-                short(score.benchmark),
-                kind,
-                of,
-                str(counts.n),
-                _mean_tokens(counts),
-                *(f"{v:.0f}" for v in (counts.p10, counts.p50, counts.p90, counts.p99, counts.largest)),
-            )
-            for kind, parts in kinds.items()
-            for of, counts in zip(("all", "right", "not right"), parts, strict=True)
-            if counts is not None
-        ]
-    columns = ("run", "benchmark", "tokens", "of", "samples", "mean", "p10", "p50", "p90", "p99", "most")
-    notes = (NO_MEAN_INTERVAL,) if any(NO_INTERVAL in row[5] for row in rows) else ()
-    return Table("Tokens of a sample", columns, tuple(rows), notes, frozenset(range(4, 11))) if rows else None
-
-
 def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """Accuracy by token budget, with longer replies counted as wrong; None if the tokens are unknown."""
     with_cut = any(budget.accuracy_of_cut_text is not None for _, score in scores for budget in score.budgets)
@@ -358,36 +319,6 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         f"Accuracy within a budget of completion tokens, longer replies wrong, in %, with 95 % intervals ({MEANINGS})"
     )
     return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
-
-
-def _mean_tokens(counts: TokenCounts) -> str:
-    """The mean, with its interval for the same questions asked again; earlier versions stored none."""
-    if counts.mean_intervals is None:
-        return f"{counts.mean:.0f}"
-    interval = counts.mean_intervals.sampling_interval
-    return f"{counts.mean:.0f} " + (NO_INTERVAL if interval is None else f"({interval[0]:.0f}–{interval[1]:.0f})")
-
-
-def first_right_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Tokens before the right answer first stands in a reply; None if no score knows them."""
-    rows = [
-        (
-            short(label),
-            short(score.benchmark),
-            str(first.tokens.n),
-            _mean_tokens(first.tokens),
-            *(f"{n:.0f}" for n in (first.tokens.p10, first.tokens.p50, first.tokens.p90)),
-            *(percent(share) for share in (first.share, first.share_p10, first.share_p50, first.share_p90)),
-            percent(first.n_passed_over / first.n_not_right if first.n_not_right else None),
-        )
-        for label, score in scores
-        if (first := score.first_right) is not None
-    ]
-    columns = ("run", "benchmark", "right samples", "mean tokens", "p10", "p50", "p90")
-    shares = ("mean % of reply", "p10", "p50", "p90", "in other replies %")
-    title = "Completion tokens before the right answer first stands in a right reply"
-    notes = (NO_MEAN_INTERVAL,) if any(NO_INTERVAL in row[3] for row in rows) else ()
-    return Table(title, (*columns, *shares), tuple(rows), notes, frozenset(range(2, 12))) if rows else None
 
 
 def breakdown_table(label: str, score: Score, by: str) -> Table:
