@@ -13,19 +13,26 @@ import os
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from harness.asking.options import PublishedUpdateOptions, VerifyOptions
+from harness.scoring.published import index
 from harness.scoring.published.all_sources import PRIOR_SPREAD
 from harness.verbs.compare import verify
 from harness.verbs.published import update
 from tests.reports.run_folders import write_run
 from tests.verbs.test_public_scores import record, write
 
-QUESTIONS, SAMPLES = 200, 8
+QUESTIONS, SAMPLES = 200, 2
 SOURCES = (1, 2, 3, 5, 10)
-"""Sources of a model and benchmark, equally many records of each number."""
+"""Sources of a model and benchmark, equally many pairs of each number."""
+
+BENCHMARKS = 8
+"""Benchmarks of a model that have the same number of sources; a record of a source holds a score on each."""
+
+LOOK_UPS = 30
 
 WORSE = 0.15
 """How much worse another model is."""
@@ -47,21 +54,26 @@ def strength_of(accuracy: float) -> float:
     return low
 
 
-def fill(store: Path, n_records: int, chance: random.Random) -> dict[int, list[tuple[str, str, float]]]:
+def fill(store: Path, n_scores: int, chance: random.Random) -> dict[int, list[tuple[str, str, float]]]:
     """Write the records; returns (model, benchmark, truth) by number of sources."""
     truths: dict[int, list[tuple[str, str, float]]] = {k: [] for k in SOURCES}
     written = number = 0
-    while written < n_records:
-        k = SOURCES[number % len(SOURCES)]
-        model, benchmark = f"org{number % 97}/Model{number // 40}-7B", f"bench{number % 40}"
-        truth = chance.uniform(0.3, 0.95)
-        truths[k].append((model, benchmark, truth))
-        for source in range(k):
-            # Sources write a name in their own way.
-            name = model.lower().replace("-", " ") if source % 2 else model
-            percent = round(100 * around(chance, truth), 1)
-            write(store, record(name, benchmark, percent, source=f"board {source}", questions=QUESTIONS), chance)
-        written += k
+    while written < n_scores:
+        model = f"org{number % 97}/Model{number}-7B"
+        for k in SOURCES:
+            cases = [(model, f"bench{k}-{place}", chance.uniform(0.3, 0.95)) for place in range(BENCHMARKS)]
+            truths[k] += cases
+            for source in range(k):
+                # Sources write a name in their own way.
+                name = model.lower().replace("-", " ") if source % 2 else model
+                percents = [round(100 * around(chance, truth), 1) for _, _, truth in cases]
+                records = [
+                    record(name, benchmark, percent, source=f"board {source}", questions=QUESTIONS)
+                    for (_, benchmark, _), percent in zip(cases, percents, strict=True)
+                ]
+                results = [result for entry in records for result in entry["evaluation_results"]]
+                write(store, records[0] | {"evaluation_results": results}, chance)
+            written += k * BENCHMARKS
         number += 1
     return truths
 
@@ -84,7 +96,7 @@ def share_unlike(
 def main(show: Callable[[str], None] = print) -> None:
     """Print, by number of sources, the share called unlike of runs that measure the same, and of worse ones."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--records", type=int, default=100_000, help="scores in the index")
     parser.add_argument("--runs", type=int, default=200, help="runs a cell")
     arguments = parser.parse_args()
     chance = random.Random(1)
@@ -94,6 +106,10 @@ def main(show: Callable[[str], None] = print) -> None:
         truths = fill(folder / "store", arguments.records, chance)
         (entry,) = update(PublishedUpdateOptions(source=str(folder / "store")))
         show(f"{entry.updated.scores:,} scores; {arguments.runs} runs a cell")
+        cpu = time.process_time()
+        looked_up = [index.look_up(model, benchmark) for model, benchmark, _ in chance.sample(truths[10], LOOK_UPS)]
+        assert all(len(rows) == 10 for rows in looked_up)
+        show(f"look-up: {1000 * (time.process_time() - cpu) / LOOK_UPS:.2f} ms of processor each")
         for k, cases in truths.items():
             same, worse = (share_unlike(cases, shift, folder, chance, arguments.runs) for shift in (0.0, WORSE))
             show(f"{k} sources: {100 * same:.1f} % of equal runs called unlike, {100 * worse:.1f} % of worse ones")

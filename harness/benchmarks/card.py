@@ -278,6 +278,9 @@ class Card(_Part):
     cluster_key: Names = ()
     """Column that groups questions into clusters, such as those on one passage. Questions with the same value are not
     independent, so the question error counts clusters. A question with null or an empty value is its own cluster."""
+    cluster_after: Annotated[str, Field(min_length=1)] | None = None
+    """The cluster's name stands behind the last occurrence of this text: with "-", `low-de-7` and `low-fr-7`, two
+    languages of one problem, are in the cluster 7. A value without it is the name as a whole."""
 
     twin_of: Annotated[str, Field(min_length=1)] | None = None
     """The benchmark of the originals, if the questions are theirs with other numbers or names."""
@@ -349,6 +352,8 @@ class Card(_Part):
             raise ValueError("`kind: program` and `program` go together")
         if (self.twin_of is None) != (not self.original_key):
             raise ValueError("`twin_of` and `original_key` go together")
+        if self.cluster_after is not None and not self.cluster_key:
+            raise ValueError("`cluster_after` needs a `cluster_key`")
         if self.original_until is not None and not self.original_key:
             raise ValueError("`original_until` needs an `original_key`")
         if not isinstance(self.source, GymSource):
@@ -378,6 +383,7 @@ class Card(_Part):
         """All fields from which questions are made, for a checksum. Newer fields are left out of cards that do not use
         them, so that the checksums of older cards stay the same."""
         rare = ("program", "releases", "date_column", "dates", "twin_of", "original_key", "original_until", "only")
+        rare += ("cluster_after",)
         exclude: dict[str, Any] = {name: True for name in rare if not getattr(self, name)}
         if isinstance(self.source, UrlSource) and not self.source.damaged_rows:
             exclude["source"] = {"damaged_rows"}

@@ -309,14 +309,8 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
     if isinstance(unit, str) and unit.strip():
         metadata["unit"] = unit.strip()
 
-    if card.cluster_key:
-        value = row.value[column := _require_column(row, card.cluster_key, "the cluster")]
-        if not isinstance(value, str | int | None):
-            raise UsageError(
-                f"{row.where}: the cluster column {column!r} must be text or an integer, found {_show(value)}"
-            )
-        if value not in (None, ""):
-            metadata["cluster"] = value
+    if card.cluster_key and (cluster := _cluster(card, row)) is not None:
+        metadata["cluster"] = cluster
 
     if card.original_key:
         metadata |= {"twin_of": card.twin_of, **_original(card, row)}
@@ -338,6 +332,16 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
         if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
     return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata)
+
+
+def _cluster(card: Card, row: Row) -> str | int | None:
+    """The name of the row's cluster; None for a row that is alone in its own. Raises `UsageError`."""
+    value = row.value[column := _require_column(row, card.cluster_key, "the cluster")]
+    if not isinstance(value, str | int | None):
+        raise UsageError(f"{row.where}: the cluster column {column!r} must be text or an integer, found {_show(value)}")
+    if value in (None, ""):
+        return None
+    return value if card.cluster_after is None else str(value).rpartition(card.cluster_after)[2]
 
 
 def _original(card: Card, row: Row) -> dict[str, str]:

@@ -25,3 +25,6 @@ MAX_ROWS = 5_000_000
 
 MAX_DOWNLOAD_BYTES = 1024**3
 """Longest file that is downloaded from a card's URL."""
+
+MAX_ELEMENT_BYTES = 256 * 1024**2
+"""Longest row of a JSON list."""

@@ -1,22 +1,28 @@
 """Cards of 2025 and 2026 whose rows could not be read: each against a local hub that holds made-up rows of its form.
 
-For: harness.benchmarks.card, harness.benchmarks.drafts, harness.benchmarks.sources.tables.
+For: harness.benchmarks.card, harness.benchmarks.drafts, harness.benchmarks.sources.tables,
+harness.benchmarks.sources.json_array.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import random
+import tracemalloc
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import pyarrow
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.benchmarks import card, catalogue, questions
 from harness.benchmarks.card import HubSource
-from harness.benchmarks.sources import tables
+from harness.benchmarks.sources import json_array, tables
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import Dataset, Hub
 
@@ -162,6 +168,52 @@ def test_a_card_reads_the_form_of_its_data_from_the_hub(hub: Hub, name: str) -> 
     built = questions.build(shipped.model_copy(update={"questions": None}))
     assert [question.references[0] for question in built.questions] == layout.references
     assert {question.kind for question in built.questions} == layout.kinds
+
+
+def test_the_languages_of_one_problem_are_one_cluster(tmp_path: Path) -> None:
+    rows = [{"q": f"{n}?", "a": n, "id": f"low-{language}-{n}"} for language in ("de", "zh") for n in (0, 7)]
+    clustered = own(tmp_path, rows, cluster_key="id", cluster_after="-")
+    assert [question.metadata["cluster"] for question in questions.build(clustered).questions] == ["0", "7", "0", "7"]
+    alone = own(tmp_path, rows, cluster_key="id")
+    assert len({question.metadata["cluster"] for question in questions.build(alone).questions}) == 4
+    assert catalogue.load("polymath_top").cluster_after == "-"
+    with pytest.raises(UsageError, match="`cluster_after` needs a `cluster_key`"):
+        own(tmp_path, rows, cluster_after="-")
+
+
+def array_of(values: list[Any], random: random.Random) -> bytes:
+    text = json.dumps(values, indent=random.choice([None, 1]), ensure_ascii=random.random() < 0.5).encode()
+    return random.choice([b"", b"\xef\xbb\xbf \n"]) + text + random.choice([b"", b"\n "])
+
+
+@given(st.lists(st.recursive(st.none() | st.integers() | st.text('a"\\[]{}, é'), st.lists, max_leaves=5)), st.randoms())
+def test_the_elements_of_an_array_are_those_of_the_whole_text(values: list[Any], random: random.Random) -> None:
+    text = array_of(values, random)
+    for size in (1, 3, 1_000):
+        with mock.patch.object(json_array, "SLICE_BYTES", size):
+            assert [json.loads(element) for element in json_array.elements(io.BytesIO(text), 10_000)] == values
+
+
+@pytest.mark.parametrize("text", [b"[1,2", b"[1] [2]", b"[1] x", b'[1] "]"', b'["a]', b"[1}}", b"[" + b"1" * 99])
+def test_an_array_that_does_not_end_well_is_refused_after_its_rows(text: bytes) -> None:
+    for size in (1, 100):
+        with mock.patch.object(json_array, "SLICE_BYTES", size), pytest.raises(json_array.NoArrayError):
+            [*json_array.elements(io.BytesIO(text), 50)]
+
+
+def test_a_list_of_long_texts_is_read_in_the_memory_of_one(tmp_path: Path) -> None:
+    row = json.dumps({"problem": "p" * 2_000_000, "answer": 1})
+    path = tmp_path / "rows.json"
+    path.write_text("[" + ",\n".join([row] * 30) + "]")
+    tracemalloc.start()
+    try:
+        assert sum(len(value["problem"]) for _, value in tables.stream(path)) == 60_000_000
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+    path.write_text("[" + row + ', {"problem": }]')
+    with pytest.raises(UsageError, match=r"row 2 of .*rows.json is broken JSON"):
+        [*tables.stream(path)]
 
 
 def test_the_text_of_a_long_context_stands_before_its_question_and_may_be_long(tmp_path: Path) -> None:

@@ -74,22 +74,29 @@ def from_url(url: str, split: str | None, config: str | None = None) -> HubSourc
 def read(source: HubSource, *, long_fields: bool = False) -> Rows:
     """The rows of a hub data set; files that are not in the cache are downloaded. Raises `UsageError`.
 
-    long_fields: whether fields may have megabytes (the tests of programs); such rows are read one at a time.
+    long_fields: whether fields may have megabytes of any characters (the tests of programs).
     """
     notes: list[str] = []
     listing = _listing(source, notes)
-    if long_fields:
-        paths = [(_file(source, listing, file), f"{source.id}:{file}") for _, file in _files_to_read(source, listing)]
-        streams = (tables.stream(path, shown=shown, responses=True) for path, shown in paths)
-        return Rows(chain.from_iterable(streams), _origin(source, listing, notes), tuple(notes))
-    rows: list[Row] = []
-    for config, file in _files_to_read(source, listing):
-        archive, member = archives.split_path(file)
-        path, shown = _file(source, listing, archive), f"{source.id}:{file}"
-        file_rows = archives.read(path, member, shown) if member else tables.read(path, shown=shown)
-        column = source.config_column
-        rows += file_rows if column is None else (Row(row.where, {**row.value, column: config}) for row in file_rows)
+    # All files are here before the first row is read.
+    files = [
+        (config, file, _file(source, listing, archives.split_path(file)[0]))
+        for config, file in _files_to_read(source, listing)
+    ]
+    rows = chain.from_iterable(
+        _rows_of_file(source, config, file, path, long_fields=long_fields) for config, file, path in files
+    )
     return Rows(rows, _origin(source, listing, notes), tuple(notes))
+
+
+def _rows_of_file(source: HubSource, config: str | None, file: str, path: Path, *, long_fields: bool) -> Iterator[Row]:
+    """The rows of one file, one at a time if its format allows."""
+    _, member = archives.split_path(file)
+    shown, column = f"{source.id}:{file}", source.config_column
+    rows = (
+        iter(archives.read(path, member, shown)) if member else tables.stream(path, shown=shown, responses=long_fields)
+    )
+    return rows if column is None else (Row(row.where, {**row.value, column: config}) for row in rows)
 
 
 def _origin(source: HubSource, listing: _Listing, notes: list[str]) -> str:

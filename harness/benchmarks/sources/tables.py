@@ -30,11 +30,13 @@ from harness.benchmarks.limits import (
     FREE_UNPACKED_BYTES,
     MAX_DATA_BYTES,
     MAX_DEPTH,
+    MAX_ELEMENT_BYTES,
     MAX_FIELD_CHARS,
     MAX_RESPONSE_CHARS,
     MAX_ROWS,
     MAX_UNPACKED_RATIO,
 )
+from harness.benchmarks.sources import json_array
 from harness.core.about import install_line
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
@@ -117,8 +119,37 @@ def stream(
         yield from _check_rows(
             _stream_lines(path, named, responses, again, frozenset(unread), half_done), named, responses
         )
+    elif suffix == ".json" and not compression and path.is_file() and split is None and _is_array(path):
+        named = visible(shown or str(path))
+        yield from _check_rows(_stream_array(path, named, responses), named, responses)
     else:
         yield from read(path, split, shown, responses=responses)
+
+
+def _is_array(path: Path) -> bool:
+    try:
+        with open_named(path) as file:
+            return json_array.begins_array(file)
+    except OSError:  # `read` says why
+        return False
+
+
+def _stream_array(path: Path, shown: str, responses: bool) -> Iterator[Row]:
+    try:
+        with open_named(path) as file:
+            if os.fstat(file.fileno()).st_size > MAX_DATA_BYTES:
+                raise UsageError(f"{shown} has more than {MAX_DATA_BYTES} bytes")
+            for number, element in enumerate(json_array.elements(file, MAX_ELEMENT_BYTES), 1):
+                where = f"row {number} of {shown}"
+                try:
+                    text = element.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise UsageError(f"{where} is not UTF-8; save the file as UTF-8") from error
+                yield _row_of(parse_json(text, where, responses), where)
+    except json_array.NoArrayError as error:
+        raise UsageError(f"{shown} {error}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
 
 def _stream_lines(
@@ -491,26 +522,25 @@ def _json_type(value: Any) -> str:
 
 def _check_fields(row: Row, responses: bool) -> None:
     longest = MAX_RESPONSE_CHARS if responses else MAX_FIELD_CHARS
-
-    def walk(value: Any, depth: int, column: str) -> None:
-        if depth > MAX_DEPTH:
-            raise UsageError(f"{row.where}: the column {visible(column, 100)!r} is nested too deeply")
-        if isinstance(value, str):
-            if len(value) > longest:
-                raise UsageError(
-                    f"{row.where}: the column {visible(column, 100)!r} has {len(value)} characters; "
-                    f"at most {longest} are read"
-                )
-            if not responses and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
-                raise UsageError(f"{row.where}: the column {visible(column, 100)!r} holds half a surrogate pair")
-        elif isinstance(value, float) and not (responses or math.isfinite(value)):
-            raise UsageError(f"{row.where}: the column {visible(column, 100)!r} holds a number that is out of range")
-        elif isinstance(value, dict):
-            for item in value.values():
-                walk(item, depth + 1, column)
-        elif isinstance(value, list):
-            for item in value:
-                walk(item, depth + 1, column)
-
     for column, value in row.value.items():
-        walk(value, 0, column)
+        problem = _problem_of(value, 0, longest, responses)
+        if problem:
+            raise UsageError(f"{row.where}: the column {visible(column, 100)!r} {problem}")
+
+
+def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
+    """The end of a sentence that says which bound the value breaks; empty if it breaks none."""
+    # No function inside `_check_fields`: one that calls itself would keep its row until the next collection of garbage.
+    if depth > MAX_DEPTH:
+        return "is nested too deeply"
+    if isinstance(value, str):
+        if len(value) > longest:
+            return f"has {len(value)} characters; at most {longest} are read"
+        if not responses and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+            return "holds half a surrogate pair"
+    elif isinstance(value, float):
+        return "" if responses or math.isfinite(value) else "holds a number that is out of range"
+    elif isinstance(value, dict | list):
+        items = value.values() if isinstance(value, dict) else value
+        return next(filter(None, (_problem_of(item, depth + 1, longest, responses) for item in items)), "")
+    return ""
