@@ -382,8 +382,10 @@ class Card(_Part):
     def ingredients(self) -> dict[str, Any]:
         """All fields from which questions are made, for a checksum. Newer fields are left out of cards that do not use
         them, so that the checksums of older cards stay the same."""
-        rare = ("program", "releases", "date_column", "dates", "twin_of", "original_key", "original_until", "only")
-        rare += ("cluster_after",)
+        rare = (
+            *("program", "releases", "date_column", "dates", "only", "twin_of", "original_key", "original_until"),
+            "cluster_after",
+        )
         exclude: dict[str, Any] = {name: True for name in rare if not getattr(self, name)}
         if isinstance(self.source, UrlSource) and not self.source.damaged_rows:
             exclude["source"] = {"damaged_rows"}
