@@ -35,7 +35,7 @@ for _signal, _handler in (
     if signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, _handler)
 
-pytest_plugins = ["tests.embedded", "tests.processor_time"]
+pytest_plugins = ["tests.embedded", "tests.kept_graders", "tests.processor_time"]
 
 TESTS = Path(__file__).resolve().parent
 CHECKOUT = TESTS.parent

@@ -43,6 +43,13 @@ NUMBERED = "…"
 """Stands for a number that differs from piece to piece, so that no two pieces share their memory."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _what_other_tests_left_is_not_looked_through() -> None:
+    """Late in a process, a look for garbage takes half a second, and each test here asks for two."""
+    gc.collect()
+    gc.freeze()
+
+
 def lines() -> dict[str, bytes]:
     """A piece of each kind of line, whole lines and unfinished ones; it is repeated without end."""
     kinds = {

@@ -102,8 +102,16 @@ class Bench:
         return -1
 
 
+@pytest.fixture(scope="session")
+def cards_of_one_question(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of `stand_ins`, written once: seventy cards as YAML take longer than the tests that read them."""
+    folder = tmp_path_factory.mktemp("pages") / "cards"
+    stand_ins(folder)
+    return folder
+
+
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(cards_of_one_question: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """What `trying` needs; the working folder is the test's own."""
     made: list[Bench] = []
 
@@ -111,13 +119,12 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         stated = {} if made[0].context is None else {"max_model_len": made[0].context}
         yield models(made[0].model[0], **stated) if urlsplit(request.path).path.endswith("/models") else http(404, {})
 
-    stand_ins(tmp_path / "cards")
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
     for name in ("OPENAI_API_KEY", "HARNESS_SERVER"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HARNESS_DATASETS", str(tmp_path / "cards"))
+    monkeypatch.setenv("HARNESS_DATASETS", str(cards_of_one_question))
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
     with FaultServer(answer) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)

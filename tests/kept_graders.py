@@ -1,0 +1,90 @@
+"""Grading workers that serve one score after another, so that not each of some 600 starts costs a fifth of a second.
+
+A pool that ends hands back a worker that owes nothing; the next pool of the same deadline and environment takes it. A
+worker decides each answer by itself, so verdicts do not depend on what it decided before. The tests of the workers'
+own processes, in `OF_PROCESSES`, start and end them as the product does.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from harness.grading.processes import pool
+from harness.grading.processes.pool import Pool, _Worker
+from server_launchers import isolated
+
+OF_PROCESSES = (
+    "tests/grading/",
+    "tests/rewards/",
+    "tests/system/test_isolated_children.py",
+    "tests/system/test_no_dumps.py",
+)
+"""Beginnings of the names of tests whose workers are not kept."""
+
+MAX_KEPT = 4
+
+
+class KeptWorkers:
+    """Idle workers, each with what it was started with."""
+
+    def __init__(self) -> None:
+        self.idle: list[tuple[object, _Worker]] = []
+        self.started_with: dict[_Worker, object] = {}
+        self.on = False
+
+    def take(self, deadline: float) -> _Worker:
+        """An idle worker of this deadline and environment, or a new one."""
+        wish = (deadline, isolated.environment(pool.verifier.TRUST_VARIABLE))
+        for kept in list(self.idle):
+            if kept[0] == wish:
+                self.idle.remove(kept)
+                if kept[1].process.poll() is None:
+                    return kept[1]
+                self.end(kept[1])
+        worker = _Worker(deadline)
+        # The kernel ends a worker with the thread that started it; a person's verifier is loaded once for all.
+        if (
+            self.on
+            and not os.environ.get(pool.verifier.TRUST_VARIABLE)
+            and threading.current_thread() is threading.main_thread()
+        ):
+            self.started_with[worker] = wish
+        return worker
+
+    def leave(self, ended: Pool) -> None:
+        """End a pool as `Pool.__exit__` does, but keep the workers that owe nothing."""
+        for worker in ended.workers:
+            sound = worker.ready and not worker.owed and not worker.buffer and worker.process.poll() is None
+            if self.on and sound and worker in self.started_with and len(self.idle) < MAX_KEPT:
+                self.idle.append((self.started_with[worker], worker))
+            else:
+                self.end(worker)
+        ended.selector.close()
+
+    def end(self, worker: _Worker) -> None:
+        """End a worker for good."""
+        self.started_with.pop(worker, None)
+        worker.kill()
+
+
+_kept = KeptWorkers()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Say whether the workers of this test are kept."""
+    _kept.on = not item.nodeid.startswith(OF_PROCESSES)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _grading_workers_are_kept() -> Iterator[None]:
+    """Put `KeptWorkers` between all pools of this process and their workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "_Worker", _kept.take)
+        patch.setattr(Pool, "__exit__", lambda self, *_: _kept.leave(self))
+        yield
+    for _, worker in _kept.idle:
+        worker.kill()
