@@ -62,6 +62,12 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 
+FINGERPRINTED_SAMPLES = 16
+"""Samples of a run from which on any server gives a fingerprint, also a hosted one, which bills its 350 tokens. A trial
+of a few samples is not compared with anything.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """What is asked, before any server is contacted. benchmarks: samples and sampling of each question set.
@@ -462,7 +468,7 @@ def _settings(
         accept_missing=options.accept_missing,
         accept_server_change=options.accept_server_change,
         canary=options.canary,
-        fingerprint=_fingerprinted(options, reached, looks),
+        fingerprint=_fingerprinted(questions_asked, reached, looks),
         budget_tokens=options.budget_tokens,
         budget_usd=options.budget_usd,
         prices=prices_of(options, looks.model, questions_asked.prices) if priced else None,
@@ -474,16 +480,19 @@ def _settings(
     return by_batch(settings, options, reached.provider) if options.batch or options.batch_file else settings
 
 
-def _fingerprinted(options: RunOptions, reached: ReachedServers, looks: Looks) -> bool:
-    """Whether the run takes a fingerprint: as the option says; by default only for engines that one runs oneself.
-
-    Hosted providers bill tokens.
+def _fingerprinted(questions_asked: Asked, reached: ReachedServers, looks: Looks) -> bool:
+    """Whether the run takes a fingerprint: as the option says, else of engines that one runs oneself, and of any server
+    in a run of `FINGERPRINTED_SAMPLES`.
     """
-    if options.fingerprint is not None:
-        return options.fingerprint
+    if questions_asked.options.fingerprint is not None:
+        return questions_asked.options.fingerprint
     names = [facts.host.get("engine") for facts in looks.facts.values()]
     ours = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
-    return not reached.provider.hosted and ours
+    if ours and not reached.provider.hosted:
+        return True
+    benchmarks = questions_asked.benchmarks
+    n_samples = sum(len(each.questions) * benchmarks[each.name].samples for each in questions_asked.sets)
+    return n_samples >= FINGERPRINTED_SAMPLES
 
 
 def _spelling(options: RunOptions, model: str, provider: Provider, engine: str | None) -> Spelling:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import harness
+from harness.asking import prepare as asking
 from harness.asking.options import RunOptions
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
@@ -109,6 +110,16 @@ def test_one_of_several_endpoints_that_replies_otherwise_is_named(ask: Any) -> N
         run = ask(one, twin, other)
     assert same(run) == {one.base_url: 8, twin.base_url: 8, other.base_url: 0}
     assert [other.base_url in warning for warning in warned(run)] == [True]
+
+
+def test_another_model_behind_a_hosted_name_is_noticed(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "FINGERPRINTED_SAMPLES", 2)
+    with FaultServer(Engine("a", owner="somebody")) as first, FaultServer(Engine("b", owner="somebody")) as other:
+        ask(first, samples=2)
+        with pytest.raises(harness.StoreError, match="0 of 8 greedy beginnings"):
+            ask(other, samples=3)
+        run = ask(other, samples=3, accept_server_change=True)
+    assert other.base_url in warned(run)[0]
 
 
 def test_it_is_asked_of_engines_that_one_runs_oneself_and_where_it_is_asked_for(ask: Any) -> None:

@@ -162,6 +162,7 @@ def test_a_killed_experiment_goes_on_and_asks_for_nothing_twice_that_it_has(tmp_
 
     with FaultServer(slow) as server:
         words = real("repeats", server.base_url, "--samples", "4", "--runs", "2", "--concurrency", "4")
+        words.append("--no-fingerprint")
         process = start(tmp_path, words)
         while len(server.requests) < 54:
             assert process.poll() is None, process.communicate()

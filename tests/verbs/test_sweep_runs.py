@@ -46,7 +46,11 @@ def command(*more: str) -> list[str]:
 def write(folder: Path, name: str, content: dict[str, Any]) -> str:
     questions(folder, "a", 8, 3)
     questions(folder, "b", 6, 5)
-    common = {"models": ["able"], "run": {"id_key": "id", "canary": False, "concurrency": 4}, "score": {"workers": 1}}
+    common = {
+        "models": ["able"],
+        "run": {"id_key": "id", "canary": False, "fingerprint": False, "concurrency": 4},
+        "score": {"workers": 1},
+    }
     (folder / name).write_text(json.dumps(common | content), encoding="utf-8")  # JSON is YAML
     return name
 

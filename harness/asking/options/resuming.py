@@ -32,7 +32,7 @@ class Resuming(Options):
         bool | None,
         Option(
             "Compare the beginnings of eight greedy replies of each server (some 350 tokens) with the run's. "
-            "Default: of vLLM, SGLang and llama.cpp; of no hosted provider.",
+            "Default: of vLLM, SGLang and llama.cpp always, of other servers in a run of 16 samples or more.",
             under=RESUMING,
         ),
     ] = None
