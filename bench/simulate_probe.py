@@ -1,10 +1,12 @@
 """How often a probe accuses a sound server, and how often it finds each fault: a small language model in memory.
 
-    python bench/simulate_probe.py --repeats 200
+    python bench/simulate_probe.py --repeats 75 --log trials.jsonl
+    python bench/simulate_probe.py --weights --repeats 200
 
 Each repeat is another model (other weights, so other distributions), with real sampling. Half of the sound ones have
 logits that change a little from request to request, as a batch makes them. A fault is found if all the checks for it
-are not sound, and named if one of them says what it is. `--only WORD` plays the kinds whose name holds the word.
+are not sound, and named if one of them says what it is. `--only WORD` plays the kinds whose name holds the word. The
+number of a server is its seed, and the seed of its probe is 10,000 times that.
 """
 
 from __future__ import annotations
@@ -14,13 +16,17 @@ import math
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import msgspec
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from harness.scoring.intervals import wilson
 from harness.verbs.probe import probe, reference
 from harness.verbs.probe.subject import Subject
 from tests.verbs import toy_faults
@@ -31,6 +37,9 @@ ODD_NOISE = 0.02
 """Noise of the logits of the sound variants: as much as a busy batch makes in 16 bits."""
 
 ALL_FAULTS = {**FAULTS, **toy_faults.FAULTS}
+SOUND = "sound: "
+KINDS = [*(SOUND + name for name in toy_faults.SOUND), *ALL_FAULTS]
+RATE = 0.95
 TESTED = ("temperature 1", "temperature 0.5", "whole distribution")
 """Checks with p-values: judged together, so made together."""
 
@@ -47,20 +56,24 @@ def toy(n: int, *, noise: bool) -> Toy:
     return Toy(weights=str(n), spread=1.0, noise=NOISE if noise else 0.0, chance=random.Random(n))
 
 
-def sound(n: int) -> list[str]:
-    """Checks that accuse sound server n."""
-    report = probe.examine(ToyAsker(toy(n, noise=n % 2 == 1)), probe.select(), seed=10_000 * n)
-    return [finding.check for finding in report.findings if finding.outcome == "spoils"]
+class Trial(msgspec.Struct, frozen=True):
+    """One probe of one server. accused: checks that accuse a sound server. found, named: of a fault."""
+
+    kind: str
+    n: int
+    accused: list[str] = []
+    found: bool = False
+    named: bool = False
 
 
-def variant(name: str, n: int) -> list[str]:
-    """Checks that accuse sound server n of an odd kind."""
+def accused(name: str, n: int) -> Trial:
+    """Probe sound server n of an odd kind by all checks."""
     odd = Toy(weights=str(n), spread=1.0, noise=ODD_NOISE * (n % 2), chance=random.Random(n))
     report = probe.examine(ToyAsker(odd, toy_faults.SOUND[name]()), probe.select(), seed=10_000 * n)
-    return [finding.check for finding in report.findings if finding.outcome == "spoils"]
+    return Trial(SOUND + name, n, [finding.check for finding in report.findings if finding.outcome == "spoils"])
 
 
-def catches(name: str, n: int) -> tuple[bool, bool]:
+def caught(name: str, n: int) -> Trial:
     """Whether the fault before server n is found by all the checks for it, and named by one."""
     fault = ALL_FAULTS[name]()
     checks = (*fault.finds, *(TESTED if set(fault.finds) & set(TESTED) else ()))
@@ -69,7 +82,12 @@ def catches(name: str, n: int) -> tuple[bool, bool]:
     report = probe.examine(ToyAsker(toy(n, noise=n % 2 == 1), fault), selected, seed=10_000 * n)
     odd = {finding.check: finding.came for finding in report.findings if finding.outcome in ("spoils", "warns")}
     found = set(fault.finds) <= odd.keys()
-    return found, found and any(fault.says in odd[check] for check in fault.finds)
+    return Trial(name, n, found=found, named=found and any(fault.says in odd[check] for check in fault.finds))
+
+
+def trial(kind: str, n: int) -> Trial:
+    """One probe of server n of this kind."""
+    return accused(kind.removeprefix(SOUND), n) if kind.startswith(SOUND) else caught(kind, n)
 
 
 def heated(factor: float, n: int) -> bool:
@@ -109,40 +127,75 @@ def measured(excess: float, n: int) -> tuple[str, float]:
 
 def share(k: int, n: int) -> str:
     """k of n with Wilson's 95 % interval."""
-    z = 1.96
-    centre = (k + z * z / 2) / (n + z * z)
-    half = z * math.sqrt(k * (n - k) / n + z * z / 4) / (n + z * z)
-    return f"{k}/{n} ({max(0.0, centre - half):.1%}–{min(1.0, centre + half):.1%})"
+    ends = wilson(np.array(k / n), np.array(n))
+    return f"{k}/{n} ({float(ends.low):.1%}–{float(ends.high):.1%})"
+
+
+def table(trials: Sequence[Trial]) -> Iterator[str]:
+    """What the trials show: a line a kind, and all sound servers together."""
+    by: dict[str, list[Trial]] = {}
+    for each in trials:
+        by.setdefault(each.kind, []).append(each)
+    for kind, rows in sorted(by.items(), key=lambda item: KINDS.index(item[0])):
+        n = len(rows)
+        if kind.startswith(SOUND):
+            checks = Counter(check for row in rows for check in row.accused)
+            yield f"{kind:<52} accused {share(sum(bool(row.accused) for row in rows), n)} {dict(checks) or ''}"
+        else:
+            found, named = sum(row.found for row in rows), sum(row.named for row in rows)
+            yield f"{kind:<52} found {share(found, n)}  named {share(named, n)}"
+    sound = [row for row in trials if row.kind.startswith(SOUND)]
+    if sound:
+        yield f"all sound servers: accused {share(sum(bool(row.accused) for row in sound), len(sound))}"
+    faults = [rows for kind, rows in by.items() if not kind.startswith(SOUND)]
+    enough = sum(float(wilson(np.array(sum(r.named for r in rows) / len(rows)), np.array(len(rows))).low) >= RATE
+                 for rows in faults)  # fmt: skip
+    yield f"kinds of faults whose rate of being named is above {RATE:.0%} by Wilson's bound: {enough} of {len(faults)}"
+
+
+def kept(log: Path) -> list[Trial]:
+    """The trials of a log, without a torn last line."""
+    lines = log.read_bytes().splitlines(keepends=True) if log.exists() else []
+    return [msgspec.json.decode(line, type=Trial) for line in lines if line.endswith(b"\n")]
+
+
+def play(kinds: Sequence[str], repeats: int, log: Path | None, processes: int) -> list[Trial]:
+    """Make the trials that the log lacks, one server number after the other, and write each to it at once."""
+    trials = kept(log) if log else []
+    done = {(each.kind, each.n) for each in trials}
+    owed = [(kind, n) for n in range(repeats) for kind in kinds if (kind, n) not in done]
+    with ProcessPoolExecutor(processes) as pool:
+        for each in pool.map(trial, *zip(*owed, strict=True)) if owed else ():
+            trials.append(each)
+            if log:
+                with log.open("ab") as file:
+                    file.write(msgspec.json.encode(each) + b"\n")
+    return [each for each in trials if each.kind in kinds]
 
 
 def main() -> None:
-    """Print both rates."""
+    """Print the rates."""
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    options.add_argument("--repeats", type=int, default=200)
-    options.add_argument("--only", default="")
+    options.add_argument("--repeats", type=int, default=75, help="servers of each kind")
+    options.add_argument("--only", default="", help="the kinds whose name holds the word")
+    options.add_argument("--log", type=Path, help="a file that keeps each trial; what it has is not played again")
+    options.add_argument("--processes", type=int, default=2)
+    options.add_argument("--weights", action="store_true", help="temperatures and weights by how far they are off")
     given = options.parse_args()
-    n = given.repeats
-    with ProcessPoolExecutor(2) as pool:
+    if given.weights:
+        by_size(given.repeats, given.processes)
+    else:
+        kinds = [kind for kind in KINDS if given.only in kind]
+        print("\n".join(table(play(kinds, given.repeats, given.log, given.processes))))
+
+
+def by_size(n: int, processes: int) -> None:
+    """Print how often temperatures and weights are found, by how far they are off."""
+    with ProcessPoolExecutor(processes) as pool:
 
         def times(check: Callable[[int], bool]) -> int:
             return sum(pool.map(check, range(n), chunksize=10))
 
-        for name in toy_faults.SOUND:
-            if given.only in name:
-                by = Counter(check for checks in pool.map(partial(variant, name), range(n)) for check in set(checks))
-                worst = max(by.values(), default=0)
-                print(f"sound: {name:<38} {share(worst, n)} {dict(by) or ''}", flush=True)
-        for name in ALL_FAULTS:
-            if given.only in name:
-                results = list(pool.map(partial(catches, name), range(n)))
-                found, named = (sum(each) for each in zip(*results, strict=True))
-                print(f"{name:<52} found {share(found, n)}  named {share(named, n)}", flush=True)
-        if given.only:
-            return
-        accused = list(pool.map(sound, range(n), chunksize=10))
-        print(f"sound servers accused of anything   {share(sum(map(bool, accused)), n)}", flush=True)
-        for name in sorted({name for names in accused for name in names}):
-            print(f"    by {name}: {sum(name in names for names in accused)}")
         for factor in FACTORS:
             print(f"temperature × {factor:<20g}  {share(times(partial(heated, factor)), n)}", flush=True)
         for spread in SPREADS:

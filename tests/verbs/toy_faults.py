@@ -411,6 +411,26 @@ class Prefilled(Fault):
         return content.replace(b"\n\n", b"\n\n: ping\n\n") if asked.get("stream") else content
 
 
+class Slow(Fault):
+    """A sound server that takes its time. first: seconds to the first token; reading, writing: seconds a token."""
+
+    def __init__(self, first: float = 0.0, *, reading: float = 0.0, writing: float = 0.0) -> None:
+        self.first, self.reading, self.writing = first, reading, writing
+
+    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+        usage = answer["usage"]
+        self.first_seconds = self.first + self.reading * usage["prompt_tokens"]
+        self.whole_seconds = self.first_seconds + self.writing * usage["completion_tokens"]
+        return answer
+
+
+class Wavering(Fault):
+    """A batch moves each logit by 0.02 at every token of every reply."""
+
+    def server(self, toy: Toy, body: Body) -> Toy:
+        return replace(toy, noise=0.02)
+
+
 SOUND: dict[str, Callable[[], Fault]] = {
     "plain": Fault,
     "log-probabilities clamped at −5": Clamped,
@@ -419,6 +439,10 @@ SOUND: dict[str, Callable[[], Fault]] = {
     "replies cut in mid-character": HalfACharacter,
     "no log-probabilities": Unlisted,
     "comments in the stream": Prefilled,
+    "noise of batches 0.02": Wavering,
+    "20 s to the first token, slow reading": lambda: Slow(20.0, reading=0.1),
+    "1.5 s a token": lambda: Slow(writing=1.5),
+    "6 s a token": lambda: Slow(writing=6.0),
 }
 
 FAULTS: dict[str, Callable[[], Fault]] = {

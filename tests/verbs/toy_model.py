@@ -21,10 +21,11 @@ import msgspec
 import numpy as np
 
 from harness.client.asker import Asker
+from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
 from harness.verbs.probe import reference
-from harness.verbs.probe.asking import CHAT, ProbeReply, Refused
+from harness.verbs.probe.asking import CHAT, SECONDS, ProbeReply, Refused
 from harness.verbs.probe.protocol import UNICODE
 from tests.faults.server import END, HEAD, FaultServer, Request, Step, chunk, event, http
 from tests.patience import PATIENCE_SECONDS
@@ -118,6 +119,8 @@ class Toy:
         echoed = list(UNICODE) if "Repeat this line" in prompt else None
         if "Copy this text" in prompt:
             echoed = list(prompt.partition(": ")[2])
+        penalties = (body.get("presence_penalty", 0), body.get("frequency_penalty", 0))
+        penalized = any(penalties) or body.get("repetition_penalty", 1.0) != 1.0
         while len(said) < limit:
             values = _logits(self.weights, self.spread, head, ids[-1] if ids else last) + moved
             if self.noise:
@@ -126,9 +129,11 @@ class Toy:
                 values[END_TOKEN] = 20.0
             if "again and again" in prompt:
                 values[0] += 12.0
-            for token in set(ids):
-                values[token] -= body.get("presence_penalty", 0) + body.get("frequency_penalty", 0) * ids.count(token)
-                values[token] -= 8 * (body.get("repetition_penalty", 1.0) - 1.0)
+            if penalized:
+                for token in set(ids):
+                    values[token] -= body.get("presence_penalty", 0)
+                    values[token] -= body.get("frequency_penalty", 0) * ids.count(token)
+                    values[token] -= 8 * (body.get("repetition_penalty", 1.0) - 1.0)
             logprobs = values - math.log(np.exp(values).sum())
             drawn, asked = (logprobs, body) if bend is None else bend(logprobs, len(said), body, rng)
             token = self._draw(drawn, asked, rng)
@@ -202,6 +207,11 @@ class Fault:
     finds: tuple[str, ...] = ()
     says: str = ""
     """Part of what one of these checks must say."""
+
+    first_seconds: float = 0.0
+    """Seconds from the last request to its first token; a `ToyAsker` gives up as a probe does, without waiting."""
+
+    whole_seconds: float = 0.0
 
     def request(self, body: Body) -> Body | bytes:
         """The request as it goes on, or an answer at once."""
@@ -408,6 +418,8 @@ class ToyAsker:
     def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
         self.n_requests += 1
         status, content = passed(self.toy, self.fault, fields, chat=path == CHAT)
+        if status == 200 and self.fault.whole_seconds > SECONDS:
+            raise SlowAnswer(f"no answer within {SECONDS:g} s")
         if status != 200:
             raise Refused(status, json.loads(content)["error"]["message"])
         answer: ProbeReply = msgspec.json.decode(content, type=ProbeReply)
@@ -421,10 +433,18 @@ class ToyAsker:
 
     def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> list[Reply | RequestFailed]:
         bodies = [dict(one) for one in requests]
-        contents = [passed(self.toy, self.fault, body)[1] for body in bodies]
+        contents, late = [], list[bool]()
+        for n, body in enumerate(bodies):
+            contents.append(passed(self.toy, self.fault, body)[1])
+            # Of many requests at once, eight are worked on and the others wait for their turn.
+            waited = (n // 8) * self.fault.whole_seconds if at_once > 1 else 0.0
+            late.append(waited + self.fault.first_seconds > SECONDS)
         if at_once > 1:
             contents = self.fault.together(bodies, contents)
-        return [self._stream(content) for content in contents]
+        return [
+            RequestFailed("timeout", f"no first token within {SECONDS:g} s") if slow else self._stream(content)
+            for slow, content in zip(late, contents, strict=True)
+        ]
 
     def _stream(self, content: bytes) -> Reply | RequestFailed:
         self.n_requests += 1

@@ -29,6 +29,10 @@ class NoAnswer(ServerError):
     """Nothing answers at the address: the server is not up yet, or the address is wrong. A caller may wait for it."""
 
 
+class SlowAnswer(NoAnswer):
+    """The server was reached, and did not answer in time: it may be sound and slow."""
+
+
 WHOLE_PAGE = 2.5
 """Longest time for a page with all attempts, as a multiple of the timeout of one step. Without this bound a server
 could go on for ever within the timeouts, by sending a header now and then."""
@@ -53,7 +57,7 @@ def get(
     try:
         return answer.result(WHOLE_PAGE * timeout)
     except TimeoutError:
-        raise NoAnswer(
+        raise SlowAnswer(
             f"{url} does not finish its answer within {WHOLE_PAGE * timeout:g} s; is the server overloaded?"
         ) from None
 
@@ -89,7 +93,7 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
             f"no answer from {address} within {timeout:g} s; check the host of {option('base_url')}{over_http}"
         ) from error
     except httpx.TimeoutException as error:
-        raise NoAnswer(f"{url} does not answer within {timeout:g} s") from error
+        raise SlowAnswer(f"{url} does not answer within {timeout:g} s") from error
     except (httpx.ConnectError, httpx.ProxyError, OSError) as error:
         cause = quote_safely(str(error), secrets)
         if _is_tls(error):

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from harness.client.protocol.reply import RequestFailed
+from harness.core.inert import quoted
+
 if TYPE_CHECKING:
     from harness.verbs.probe.subject import Subject
 
@@ -19,7 +22,7 @@ warns: worth knowing, but a score stands. untested: the server does not show wha
 
 Group = Literal["protocol", "sampling", "context", "template", "reference", "load", "tools"]
 
-FALSE_ALARM = 0.005
+FALSE_ALARM = 0.001
 """Chance that a sound server fails any test of distributions in one probe, after Holm (1979).
 
 The other checks together get the same chance.
@@ -119,3 +122,15 @@ def warns(sent: str, came: str) -> Seen:
 def untested(sent: str, came: str) -> Seen:
     """An observation that shows nothing, since the server lacks what the check needs."""
     return Seen(outcome="untested", sent=sent, came=came)
+
+
+def too_slow(sent: str, words: str) -> Seen:
+    """The observation where a time limit of the probe ended: a slow server may be sound."""
+    return untested(sent, f"too slow for this check: {quoted(words)}")
+
+
+def broken_stream(sent: str, failure: RequestFailed) -> Seen:
+    """The observation of a stream that failed: it spoils a score, unless the server was only too slow for the probe."""
+    if failure.kind == "timeout":
+        return too_slow(sent, failure.message)
+    return spoils(sent, f"the stream failed: {quoted(failure.message)}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry
-from harness.verbs.probe.findings import Check, Seen, sound, spoils, warns
+from harness.verbs.probe.findings import Check, Seen, sound, spoils, too_slow, warns
 from harness.verbs.probe.subject import STORY, Subject
 
 PROMPTS = (
@@ -122,6 +122,8 @@ def _under_load(subject: Subject) -> Seen:
         return spoils(sent, f"{came}; {result.empty} replies came empty under load")
     if result.cut:
         return spoils(sent, f"{came}; {result.cut} of them were cut under load and say stop")
+    if failed and all(failure.kind == "timeout" for failure in failed):
+        return too_slow(sent, f"{came}, the first: {failed[0].message}")
     if failed:
         waits = [failure.retry_after for failure in failed if failure.kind == "rate_limited"]
         odd = [wait for wait in waits if wait is None or wait > LONGEST_WAIT_S]
@@ -155,6 +157,8 @@ def _prefix_cache(subject: Subject) -> Seen:
     pairs = [(a, b) for a, b in zip(cold, warm, strict=False) if isinstance(a, Reply) and isinstance(b, Reply)]
     if len(pairs) < len(PROMPTS):
         failed = next(reply for reply in [*cold, *warm] if isinstance(reply, RequestFailed))
+        if failed.kind == "timeout":
+            return too_slow(sent, failed.message)
         return warns(sent, f"{len(PROMPTS) - len(pairs)} of them failed: {quoted(failed.message)}")
     same = sum(_text(a) == _text(b) for a, b in pairs)
     hits = [sum(reply.usage.cached_tokens or 0 for reply in side) for side in zip(*pairs, strict=True)]

@@ -11,6 +11,7 @@ import msgspec
 
 from harness.asking.options import ProbeOptions
 from harness.asking.watching import Watcher
+from harness.client.facts.page import SlowAnswer
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import ServerError, StoppedByRule, UsageError, near_names, option
@@ -33,7 +34,16 @@ from harness.verbs.probe import (
 )
 from harness.verbs.probe.asking import ProbedEndpoint, ProbedServer, Refused
 from harness.verbs.probe.connecting import probed
-from harness.verbs.probe.findings import FALSE_ALARM, Check, Finding, Outcome, ProbeReport, Seen, untested
+from harness.verbs.probe.findings import (
+    FALSE_ALARM,
+    Check,
+    Finding,
+    Outcome,
+    ProbeReport,
+    Seen,
+    too_slow,
+    untested,
+)
 from harness.verbs.probe.reference import ServerReference
 from harness.verbs.probe.subject import Subject
 
@@ -138,8 +148,9 @@ def _observation(check: Check, subject: Subject) -> Seen:
         if refused.status in (0, *range(500, 600)) and check.quick:
             return Seen(outcome="spoils", sent="a chat request", came=quoted(refused.sentence))
         return untested("a chat request", f"refused: {quoted(refused.sentence)}")
+    except SlowAnswer as error:
+        return too_slow("a request", error.sentence)
     except ServerError as error:
-        # A slow server may time out on a long prompt and still be sound; a timeout on a short prompt is a fault.
         outcome: Outcome = "spoils" if check.quick else "untested"
         return Seen(outcome=outcome, sent="a request", came=f"no answer: {quoted(error.sentence)}")
 

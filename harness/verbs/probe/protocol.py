@@ -12,7 +12,7 @@ from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message
 from harness.verbs.probe.asking import CHAT, Inquiry, ProbeReply, Refused
-from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.findings import Check, Seen, broken_stream, sound, spoils, untested, warns
 from harness.verbs.probe.subject import LONG, STORY, Subject, logprob_fields
 from server_launchers.engines import table as engines
 
@@ -40,7 +40,7 @@ def _streaming(subject: Subject) -> Seen:
     for _ in range(ROUNDS):  # A batch may change greedy text, so one stream that equals one whole reply is enough.
         (streamed,) = subject.streamed([story])
         if isinstance(streamed, RequestFailed):
-            return spoils(sent, f"the stream failed: {streamed.message}")
+            return broken_stream(sent, streamed)
         whole = subject.chat().first
         text = (streamed.reasoning or "") + (streamed.text or "")
         streams.append((_complete(text), streamed.finish_reason))
@@ -204,7 +204,7 @@ def _utf8(subject: Subject) -> Seen:
         return untested(sent, f"refused: {quoted(refused.sentence)}")
     (streamed,) = subject.streamed([inquiry])
     if isinstance(streamed, RequestFailed):
-        return spoils(sent, f"the stream failed: {streamed.message}")
+        return broken_stream(sent, streamed)
     text, whole = _complete((streamed.reasoning or "") + (streamed.text or "")), _complete(whole)
     if REPLACED in text or REPLACED in whole:
         which = "stream" if REPLACED in text else "whole reply"

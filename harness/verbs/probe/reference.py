@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.client.asker import Asker
 from harness.client.spelling import RequestTemplate
@@ -31,6 +32,7 @@ from harness.core.codec import digest
 from harness.core.inert import quoted
 from harness.generation import fingerprint
 from harness.scoring.intervals import t_factor
+from harness.verbs.probe import exact
 from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
 from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Subject, drawn, listed, logprob_fields
@@ -92,9 +94,6 @@ MAX_FLIP = 0.5
 
 MIN_FLIPS = 3
 """Number of such places that accuse a server: equal weights have none, whatever the mean over all places is."""
-
-SIMULATED_DRAWS = 19_999
-"""Simulated sums of surprises under the reference; the smallest two-sided p-value is 1e-4."""
 
 NEGLIGIBLE_NATS = 1e-7
 """Divergence in nats that is added to both sides of a ratio, so that two tiny ones compare as equal."""
@@ -362,16 +361,15 @@ def surprise_p(comparisons: Sequence[TokenComparison], seed: int) -> float:
     The sum is far from normal where a few places can be very surprising.
     """
     rng = np.random.default_rng(seed)
-    sums = np.zeros(SIMULATED_DRAWS)
-    for token in comparisons:
-        q = np.array(token.events)
-        sums += -np.log(q)[rng.choice(len(q), SIMULATED_DRAWS, p=q / q.sum())]
-    observed = sum(token.surprise for token in comparisons)
-    # Equal sums may differ in their last digits by the order of adding, and count as equal.
-    slack = 1e-9 * max(1.0, abs(observed))
-    low = (1 + int(np.count_nonzero(sums <= observed + slack))) / (1 + SIMULATED_DRAWS)
-    high = (1 + int(np.count_nonzero(sums >= observed - slack))) / (1 + SIMULATED_DRAWS)
-    return min(1.0, 2 * min(low, high))
+
+    def simulate(m: int) -> NDArray[np.float64]:
+        sums = np.zeros(m)
+        for token in comparisons:
+            q = np.array(token.events)
+            sums += -np.log(q)[rng.choice(len(q), m, p=q / q.sum())]
+        return sums
+
+    return exact.two_sided(sum(token.surprise for token in comparisons), simulate)
 
 
 def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]:
