@@ -265,15 +265,15 @@ $(VENV)/.installed-demo: pyproject.toml tools/bootstrap.py
 
 $(VENV)/.installed-test: pyproject.toml tools/bootstrap.py
 	@echo "Installing what the tests need into $(VENV) …"
-	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,hub,test]' --extra-if-possible reasoning-gym
+	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,test]' --extra-if-possible reasoning-gym
 	@touch $@
 
 $(VENV)/.installed-check: pyproject.toml tools/bootstrap.py
-	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,hub,test,check]' --extra-if-possible reasoning-gym
+	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,test,check]' --extra-if-possible reasoning-gym
 	@touch $@
 
 $(VENV)/.installed-bench: pyproject.toml tools/bootstrap.py
-	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,hub,bench]'
+	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,bench]'
 	@touch $@
 
 $(VENV)/.installed-release: pyproject.toml tools/bootstrap.py

@@ -27,7 +27,8 @@ OTHERS: dict[str, set[str]] = {
     "harness/runs/line_file.py": {"os.open"},  # for writing, links refused
     "harness/runs/survey.py": {"open"},  # a descriptor that is open already
     "harness/runs/lock.py": {"os.open", "Path(f'/proc/{pid}/stat').read_text"},  # the stand-in, created exclusively
-    "harness/benchmarks/sources/tables.py": {"gzip.open", "pyarrow.parquet.ParquetFile"},  # after `_refuse_special`
+    "harness/benchmarks/sources/tables.py": {"gzip.open"},  # after `_refuse_special`
+    "harness/benchmarks/sources/zstandard.py": {"zstd.open"},  # of an open file
     "harness/benchmarks/sources/archives.py": {"zipfile.ZipFile", "opened.open"},  # a download; its members
     "harness/foreign/formats.py": {"zipfile.ZipFile", "archive.open"},  # of an open file
     "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file

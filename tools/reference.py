@@ -81,7 +81,7 @@ VARIABLES = {
     "HARNESS_RUN_MAX_TOKENS, HARNESS_RUN_…": "Default of an option of `harness run`, by the option's name.",
     "OPENAI_BASE_URL": "Server, where no option names one.",
     "OPENAI_API_KEY": "Key of `openai` and of addresses that are no known provider's; others have their own.",
-    "HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE": "As huggingface_hub reads them.",
+    "HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE": "As the hub's own library reads them.",
     "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY": "Proxies, `http://` only; private addresses never go through one.",
     "NO_COLOR": "No colours.",
 }

@@ -36,7 +36,7 @@ MAX_WAIT_SECONDS = 1.0
 CHANCE_STATUSES = frozenset({429, 502, 503, 504})
 """Transient statuses of a server or a gateway; these requests are retried."""
 
-_CHANCE_BREAKS = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+CHANCE_BREAKS = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 """Retried: the connection dropped after it was made. A refused or silent connection is reported at once."""
 
 
@@ -72,7 +72,7 @@ def get(
     """
     patiently = Retrying(
         retry=retry_any(
-            retry_if_exception_type(_CHANCE_BREAKS), retry_if_result(lambda page: page.status in CHANCE_STATUSES)
+            retry_if_exception_type(CHANCE_BREAKS), retry_if_result(lambda page: page.status in CHANCE_STATUSES)
         ),
         stop=stop_after_attempt(ATTEMPTS),
         # At random, so that the clients of a restarted server do not all come back at once.

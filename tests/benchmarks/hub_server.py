@@ -15,12 +15,17 @@ from urllib.parse import unquote, urlsplit
 
 @dataclass
 class Dataset:
-    """One data set. commits: files by path for each commit, the last one the newest. gated: needs the token."""
+    """One data set. commits: files by path for each commit, the last one the newest. gated: needs the token.
+
+    broken_off: downloads that end after half of the file. checksum: the one that the hub names; None: the file's.
+    """
 
     commits: dict[str, dict[str, bytes]]
     configs: list[dict[str, Any]] = field(default_factory=list)
     gated: bool = False
     redirected: bool = False
+    broken_off: int = 0
+    checksum: str | None = None
 
     @property
     def newest(self) -> str:
@@ -29,7 +34,7 @@ class Dataset:
 
 @dataclass
 class Hub:
-    """The server's state. log: (method, path, authorization) of each request."""
+    """The server's state. log: (method, path, authorization) of each request. ranges: the `Range` of each."""
 
     url: str = ""
     datasets: dict[str, Dataset] = field(default_factory=dict)
@@ -39,6 +44,7 @@ class Hub:
     leaderboards: dict[str, bytes] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
     log: list[tuple[str, str, str | None]] = field(default_factory=list)
+    ranges: list[str | None] = field(default_factory=list)
 
 
 @contextmanager
@@ -79,6 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path)
         token = self.headers.get("Authorization")
         self.state.log.append((self.command, path, token))
+        self.state.ranges.append(self.headers.get("Range"))
         if self.state.broken:
             return self._error(self.state.broken, "", body)
         if path.startswith("/cdn/"):
@@ -159,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         if file not in found.commits[commit]:
             return self._error(404, "EntryNotFound", body, {"X-Repo-Commit": commit})
         data = found.commits[commit][file]
-        headers = {"X-Repo-Commit": commit, "ETag": f'"{hashlib.sha256(data).hexdigest()}"'}
+        headers = {"X-Repo-Commit": commit, "ETag": f'"{found.checksum or hashlib.sha256(data).hexdigest()}"'}
         if found.redirected:
             headers |= {
                 "X-Linked-Etag": headers["ETag"],
@@ -167,7 +174,10 @@ class _Handler(BaseHTTPRequestHandler):
                 "Location": f"{self.state.url.replace('127.0.0.1', 'localhost')}/cdn/{name}/{commit}/{file}",
             }
             return self._send(302, b"", headers, body)
-        return self._send(200, data, headers, body)
+        if self.headers.get("Range"):
+            start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+            return self._send(206, data[start:], headers, body, broken_off=found)
+        return self._send(200, data, headers, body, broken_off=found)
 
     def _cdn(self, path: str, body: bool) -> None:
         owner, name, commit, file = path.removeprefix("/cdn/").split("/", 3)
@@ -178,11 +188,17 @@ class _Handler(BaseHTTPRequestHandler):
         extra = {"X-Error-Code": code, "X-Error-Message": code} if code else {}
         return self._send(status, b'{"error": "no"}', extra | (headers or {}), body)
 
-    def _send(self, status: int, data: bytes, headers: dict[str, str], body: bool) -> None:
+    def _send(
+        self, status: int, data: bytes, headers: dict[str, str], body: bool, broken_off: Dataset | None = None
+    ) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        if body:
+        if body and broken_off is not None and broken_off.broken_off:
+            broken_off.broken_off -= 1
+            self.wfile.write(data[: len(data) // 2])
+            self.close_connection = True
+        elif body:
             self.wfile.write(data)

@@ -233,21 +233,18 @@ def test_the_file_and_the_split_that_the_refusal_names_are_taken(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("package", "file", "extra"),
+    ("package", "benchmark", "extra"),
     [
-        ("pyarrow", "set.parquet", "hub"),
-        ("zstandard", "set.jsonl.zst", "hub"),
-        ("huggingface_hub", "hf://datasets/a/b", "hub"),
+        ("reasoning_gym", "gym:basic_arithmetic", "reasoning-gym"),
     ],
 )
 def test_a_missing_package_is_named_with_a_line_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, file: str, extra: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, benchmark: str, extra: str
 ) -> None:
-    (tmp_path / Path(file).name).write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, package, None)
-    done = harness(tmp_path, "run", "--data", file)
-    assert (done.code, package in done.err) == (2, True)
-    line = done.err.partition(f"{package}: ")[2]
+    done = harness(tmp_path, "run", benchmark)
+    assert (done.code, extra in done.err) == (2, True)
+    line = done.err.partition(f"{extra}: ")[2]
     command, *words = shlex.split(line.partition(", or")[0])
     assert "install" in words
     declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"][extra]

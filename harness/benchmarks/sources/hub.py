@@ -1,8 +1,9 @@
-"""Data sets of the Hugging Face hub, through `huggingface_hub`: files only; code of a data set is never run.
+"""Data sets of the Hugging Face hub: files only (`hub_client`); code of a data set is never run.
 
     listing (which files a commit has) ──▶ files of config and split (`hub_files`) ──▶ downloaded or cached ──▶ rows
 
-Once a pinned commit has been read, it needs no network again. The usual environment variables of the hub hold, and are
+The cache is the one of the hub's own library, in its layout: each reads what the other has downloaded. Once a pinned
+commit has been read, it needs no network again. The usual environment variables of the hub hold, and are
 read at each call: HF_ENDPOINT (a mirror), HF_HUB_OFFLINE, HF_TOKEN (for gated data sets), HF_HOME or HF_HUB_CACHE.
 """
 
@@ -12,32 +13,31 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import msgspec
 
 from harness.benchmarks.card import HubSource
-from harness.benchmarks.sources import archives, tables
+from harness.benchmarks.sources import archives, hub_client, tables
 from harness.benchmarks.sources.hub_files import choose
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
-from harness.core.about import install_line
 from harness.core.errors import UsageError, option
 from harness.core.files import read_named, write_atomically
 from harness.core.inert import quoted, visible
 from harness.core.limits import MAX_NAME_BYTES
 
-METADATA_TIMEOUT_SECONDS = 20.0
-"""Longest wait for the hub's answer about a data set or a file."""
-
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
-MAX_LISTING_BYTES = 64 * 1024 * 1024
-"""Longest stored listing of a data set that is read."""
+DOWNLOADS_AT_ONCE = 8
+"""Files of a snapshot that are downloaded at a time."""
 
 
 class _Listing(msgspec.Struct, frozen=True):
@@ -115,37 +115,22 @@ def file_of(source: HubSource, name: str) -> tuple[Path, str]:
 def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, ...]) -> tuple[Path, str]:
     """(local folder, commit) with all files of a data set that match `patterns` and do not match `left_out`.
 
-    Files that are not in the cache are downloaded; the folder's files are links into the cache. Raises `UsageError`.
+    Files that are not in the cache are downloaded; a file that the hub's library downloaded
+    is a link into its cache. Raises `UsageError`.
     """
-    try:
-        listing = _listing(source, [])
-        with _explain_failures(source):
-            folder = _library().snapshot_download(
-                source.id,
-                **_of_dataset(listing),
-                allow_patterns=list(patterns),
-                ignore_patterns=list(left_out),
-            )
-    except _NoNetworkError as error:
-        raise _not_here_error(error) from error
-    return Path(folder), listing.revision
-
-
-def _of_dataset(listing: _Listing) -> dict[str, Any]:
-    """Arguments for the library's downloads: which commit, from which hub, into which cache."""
-    return {
-        "repo_type": "dataset",
-        "revision": listing.revision,
-        "cache_dir": _cache(),
-        "endpoint": endpoint(),
-        "etag_timeout": METADATA_TIMEOUT_SECONDS,
-        "local_files_only": _offline(),
-    }
-
-
-def headers() -> dict[str, str]:
-    """Headers for a request to the hub, with the user's token if there is one. Raises `UsageError`."""
-    return dict(_library().utils.build_hf_headers())
+    listing = _listing(source, [])
+    files = [
+        file
+        for file in listing.files
+        if any(fnmatchcase(file, pattern) for pattern in patterns)
+        and not any(fnmatchcase(file, pattern) for pattern in left_out)
+    ]
+    absent = [file for file in files if not _cached_file(source, listing, file)]
+    if absent:
+        with _asking(source) as client, ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
+            # `list` brings the first failure of a download out of its thread.
+            list(pool.map(lambda file: _download(client, source, listing, file), absent))
+    return _snapshot_folder(source, listing), listing.revision
 
 
 def _listing(source: HubSource, notes: list[str]) -> _Listing:
@@ -186,25 +171,16 @@ def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | Non
 
 def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
     """The listing of the pinned or the newest commit, asked of the hub and stored in the cache."""
-    hub = _library()
     saved = _saved_listing(source)
     try:
-        with _explain_failures(source):
-            info = hub.HfApi(endpoint=endpoint()).dataset_info(
-                source.id, revision=source.revision, timeout=METADATA_TIMEOUT_SECONDS
-            )
+        with _asking(source) as client:
+            answer = hub_client.description(client, endpoint(), source.id, source.revision)
     except _NoNetworkError as error:
         if saved is None:
-            raise _not_here_error(error) from error
-        notes.append(f"{error}; the copy of revision {saved.revision} in the cache is used")
+            raise
+        notes.append(f"{error.why}; the copy of revision {saved.revision} in the cache is used")
         return saved
-    card_data = info.card_data.to_dict() if info.card_data is not None else {}
-    configs = card_data.get("configs") or []
-    listing = _Listing(
-        revision=str(info.sha),
-        files=[item.rfilename for item in info.siblings or []],
-        configs=[entry for entry in configs if isinstance(entry, dict)],
-    )
+    listing = _read_description(answer)
     # The commit becomes part of paths in the cache, so nothing else may stand there.
     if not _REVISION.fullmatch(listing.revision):
         raise UsageError(f"{host()} answered no commit for {source.id}; is HF_ENDPOINT a hub?")
@@ -214,9 +190,23 @@ def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
     return listing
 
 
+def _read_description(answer: dict[str, Any]) -> _Listing:
+    """The listing in the hub's answer, whose parts may be absent."""
+    card_data, siblings = answer.get("cardData"), answer.get("siblings")
+    configs = card_data.get("configs") if isinstance(card_data, dict) else None
+    names = [item.get("rfilename") for item in siblings or () if isinstance(item, dict)]
+    return _Listing(
+        revision=str(answer.get("sha")),
+        files=[name for name in names if isinstance(name, str)],
+        configs=[entry for entry in configs or () if isinstance(entry, dict)],
+    )
+
+
 def _saved_listing(source: HubSource) -> _Listing | None:
     with contextlib.suppress(OSError, codec.DecodeError):
-        return codec.decode(read_named(_record(source, source.revision or "newest"), MAX_LISTING_BYTES), _Listing)
+        return codec.decode(
+            read_named(_record(source, source.revision or "newest"), hub_client.MAX_LISTING_BYTES), _Listing
+        )
     return _from_snapshot(source)
 
 
@@ -240,93 +230,81 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
 
 
 def _file(source: HubSource, listing: _Listing, file: str) -> Path:
-    hub = _library()
     here = _cached_file(source, listing, file)
     if here:
         return here
-    try:
-        with _explain_failures(source):
-            path = hub.hf_hub_download(source.id, file, **_of_dataset(listing))
-    except _NoNetworkError as error:
-        raise _not_here_error(error) from error
-    return Path(path)
+    with _asking(source) as client:
+        _download(client, source, listing, file)
+    return _snapshot_folder(source, listing) / file
+
+
+def _download(client: httpx.Client, source: HubSource, listing: _Listing, file: str) -> None:
+    path = _path_in_cache(source, listing, file)
+    if path is None:
+        raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose name leads out of the cache")
+    hub_client.download(client, endpoint(), source.id, listing.revision, file, path)
+
+
+def _snapshot_folder(source: HubSource, listing: _Listing) -> Path:
+    return _repository_folder(source) / "snapshots" / listing.revision
+
+
+def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path | None:
+    """The place of a file in the cache; None for a name that leads out of it, for names come from the hub."""
+    inside = ".." not in Path(file).parts and not Path(file).is_absolute() and "\0" not in file
+    return _snapshot_folder(source, listing) / file if inside else None
 
 
 def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None:
-    snapshot = _repository_folder(source) / "snapshots" / listing.revision
-    path = snapshot / file
-    # File names come from the hub's answer and must not lead out of the cache.
-    inside = ".." not in Path(file).parts and not Path(file).is_absolute()
-    return path if inside and path.is_file() else None
+    path = _path_in_cache(source, listing, file)
+    return path if path is not None and path.is_file() else None
 
 
-class _NoNetworkError(Exception):
-    """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE)."""
+class _NoNetworkError(UsageError):
+    """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE). why: the sentence without what to do."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"{why}; fetch it where there is a network, set HF_ENDPOINT to a mirror, or give a local file with "
+            f"{option('data')}"
+        )
 
 
 @contextlib.contextmanager
-def _explain_failures(source: HubSource) -> Iterator[None]:
-    """Context manager that turns the library's exceptions into a `UsageError` or `_NoNetworkError` of one sentence."""
+def _asking(source: HubSource) -> Iterator[httpx.Client]:
+    """Context manager with a client for the hub; what fails inside becomes a `UsageError` of one sentence."""
+    if _offline():
+        raise _NoNetworkError(f"{source.id} is not in the cache and HF_HUB_OFFLINE is set")
     try:
-        yield
-    except Exception as error:  # noqa: BLE001 - HTTP clients differ by version; the unknown is raised again
-        _explain(source, error)
-
-
-def _explain(source: HubSource, error: Exception) -> NoReturn:
-    from huggingface_hub import errors
-
-    page = f"{host()}/datasets/{source.id}"
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    # Gated first: the library's error for it is a kind of RepositoryNotFoundError.
-    if isinstance(error, errors.GatedRepoError) or status == 403:
-        raise UsageError(
-            f"{source.id} is gated: accept its terms at {page} and give your token in HF_TOKEN (or `hf auth login`)"
-        ) from error
-    if isinstance(error, errors.RevisionNotFoundError):
-        raise UsageError(
-            f"{source.id} has no revision {source.revision} at {host()} any more; look at {page} and pin another"
-        ) from error
-    # The hub answers 401 for a private data set and for one that does not exist.
-    if isinstance(error, errors.RepositoryNotFoundError) or status == 401:
-        raise UsageError(
-            f"{host()} has no data set {source.id}, or it is private: check the name, or give a token in HF_TOKEN"
-        ) from error
-    # Before EntryNotFoundError, of which LocalEntryNotFoundError is a kind.
-    if isinstance(error, errors.LocalEntryNotFoundError) or _is_connection(error):
-        why = "HF_HUB_OFFLINE is set" if _offline() else f"{host()} cannot be reached"
-        raise _NoNetworkError(f"{source.id} is not in the cache and {why}") from error
-    if isinstance(error, errors.EntryNotFoundError):
-        raise UsageError(f"{source.id} has lost a file that its listing names: {quoted(str(error))}") from error
-    if isinstance(error, errors.HfHubHTTPError):
-        raise UsageError(f"{host()} answered {status or 'an error'} for {source.id}; try again later") from error
-    if isinstance(error, OSError | ValueError):
+        with hub_client.client() as client:
+            yield client
+    except hub_client.HubRefusalError as error:
+        raise _refusal(source, error) from error
+    except (httpx.TransportError, httpx.TooManyRedirects) as error:
+        raise _NoNetworkError(f"{source.id} is not in the cache and {host()} cannot be reached") from error
+    except (hub_client.BadDownloadError, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         raise UsageError(f"cannot read {source.id} from {host()}: {quoted(str(error))}") from error
-    raise error
 
 
-def _not_here_error(error: _NoNetworkError) -> UsageError:
-    return UsageError(
-        f"{error}; fetch it where there is a network, set HF_ENDPOINT to a mirror, or give a local file with "
-        f"{option('data')}"
-    )
-
-
-def _is_connection(error: BaseException) -> bool:
-    """Whether a connection failed. The library passes on its HTTP client's exceptions, which differ by version."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"ConnectionError", "TransportError", "Timeout", "OfflineModeIsEnabled", "TimeoutError"})
-
-
-def _library() -> Any:
-    try:
-        import huggingface_hub
-    except ImportError as error:
-        raise UsageError(
-            f"data sets of the hub need the package huggingface_hub: {install_line('hub')}, or give a local file with "
-            f"{option('data')}"
-        ) from error
-    return huggingface_hub
+def _refusal(source: HubSource, refusal: hub_client.HubRefusalError) -> UsageError:
+    page, code, status = f"{host()}/datasets/{source.id}", refusal.error_code, refusal.status
+    if code == "GatedRepo" or status == 403:
+        return UsageError(
+            f"{source.id} is gated: accept its terms at {page} and give your token in HF_TOKEN (or `hf auth login`)"
+        )
+    if code == "RevisionNotFound":
+        return UsageError(
+            f"{source.id} has no revision {source.revision} at {host()} any more; look at {page} and pin another"
+        )
+    if code == "EntryNotFound":
+        return UsageError(f"{source.id} has lost a file that its listing names; look at {page}")
+    # The hub answers 401 for a private data set and for one that does not exist.
+    if code == "RepoNotFound" or status == 401:
+        return UsageError(
+            f"{host()} has no data set {source.id}, or it is private: check the name, or give a token in HF_TOKEN"
+        )
+    return UsageError(f"{host()} answered {status} for {source.id}; try again later")
 
 
 def endpoint() -> str:
@@ -345,8 +323,7 @@ def _offline() -> bool:
 
 
 def _cache() -> Path:
-    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
-    return Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
+    return Path(os.environ.get("HF_HUB_CACHE") or hub_client.home() / "hub").expanduser()
 
 
 def _repository_folder(source: HubSource) -> Path:

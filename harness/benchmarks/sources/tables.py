@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -37,7 +37,6 @@ from harness.benchmarks.limits import (
     MAX_UNPACKED_RATIO,
 )
 from harness.benchmarks.sources import json_array
-from harness.core.about import install_line
 from harness.core.errors import UsageError, near_names, option
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
@@ -257,9 +256,6 @@ def _check_rows(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Ro
         raise UsageError(f"{shown} holds no rows")
 
 
-PARQUET_ROWS = 100
-"""Rows of a Parquet file that are unpacked at a time; their size is checked after each such batch."""
-
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 _KNOWN = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".ndjson", ".txt")
 
@@ -345,16 +341,12 @@ def _refuse_special(path: Path, shown: str) -> None:
         raise UsageError(f"{shown} is no regular file: a pipe or a device is not read")
 
 
-def _zstd(raw: Any, most: int) -> bytes:
+def _zstd(raw: BinaryIO, most: int) -> bytes:
+    from harness.benchmarks.sources import zstandard
+
     try:
-        import zstandard
-    except ImportError as error:
-        raise UsageError(f"reading .zst files needs the package zstandard: {install_line('hub')}") from error
-    try:
-        # Parallel packers (pzstd) write several frames in a row, of which the reader alone takes the first.
-        with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as reader:
-            return bytes(reader.read(most + 1))
-    except zstandard.ZstdError as error:
+        return zstandard.unpack(raw, most + 1)
+    except ValueError as error:
         raise UsageError(f"{visible(raw.name)} is damaged or no zstd file: {quoted(str(error))}") from error
 
 
@@ -435,36 +427,34 @@ def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> I
 
 
 def _parquet_rows(path: Path, shown: str) -> Iterator[Row]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise UsageError(f"reading Parquet needs the package pyarrow: {install_line('hub')}") from error
+    # Not above: numpy, which few commands need at their start.
+    from harness.benchmarks.sources.parquet.columns import TooLargeError
+    from harness.benchmarks.sources.parquet.nesting import rows
+    from harness.benchmarks.sources.parquet.thrift import DamagedError
+
     _refuse_special(path, shown)
-    if not path.is_file():
-        raise UsageError(f"there is no file {shown}")
-    most = _max_unpacked_bytes(path.stat().st_size)
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            number = n_bytes = 0
-            for batch in file.iter_batches(batch_size=PARQUET_ROWS):
-                # Counted as it is unpacked: a column of equal values takes hardly any room in the file.
-                n_bytes += batch.nbytes
-                if n_bytes > most:
-                    raise UsageError(f"{shown} unpacks to more than {most} bytes")
-                for value in batch.to_pylist():
-                    number += 1
-                    where = f"row {number} of {shown}"
-                    yield Row(where, {key: _json_value(item, where) for key, item in value.items()})
-    except (pyarrow.ArrowException, OSError) as error:
+        with open_named(path) as file:
+            n_bytes = os.fstat(file.fileno()).st_size
+            most = _max_unpacked_bytes(n_bytes)
+            for number, cells in enumerate(rows(file, n_bytes, most), 1):
+                where = f"row {number} of {shown}"
+                yield Row(where, {key: _json_value(cell, where) for key, cell in cells.items()})
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file {shown}") from error
+    except TooLargeError as error:
+        raise UsageError(f"{shown} unpacks to more than {most} bytes") from error
+    except DamagedError as error:
         raise UsageError(f"{shown} is damaged or no Parquet file: {quoted(str(error))}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
 
 def _json_value(value: Any, where: str) -> Any:
     """A Parquet cell as a JSON value: dates and decimals become text."""
     if isinstance(value, dict):
         return {str(key): _json_value(item, where) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_json_value(item, where) for item in value]
     if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
         return str(value)

@@ -90,7 +90,7 @@ def parquet(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
     except ImportError as error:
-        raise UsageError(f"Parquet needs pyarrow: {install_line('hub')}") from error
+        raise UsageError(f"Parquet needs pyarrow: {install_line('parquet')}") from error
     types = {"list<string>": pa.list_(pa.string())}
     schema = pa.schema(
         [

@@ -1,0 +1,156 @@
+"""The two requests of the Hugging Face hub that data sets need: which files a commit has, and a file.
+
+    GET /api/datasets/NAME[/revision/COMMIT]       {"sha", "siblings": [{"rfilename"}], "cardData": {"configs"}}
+    GET /datasets/NAME/resolve/COMMIT/FILE         the bytes, mostly by a redirect to a store of large files
+
+Guarantees: a download that breaks off goes on where it stopped; a file of the store of large files has the SHA-256 that
+the hub named; the token stays with the hub's host and is in no message. The token is the user's: HF_TOKEN, else the
+file that `hf auth login` wrote, unless HF_HUB_DISABLE_IMPLICIT_TOKEN is set. Not covered: uploads, models, git.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import quote
+
+import httpx
+
+from harness.benchmarks.limits import MAX_DATA_BYTES
+from harness.core import http_get
+from harness.core.files import read_named, replacing
+from harness.core.limits import MAX_NAME_BYTES
+from harness.core.secret import Secret
+
+TIMEOUT_SECONDS = 20.0
+"""Longest wait for a connection, for an answer or for more bytes."""
+
+MAX_LISTING_BYTES = 64 * 1024 * 1024
+"""Longest description of a data set that is read."""
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class HubRefusalError(Exception):
+    """The hub answered, and not with what was asked for. error_code: its own word for the reason, else empty."""
+
+    def __init__(self, status: int, error_code: str = "") -> None:
+        super().__init__(f"status {status} {error_code}".strip())
+        self.status = status
+        self.error_code = error_code
+
+
+class BadDownloadError(Exception):
+    """The bytes that came are too many, or not those that the hub described."""
+
+
+def home() -> Path:
+    """The folder of the hub's own files: `HF_HOME`, else `huggingface` in the user's cache."""
+    own = os.environ.get("HF_HOME")
+    return Path(own or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface").expanduser()
+
+
+def headers() -> dict[str, str]:
+    """The headers of a request to the hub, with the user's token if there is one."""
+    token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN")
+    if token is None and not os.environ.get("HF_HUB_DISABLE_IMPLICIT_TOKEN"):
+        try:
+            file = Path(os.environ.get("HF_TOKEN_PATH") or home() / "token").expanduser()
+            token = read_named(file, MAX_NAME_BYTES).decode()
+        except (OSError, UnicodeDecodeError):
+            token = None
+    token = (token or "").strip()
+    # Any other character would break the header, and its error message would repeat the token.
+    usable = token and token.isascii() and token.isprintable()
+    return {"Authorization": f"Bearer {Secret(token).reveal()}"} if usable else {}
+
+
+def client() -> httpx.Client:
+    """A client for the hub. It reads the proxies of the environment and follows redirects, without the token."""
+    return httpx.Client(headers=http_get.HEADERS | headers(), timeout=TIMEOUT_SECONDS, follow_redirects=True)
+
+
+def description(client: httpx.Client, endpoint: str, name: str, revision: str | None) -> dict[str, Any]:
+    """The hub's description of a data set's commit; `revision` None: the newest.
+
+    Raises `HubRefusalError`, `BadDownloadError`, `httpx.HTTPError`.
+    """
+    page = io.BytesIO()
+    url = f"{endpoint}/api/datasets/{quote(name)}" + (f"/revision/{quote(revision, safe='')}" if revision else "")
+    fetch(client, url, page, MAX_LISTING_BYTES)
+    try:
+        value = json.loads(page.getvalue())
+    except (ValueError, RecursionError) as error:
+        raise BadDownloadError("it is no JSON") from error
+    if not isinstance(value, dict):
+        raise BadDownloadError("it is no description of a data set")
+    return value
+
+
+def download(client: httpx.Client, endpoint: str, name: str, revision: str, file: str, path: Path) -> None:
+    """Write a file of a data set to `path`, whole or not at all.
+
+    Raises as `description`, and `StoreError` if the disk refuses.
+    """
+    with replacing(path) as into:
+        checksum = fetch(
+            client, f"{endpoint}/datasets/{quote(name)}/resolve/{revision}/{quote(file)}", into, MAX_DATA_BYTES
+        )
+        if _SHA256.fullmatch(checksum):
+            into.seek(0)
+            digest = hashlib.sha256()
+            while piece := into.read(1 << 20):
+                digest.update(piece)
+            if digest.hexdigest() != checksum:
+                raise BadDownloadError("it does not have the checksum that the hub names")
+
+
+def fetch(
+    client: httpx.Client,
+    url: str,
+    into: BinaryIO,
+    max_bytes: int,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str:
+    """Write the body at `url` into a file; its entity tag, which for large files is their SHA-256.
+
+    A transient failure is retried, and what is there already is not asked for again. Raises `HubRefusalError`,
+    `BadDownloadError`, `httpx.HTTPError`.
+    """
+    for attempt in range(1, http_get.ATTEMPTS + 1):
+        final = attempt == http_get.ATTEMPTS
+        try:
+            return _fetch_once(client, url, into, max_bytes)
+        except HubRefusalError as refusal:
+            if final or refusal.status not in http_get.CHANCE_STATUSES:
+                raise
+        except http_get.CHANCE_BREAKS:
+            if final:
+                raise
+        sleep(http_get.MAX_WAIT_SECONDS * attempt)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _fetch_once(client: httpx.Client, url: str, into: BinaryIO, max_bytes: int) -> str:
+    start = into.seek(0, io.SEEK_END)
+    with client.stream("GET", url, headers={"Range": f"bytes={start}-"} if start else {}) as response:
+        if response.status_code not in (200, 206):
+            raise HubRefusalError(response.status_code, response.headers.get("X-Error-Code", ""))
+        if response.status_code == 200:
+            into.seek(0)
+            into.truncate()
+        for piece in response.iter_raw():
+            if into.tell() + len(piece) > max_bytes:
+                raise BadDownloadError(f"it is longer than {max_bytes} bytes")
+            into.write(piece)
+        # The hub names the checksum beside the redirect; the store behind it has entity tags of its own.
+        tags = [page.headers.get("X-Linked-Etag") for page in (*response.history, response)]
+        tag = str(next(filter(None, tags), response.headers.get("ETag", "")))
+        return tag.removeprefix("W/").strip('"')

@@ -1,0 +1,372 @@
+"""A column of a Parquet row group: its pages unpacked into levels and values.
+
+    page      header │ repetition levels │ definition levels │ values              unpacked as a whole in version 1,
+                                                                                   values alone in version 2
+
+    encoding of values         what the bytes are
+    PLAIN                      the values one after the other; a text after its length
+    RLE_DICTIONARY             numbers of values of the dictionary page
+    RLE                        runs of equal values and groups of 8 packed by bits: levels, numbers, booleans
+    DELTA_BINARY_PACKED        integers as differences, in blocks
+    DELTA_LENGTH_BYTE_ARRAY    lengths so packed, then all texts
+    DELTA_BYTE_ARRAY           lengths of what a text shares with the one before it, then the rest of each
+    BYTE_STREAM_SPLIT          the first bytes of all numbers, then the second bytes …
+
+Every page's sizes are checked against the budget before they are allocated: a file of a few bytes may claim any size.
+"""
+
+from __future__ import annotations
+
+import enum
+import io
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.benchmarks.sources import zstandard
+from harness.benchmarks.sources.parquet import snappy
+from harness.benchmarks.sources.parquet.thrift import Cursor, DamagedError, Fields
+
+ENTRY_BYTES = 16
+"""Bytes that the budget counts for an entry besides its text: its levels and its number."""
+
+
+class PhysicalType(enum.IntEnum):
+    """How a column's values are stored."""
+
+    BOOLEAN = 0
+    INT32 = 1
+    INT64 = 2
+    INT96 = 3
+    FLOAT = 4
+    DOUBLE = 5
+    BYTES = 6
+    FIXED_BYTES = 7
+
+
+class _Encoding(enum.IntEnum):
+    PLAIN = 0
+    PLAIN_DICTIONARY = 2
+    RLE = 3
+    DELTA_BINARY_PACKED = 5
+    DELTA_LENGTH_BYTE_ARRAY = 6
+    DELTA_BYTE_ARRAY = 7
+    RLE_DICTIONARY = 8
+    BYTE_STREAM_SPLIT = 9
+
+
+_NUMBERS = {PhysicalType.INT32: "<i4", PhysicalType.INT64: "<i8", PhysicalType.FLOAT: "<f4", PhysicalType.DOUBLE: "<f8"}
+
+_DATA, _DICTIONARY, _DATA_2 = 0, 2, 3
+
+
+class TooLargeError(Exception):
+    """The file unpacks to more than the caller allows."""
+
+
+@dataclass
+class Budget:
+    """Counts the unpacked bytes of a file. max_bytes: the bound."""
+
+    max_bytes: int
+    n_bytes: int = 0
+
+    def spend(self, n_bytes: int) -> None:
+        """Count bytes before they are allocated. Raises `TooLargeError` at the bound."""
+        if n_bytes < 0:
+            raise DamagedError("a size is negative")
+        self.n_bytes += n_bytes
+        if self.n_bytes > self.max_bytes:
+            raise TooLargeError
+
+
+@dataclass
+class Column:
+    """The entries of a column: one for each value, null and empty list. values: None where there is no value."""
+
+    definitions: list[int] = field(default_factory=list)
+    repetitions: list[int] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+
+
+def column_of(
+    file: BinaryIO,
+    n_file_bytes: int,
+    chunk: Fields,
+    physical: PhysicalType,
+    width: int,
+    levels: tuple[int, int],
+    budget: Budget,
+) -> Column:
+    """The column that a row group describes by `chunk`.
+
+    width: bytes of a value of `FIXED_BYTES`. levels: largest definition and repetition level. Raises `DamagedError`,
+    `TooLargeError`.
+    """
+    facts = chunk.fields(3)
+    if not facts or chunk.text(1):
+        raise DamagedError("a column lies in another file")
+    # Some writers leave a dictionary's offset at 0 where there is no dictionary.
+    start = min((offset for offset in (facts.integer(9), facts.integer(11)) if offset), default=0)
+    n_bytes, n_entries = facts.integer(7), facts.integer(5)
+    if not n_entries:
+        return Column()
+    if start < 4 or n_bytes < 0 or start + n_bytes > n_file_bytes:
+        raise DamagedError("a column lies outside the file")
+    file.seek(start)
+    cursor = Cursor(file.read(n_bytes))
+    pages = _Pages(physical, width, levels, facts.integer(4), budget)
+    while len(pages.column.definitions) < n_entries:
+        pages.read(cursor)
+    if len(pages.column.definitions) != n_entries:
+        raise DamagedError("a column has more entries than its description says")
+    return pages.column
+
+
+class _Pages:
+    """Reads the pages of a column in order. column: the entries so far."""
+
+    def __init__(self, physical: PhysicalType, width: int, levels: tuple[int, int], codec: int, budget: Budget) -> None:
+        self.column = Column()
+        self._physical, self._width, self._codec, self._budget = physical, width, codec, budget
+        self._max_definition, self._max_repetition = levels
+        self._dictionary: list[Any] = []
+        self._sizes: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def read(self, cursor: Cursor) -> None:
+        header = cursor.struct()
+        kind, n_unpacked, body = header.integer(1), header.integer(2), cursor.take(header.integer(3))
+        if kind == _DICTIONARY:
+            n_values = self._count(header.fields(7).integer(1))
+            page = Cursor(self._unpack(body, n_unpacked))
+            self._dictionary = self._values(_Encoding.PLAIN, page, n_values)
+            self._sizes = np.array([_size(value) for value in self._dictionary], np.int64)
+        elif kind == _DATA:
+            described = header.fields(5)
+            n_entries = self._count(described.integer(1))
+            page = Cursor(self._unpack(body, n_unpacked))
+            repetitions = self._levels(page, self._max_repetition, n_entries)
+            definitions = self._levels(page, self._max_definition, n_entries)
+            self._add(repetitions, definitions, page, described.integer(2))
+        elif kind == _DATA_2:
+            described = header.fields(8)
+            n_entries = self._count(described.integer(1))
+            page = Cursor(body)
+            repetition_bytes, definition_bytes = page.take(described.integer(6)), page.take(described.integer(5))
+            values = page.rest()
+            if described.get(7, True):
+                n_values_bytes = n_unpacked - len(repetition_bytes) - len(definition_bytes)
+                values = memoryview(self._unpack(values, n_values_bytes))
+            repetitions = _runs_of_levels(repetition_bytes, self._max_repetition, n_entries)
+            definitions = _runs_of_levels(definition_bytes, self._max_definition, n_entries)
+            self._add(repetitions, definitions, Cursor(values), described.integer(4))
+
+    def _count(self, n_entries: int) -> int:
+        """The number of entries that a page claims, counted before anything of that length is allocated."""
+        self._budget.spend(n_entries * ENTRY_BYTES)
+        return n_entries
+
+    def _unpack(self, body: memoryview, n_bytes: int) -> bytes | memoryview:
+        unpack = _CODECS.get(self._codec)
+        if unpack is None:
+            raise DamagedError(f"it is compressed by {_OTHER_CODECS.get(self._codec, 'an unknown method')}")
+        self._budget.spend(n_bytes)
+        data = unpack(body, n_bytes)
+        if len(data) != n_bytes:
+            raise DamagedError("a page unpacks to another size than its header says")
+        return data
+
+    def _levels(self, page: Cursor, most: int, n_entries: int) -> npt.NDArray[np.int64]:
+        if not most:
+            return np.zeros(n_entries, np.int64)
+        (n_bytes,) = struct.unpack("<I", page.take(4))
+        return _runs_of_levels(page.take(n_bytes), most, n_entries)
+
+    def _add(
+        self,
+        repetitions: npt.NDArray[np.int64],
+        definitions: npt.NDArray[np.int64],
+        page: Cursor,
+        encoding: int,
+    ) -> None:
+        present = definitions == self._max_definition
+        n_values = int(np.count_nonzero(present))
+        values: Any = self._values(encoding, page, n_values)
+        if n_values < len(present):
+            following = iter(values)
+            values = [next(following) if there else None for there in present.tolist()]
+        self.column.repetitions += repetitions.tolist()
+        self.column.definitions += definitions.tolist()
+        self.column.values += values
+
+    def _values(self, encoding: int, page: Cursor, n_values: int) -> list[Any]:
+        if encoding in (_Encoding.PLAIN_DICTIONARY, _Encoding.RLE_DICTIONARY):
+            if not n_values:
+                return []
+            (width,) = page.take(1)
+            numbers = _runs(page, width, n_values)
+            if len(numbers) and int(numbers.max()) >= len(self._dictionary):
+                raise DamagedError("a value is not in its dictionary")
+            self._budget.spend(int(self._sizes[numbers].sum()))
+            return [self._dictionary[number] for number in numbers.tolist()]
+        if encoding == _Encoding.PLAIN:
+            return _plain(page, self._physical, self._width, n_values)
+        if encoding == _Encoding.RLE and self._physical is PhysicalType.BOOLEAN:
+            page.take(4)  # the length, which the page's end tells, too
+            booleans: list[Any] = _runs(page, 1, n_values).astype(bool).tolist()
+            return booleans
+        if encoding == _Encoding.DELTA_BINARY_PACKED:
+            return _deltas(page, n_values, 32 if self._physical is PhysicalType.INT32 else 64)
+        if encoding == _Encoding.DELTA_LENGTH_BYTE_ARRAY:
+            return [bytes(page.take(length)) for length in _deltas(page, n_values, 32)]
+        if encoding == _Encoding.DELTA_BYTE_ARRAY:
+            return self._with_shared_beginnings(page, n_values)
+        if encoding == _Encoding.BYTE_STREAM_SPLIT:
+            return _split_streams(page, self._physical, self._width, n_values)
+        raise DamagedError(f"a column has the unknown encoding {encoding}")
+
+    def _with_shared_beginnings(self, page: Cursor, n_values: int) -> list[bytes]:
+        shared, lengths = _deltas(page, n_values, 32), _deltas(page, n_values, 32)
+        # Each text may be as long as all before it together: unlike other pages, this one grows as it is unpacked.
+        values: list[bytes] = []
+        text = b""
+        for n_shared, length in zip(shared, lengths, strict=True):
+            if not 0 <= n_shared <= len(text):
+                raise DamagedError("a text shares more with the one before it than that has")
+            self._budget.spend(n_shared)
+            text = text[:n_shared] + bytes(page.take(length))
+            values.append(text)
+        return values
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, bytes) else 8
+
+
+def _plain(page: Cursor, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
+    if physical in _NUMBERS:
+        kind = np.dtype(_NUMBERS[physical])
+        values: list[Any] = np.frombuffer(page.take(n_values * kind.itemsize), kind).tolist()
+        return values
+    if physical is PhysicalType.BOOLEAN:
+        bits = np.unpackbits(np.frombuffer(page.take((n_values + 7) // 8), np.uint8), bitorder="little")
+        values = bits[:n_values].astype(bool).tolist()
+        return values
+    if physical is PhysicalType.BYTES:
+        data, position, texts = bytes(page.rest()), 0, []
+        for _ in range(n_values):
+            end = position + 4 + int.from_bytes(data[position : position + 4], "little")
+            if end > len(data):
+                raise DamagedError("a text is longer than its page")
+            texts.append(data[position + 4 : end])
+            position = end
+        return texts
+    width = 12 if physical is PhysicalType.INT96 else width
+    if width <= 0:
+        raise DamagedError("values of a fixed size have none")
+    data = bytes(page.take(n_values * width))
+    return [data[start : start + width] for start in range(0, len(data), width)]
+
+
+def _runs_of_levels(data: memoryview, most: int, n_entries: int) -> npt.NDArray[np.int64]:
+    if not most:
+        return np.zeros(n_entries, np.int64)
+    levels = _runs(Cursor(data), most.bit_length(), n_entries)
+    if len(levels) and int(levels.max()) > most:
+        raise DamagedError("a level is higher than its schema allows")
+    return levels
+
+
+def _runs(page: Cursor, width: int, n_values: int) -> npt.NDArray[np.int64]:
+    """`n_values` integers of `width` bits, in runs of equal ones and in groups of 8 packed by bits."""
+    if width > 32:
+        raise DamagedError("an integer of a run has more than 32 bits")
+    pieces: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    missing = n_values
+    while missing > 0:
+        head = page.varint()
+        if head & 1:
+            n_packed = min((head >> 1) * 8, (missing + 7) // 8 * 8)
+            # The last group may be cut where its values end.
+            n_bytes = min(n_packed * width // 8, len(page.data) - page.position)
+            piece = _packed(page.take(n_bytes), width, n_packed if width else missing)
+        else:
+            n_equal = min(head >> 1, missing)
+            value = int.from_bytes(page.take((width + 7) // 8), "little")
+            piece = np.full(n_equal, value, np.int64)
+        if not len(piece):
+            raise DamagedError("a run is empty")
+        pieces.append(piece[:missing])
+        missing -= len(pieces[-1])
+    return np.concatenate(pieces)
+
+
+def _packed(data: memoryview, width: int, n_values: int) -> npt.NDArray[np.int64]:
+    """Integers of `width` bits one after the other, low bits first; fewer than `n_values` if the data end."""
+    if not width:
+        return np.zeros(n_values, np.int64)
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+    n_whole = min(n_values, len(bits) // width)
+    # Of 64 bits the highest counts negative, as two's complement does: sums wrap around as the format wants them to.
+    weights = (np.uint64(1) << np.arange(width, dtype=np.uint64)).astype(np.int64)
+    return bits[: n_whole * width].reshape(n_whole, width).astype(np.int64) @ weights
+
+
+def _deltas(page: Cursor, n_values: int, n_bits: int) -> list[int]:
+    """Integers as differences: each block has a smallest difference and, in each part of it, what is above that."""
+    block, n_parts, total, first = page.varint(), page.varint(), page.varint(), page.zigzag()
+    if total != n_values or not n_parts or block % n_parts or (block // n_parts) % 8 or not block:
+        raise DamagedError("a block of differences has the wrong number of values")
+    if not n_values:
+        return []
+    part = block // n_parts
+    differences: list[int] = []
+    while len(differences) < n_values - 1:
+        smallest = page.zigzag()
+        for width in bytes(page.take(n_parts)):
+            if len(differences) >= n_values - 1:
+                break
+            if width > 64:
+                raise DamagedError("a difference has more than 64 bits")
+            above = _packed(page.take(part * width // 8), width, min(part, n_values - 1 - len(differences)))
+            differences += [smallest + number for number in above.tolist()]
+    half = 1 << (n_bits - 1)
+    # Sums wrap around at the column's number of bits.
+    return [((value + half) & (2 * half - 1)) - half for value in accumulate(differences, initial=first)]
+
+
+def _split_streams(page: Cursor, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
+    size = np.dtype(_NUMBERS[physical]).itemsize if physical in _NUMBERS else width
+    if size <= 0:
+        raise DamagedError("values of a fixed size have none")
+    streams = np.frombuffer(page.take(n_values * size), np.uint8).reshape(size, n_values)
+    return _plain(Cursor(streams.T.tobytes()), physical, width, n_values)
+
+
+def _gunzip(data: memoryview, n_bytes: int) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(data, n_bytes + 1)
+    except zlib.error as error:
+        raise DamagedError(f"a page is no gzip: {error}") from error
+
+
+def _unzstd(data: memoryview, n_bytes: int) -> bytes:
+    try:
+        return zstandard.unpack(io.BytesIO(data), n_bytes + 1)
+    except ValueError as error:
+        raise DamagedError(f"a page is no Zstandard: {error}") from error
+
+
+_CODECS: dict[int, Callable[[memoryview, int], bytes | memoryview]] = {
+    0: lambda data, _: data,
+    1: snappy.unpack,
+    2: _gunzip,
+    6: _unzstd,
+}
+_OTHER_CODECS = {3: "LZO", 4: "Brotli", 5: "LZ4", 7: "LZ4"}

@@ -1,0 +1,276 @@
+"""Rows of a Parquet file: bytes → footer → pages of columns (`columns`) → nested values.
+
+    file      PAR1 │ row group │ row group │ … │ footer (schema, places of the columns) │ its length │ PAR1
+    column    dictionary page? │ data page │ data page │ …           the same rows in every column of a row group
+
+An entry of a column is a value, a null or an empty list, with two levels. The definition level counts the optional
+and repeated fields of the entry's path that are there; the repetition level says at which repeated field of the path a
+new item begins (0: a new row). `_Reader` rebuilds a row by walking the schema; the levels of the next entry
+tell null, empty list and value apart. Invariant: each step takes at least one entry, so that hostile levels end.
+Entries left over after the last row are damage.
+
+Guarantees: reads only inside the file; counts bytes and entries as they are unpacked and stops at the caller's bound.
+Read: all types and nestings; pages plain or packed by Snappy, gzip or Zstandard. Refused: encrypted files, columns in
+other files, other compressions. Source: the format's specification (github.com/apache/parquet-format).
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from harness.benchmarks.sources.parquet.columns import Budget, Column, PhysicalType, column_of
+from harness.benchmarks.sources.parquet.thrift import Cursor, DamagedError, Fields
+
+_MAGIC = b"PAR1"
+_ENCRYPTED = b"PARE"
+
+_REQUIRED, _OPTIONAL, _REPEATED = range(3)
+
+MAX_COLUMNS = 100_000
+"""Most fields of a schema."""
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_JULIAN_EPOCH = 2_440_588
+"""The Julian day of 1970-01-01, from which timestamps of 96 bits count."""
+
+
+@dataclass
+class _Node:
+    """A field of the schema. definition, repetition: levels of an entry in which the field is there.
+
+    convert: makes the cell's value of the stored one. column: the leaf's number among all leaves; None in a group.
+    """
+
+    name: str
+    repeats: int
+    definition: int
+    repetition: int
+    kind: str = ""
+    children: list[_Node] = field(default_factory=list)
+    column: int | None = None
+    physical: PhysicalType = PhysicalType.BOOLEAN
+    width: int = 0
+    convert: Callable[[Any], Any] | None = None
+
+    def leaves(self) -> list[_Node]:
+        return [self] if self.column is not None else [leaf for child in self.children for leaf in child.leaves()]
+
+
+def rows(file: BinaryIO, n_file_bytes: int, max_bytes: int) -> Iterator[dict[str, Any]]:
+    """The rows of an open Parquet file of `n_file_bytes`, each column name -> cell.
+
+    max_bytes: largest unpacked size. Dates and times are values of `datetime`, decimals `Decimal`; bytes without a type
+    stay bytes. Raises `DamagedError`, and `TooLargeError` at the bound.
+    """
+    footer = _footer(file, n_file_bytes)
+    schema = _schema(footer.structs(2))
+    leaves = schema.leaves()
+    if not leaves:
+        raise DamagedError("its schema has no column")
+    budget = Budget(max_bytes)
+    for group in footer.structs(4):
+        chunks = group.structs(1)
+        if len(chunks) != len(leaves):
+            raise DamagedError(f"a row group has {len(chunks)} columns, the schema {len(leaves)}")
+        columns = [
+            column_of(file, n_file_bytes, chunk, leaf.physical, leaf.width, (leaf.definition, leaf.repetition), budget)
+            for chunk, leaf in zip(chunks, leaves, strict=True)
+        ]
+        yield from _Reader(schema, columns).rows(group.integer(3))
+
+
+def _footer(file: BinaryIO, n_file_bytes: int) -> Fields:
+    tail = _read_at(file, max(0, n_file_bytes - 8), 8)
+    if n_file_bytes < 12 or tail[4:] not in (_MAGIC, _ENCRYPTED):
+        raise DamagedError("it does not end as Parquet files do")
+    if tail[4:] == _ENCRYPTED:
+        raise DamagedError("it is encrypted")
+    (n_footer,) = struct.unpack("<I", tail[:4])
+    if n_footer > n_file_bytes - 12:
+        raise DamagedError("its footer is longer than the file")
+    return Cursor(_read_at(file, n_file_bytes - 8 - n_footer, n_footer)).struct()
+
+
+def _read_at(file: BinaryIO, offset: int, n_bytes: int) -> bytes:
+    file.seek(offset)
+    return file.read(n_bytes)
+
+
+def _schema(elements: list[Fields]) -> _Node:
+    """The root of the schema, which the file holds as a list, each group before its children."""
+    if not elements or len(elements) > MAX_COLUMNS:
+        raise DamagedError("its schema is empty or too large")
+    position = n_leaves = 0
+
+    def node(parent: _Node | None, depth: int) -> _Node:
+        nonlocal position, n_leaves
+        if position >= len(elements) or depth > 100:
+            raise DamagedError("its schema is cut off or nested too deeply")
+        element = elements[position]
+        position += 1
+        repeats = element.integer(3) if parent else _REQUIRED
+        made = _Node(
+            name=element.text(4),
+            repeats=repeats,
+            definition=(parent.definition if parent else 0) + (repeats != _REQUIRED),
+            repetition=(parent.repetition if parent else 0) + (repeats == _REPEATED),
+            kind=_group_kind(element),
+        )
+        if parent is None or element.integer(5):
+            made.children = [node(made, depth + 1) for _ in range(element.integer(5))]
+            return made
+        try:
+            made.physical = PhysicalType(element.integer(1, -1))
+        except ValueError as error:
+            raise DamagedError(f"the column {made.name} has an unknown type") from error
+        made.width = element.integer(2)
+        made.convert = _conversion(element, made.physical)
+        made.column = n_leaves
+        n_leaves += 1
+        return made
+
+    root = node(None, 0)
+    if position != len(elements):
+        raise DamagedError("its schema has fields outside the table")
+    return root
+
+
+def _group_kind(element: Fields) -> str:
+    """`list` or `map` if a group of the schema stands for one, by its older or newer annotation; else empty."""
+    newer = element.fields(10)
+    return {3: "list", 1: "map", 2: "map"}.get(element.integer(6, -1)) or (
+        "list" if 3 in newer else "map" if 2 in newer else ""
+    )
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8")
+
+
+_TICKS = {1: 1_000, 2: 1_000_000, 3: 1_000_000_000}
+"""Unit of a time, as its annotation names it -> ticks a second."""
+
+_OLDER_TIMES = {7: (7, 1), 8: (7, 2), 9: (8, 1), 10: (8, 2)}
+"""Older annotation -> (the newer one: 7 time of day, 8 timestamp; its unit)."""
+
+
+def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any] | None:
+    """The function from a stored value to the cell's; None where the stored value is the cell's."""
+    older, newer = element.integer(6, -1), element.fields(10)
+    if older in (0, 4, 19) or newer.keys() & {1, 4, 12}:  # text, one of a list of texts, JSON
+        return _text
+    if older == 5 or 5 in newer:
+        scale = newer.fields(5).integer(1, element.integer(7))
+        return lambda value: _decimal(value, scale)
+    if older == 6 or 6 in newer:
+        return lambda days: (_EPOCH + datetime.timedelta(days=days)).date()
+    if physical is PhysicalType.INT96:
+        return _old_timestamp
+    if 15 in newer and physical is PhysicalType.FIXED_BYTES:
+        return lambda value: float(struct.unpack("<e", value)[0])
+    for kind in (7, 8):
+        if kind in newer or _OLDER_TIMES.get(older, (0, 0))[0] == kind:
+            described = newer.fields(kind)
+            unit = next(iter(described.fields(2)), 0) or _OLDER_TIMES.get(older, (0, 1))[1]
+            zone = datetime.UTC if described.get(1, kind not in newer) else None
+            return _time_of(_TICKS.get(unit, 1_000), kind == 8, zone)
+    unsigned = 11 <= older <= 14 or (10 in newer and not newer.fields(10).get(2, True))
+    if unsigned and physical in (PhysicalType.INT32, PhysicalType.INT64):
+        mask = (1 << (32 if physical is PhysicalType.INT32 else 64)) - 1
+        return lambda value: int(value) & mask
+    return None
+
+
+def _decimal(value: int | bytes, scale: int) -> decimal.Decimal:
+    number = int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else int(value)
+    return decimal.Decimal(number).scaleb(-scale, decimal.Context(prec=decimal.MAX_PREC))
+
+
+def _time_of(ticks_a_second: int, with_date: bool, zone: datetime.tzinfo | None) -> Callable[[int], Any]:
+    def convert(ticks: int) -> datetime.datetime | datetime.time:
+        instant = _EPOCH + datetime.timedelta(microseconds=ticks * 1_000_000 // ticks_a_second)
+        return instant.replace(tzinfo=zone) if with_date else instant.time()
+
+    return convert
+
+
+def _old_timestamp(value: bytes) -> datetime.datetime:
+    nanoseconds, day = struct.unpack("<qi", value)
+    return (_EPOCH + datetime.timedelta(days=day - _JULIAN_EPOCH, microseconds=nanoseconds // 1_000)).replace(
+        tzinfo=None
+    )
+
+
+class _Reader:
+    """Rebuilds the rows of one row group from the entries of its columns."""
+
+    def __init__(self, schema: _Node, columns: list[Column]) -> None:
+        self._schema = schema
+        self._columns = columns
+        self._position = [0] * len(columns)
+        """Number of the next entry of each column."""
+        self._leaves = {id(node): [leaf.column or 0 for leaf in node.leaves()] for node in _nodes(schema)}
+        """id of a node -> its leaves' numbers. Any leaf of a node tells whether the node is there."""
+
+    def rows(self, n_rows: int) -> Iterator[dict[str, Any]]:
+        """The rows. Raises `DamagedError` if levels or values do not fit the schema."""
+        try:
+            for _ in range(n_rows):
+                yield {child.name: self._cell(child) for child in self._schema.children}
+        except IndexError as error:
+            raise DamagedError("a column ends before the last row") from error
+        except (ValueError, OverflowError, ArithmeticError, struct.error) as error:
+            raise DamagedError(f"a value does not fit its type: {error}") from error
+        for column, position in zip(self._columns, self._position, strict=True):
+            if position != len(column.definitions):
+                raise DamagedError("a column holds more than the rows of its group")
+
+    def _cell(self, node: _Node) -> Any:
+        leaves = self._leaves[id(node)]
+        first = leaves[0]
+        present = self._columns[first].definitions[self._position[first]] >= node.definition
+        if not present:
+            for leaf in leaves:
+                self._position[leaf] += 1
+            return [] if node.repeats == _REPEATED else None
+        if node.repeats == _REPEATED:
+            return self._items(node, first)
+        return self._value(node)
+
+    def _items(self, node: _Node, first: int) -> list[Any]:
+        column, items = self._columns[first], [self._value(node)]
+        while (
+            self._position[first] < len(column.repetitions)
+            and column.repetitions[self._position[first]] == node.repetition
+        ):
+            items.append(self._value(node))
+        return items
+
+    def _value(self, node: _Node) -> Any:
+        if node.column is not None:
+            value = self._columns[node.column].values[self._position[node.column]]
+            self._position[node.column] += 1
+            return node.convert(value) if node.convert is not None and value is not None else value
+        if node.kind and len(node.children) == 1 and node.children[0].repeats == _REPEATED:
+            return self._listed(node.kind, node.children[0])
+        return {child.name: self._cell(child) for child in node.children}
+
+    def _listed(self, kind: str, entry: _Node) -> list[Any]:
+        """The items of a list or map, whose group holds one repeated field; a map becomes pairs of key and value."""
+        items: list[Any] = self._cell(entry)
+        if kind == "map":
+            return [tuple(item.values()) if isinstance(item, dict) else item for item in items]
+        # The format's rule for lists of older writers, in which the repeated field itself is the item.
+        wrapped = len(entry.children) == 1 and entry.name != "array" and not entry.name.endswith("_tuple")
+        return [item[entry.children[0].name] for item in items] if wrapped and not entry.kind else items
+
+
+def _nodes(node: _Node) -> Iterator[_Node]:
+    yield node
+    for child in node.children:
+        yield from _nodes(child)

@@ -1,0 +1,48 @@
+"""Data packed by Snappy, unpacked without its library: pages of Parquet files are small.
+
+Source: format_description.txt of github.com/google/snappy. Guarantees: at most `n_bytes` bytes are written.
+"""
+
+from __future__ import annotations
+
+from harness.benchmarks.sources.parquet.thrift import Cursor, DamagedError
+
+_LITERAL, _COPY_1, _COPY_2, _COPY_4 = range(4)
+
+
+def unpack(data: memoryview, n_bytes: int) -> bytes:
+    """The unpacked bytes; `n_bytes` is their number as the caller knows it. Raises `DamagedError`."""
+    start = Cursor(data)
+    if start.varint() != n_bytes:
+        raise DamagedError("a page unpacks to another size than its header says")
+    packed, position, out = bytes(data), start.position, bytearray()
+    end = len(packed)
+    while position < end and len(out) <= n_bytes:
+        tag = packed[position]
+        position += 1
+        kind = tag & 3
+        if kind == _LITERAL:
+            length = (tag >> 2) + 1
+            if length > 60:  # the length stands in the next 1 to 4 bytes
+                extra = length - 60
+                length = int.from_bytes(packed[position : position + extra], "little") + 1
+                position += extra
+            out += packed[position : position + length]
+            position += length
+            continue
+        if kind == _COPY_1:
+            length, extra, high = 4 + (tag >> 2 & 7), 1, (tag >> 5) << 8
+        else:
+            length, extra, high = (tag >> 2) + 1, 2 if kind == _COPY_2 else 4, 0
+        offset = high | int.from_bytes(packed[position : position + extra], "little")
+        position += extra
+        begin = len(out) - offset
+        if not 0 <= begin < len(out):
+            raise DamagedError("a copy begins before the data")
+        if offset >= length:
+            out += out[begin : begin + length]
+        else:  # the copy reads what it writes: the last `offset` bytes again and again
+            out += (out[begin:] * (length // offset + 1))[:length]
+    if len(out) != n_bytes or position > end:
+        raise DamagedError("a page is cut off")
+    return bytes(out)
