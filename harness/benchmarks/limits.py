@@ -23,6 +23,9 @@ MAX_DEPTH = 200
 MAX_ROWS = 5_000_000
 """Largest number of rows of one data file."""
 
+MAX_LISTING_BYTES = 64 * 1024 * 1024
+"""Longest description of a data set of the hub that is read."""
+
 MAX_DOWNLOAD_BYTES = 1024**3
 """Longest file that is downloaded from a card's URL."""
 

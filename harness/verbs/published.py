@@ -120,7 +120,7 @@ def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
     # Links are followed here only: a snapshot of the hub's library consists of links into its own cache.
     yield _update_from_folder(folder, f"hf://datasets/{DATASTORE}", progress, follow_links=True)
     # One client for all: each reads the system's certificates when it is made, which takes longer than a page.
-    with httpx.Client(headers=hub_client.headers() | http_get.HEADERS, timeout=hub_client.TIMEOUT_SECONDS) as client:
+    with httpx.Client(headers=hub.headers() | http_get.HEADERS, timeout=hub_client.TIMEOUT_SECONDS) as client:
         for name in sorted({card.source.id for card in shipped_cards() if isinstance(card.source, HubSource)}):
             origin = f"hf://datasets/{name}/leaderboard"
             try:
@@ -144,6 +144,7 @@ def _leaderboard(client: httpx.Client, dataset: str) -> bytes | None:
     """The hub's leaderboard of a data set, as JSON; None where it has none. Raises `UsageError`."""
     import httpx
 
+    from harness.benchmarks.limits import MAX_LISTING_BYTES
     from harness.benchmarks.sources import hub, hub_client
     from harness.core import http_get
 
@@ -151,7 +152,7 @@ def _leaderboard(client: httpx.Client, dataset: str) -> bytes | None:
         page = http_get.get(
             client,
             f"{hub.endpoint()}/api/datasets/{dataset}/leaderboard",
-            max_bytes=hub_client.MAX_LISTING_BYTES,
+            max_bytes=MAX_LISTING_BYTES,
             body_s=hub_client.TIMEOUT_SECONDS,
         )
     except (httpx.HTTPError, httpx.InvalidURL) as error:

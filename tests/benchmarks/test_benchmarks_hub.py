@@ -15,7 +15,7 @@ import pytest
 from harness.benchmarks import data, questions
 from harness.benchmarks.card import Card, from_mapping
 from harness.benchmarks.sources import hub as hub_source
-from harness.benchmarks.sources import hub_client, hub_files
+from harness.benchmarks.sources import hub_files
 from harness.core import http_get
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import Dataset, Hub
@@ -196,7 +196,7 @@ def test_the_token_is_the_users_own(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert hub_client.headers().get("Authorization") == sent
+    assert hub_source.headers().get("Authorization") == sent
 
 
 def test_without_a_network_an_unpinned_set_is_read_from_the_cache_and_says_so(

@@ -17,14 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import httpx
 import msgspec
 
 from harness.benchmarks.card import HubSource
-from harness.benchmarks.sources import archives, hub_client, tables
+from harness.benchmarks.limits import MAX_LISTING_BYTES
+from harness.benchmarks.sources import archives, tables
 from harness.benchmarks.sources.hub_files import choose
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
@@ -32,6 +32,9 @@ from harness.core.errors import UsageError, option
 from harness.core.files import read_named, write_atomically
 from harness.core.inert import quoted, visible
 from harness.core.limits import MAX_NAME_BYTES
+
+if TYPE_CHECKING:
+    from harness.benchmarks.sources.hub_client import Client, HubRefusalError
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
 _REVISION = re.compile(r"[0-9a-f]{40}")
@@ -171,6 +174,8 @@ def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | Non
 
 def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
     """The listing of the pinned or the newest commit, asked of the hub and stored in the cache."""
+    from harness.benchmarks.sources import hub_client  # with its HTTP library, which few commands need
+
     saved = _saved_listing(source)
     try:
         with _asking(source) as client:
@@ -204,9 +209,7 @@ def _read_description(answer: dict[str, Any]) -> _Listing:
 
 def _saved_listing(source: HubSource) -> _Listing | None:
     with contextlib.suppress(OSError, codec.DecodeError):
-        return codec.decode(
-            read_named(_record(source, source.revision or "newest"), hub_client.MAX_LISTING_BYTES), _Listing
-        )
+        return codec.decode(read_named(_record(source, source.revision or "newest"), MAX_LISTING_BYTES), _Listing)
     return _from_snapshot(source)
 
 
@@ -238,7 +241,9 @@ def _file(source: HubSource, listing: _Listing, file: str) -> Path:
     return _snapshot_folder(source, listing) / file
 
 
-def _download(client: httpx.Client, source: HubSource, listing: _Listing, file: str) -> None:
+def _download(client: Client, source: HubSource, listing: _Listing, file: str) -> None:
+    from harness.benchmarks.sources import hub_client
+
     path = _path_in_cache(source, listing, file)
     if path is None:
         raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose name leads out of the cache")
@@ -272,22 +277,24 @@ class _NoNetworkError(UsageError):
 
 
 @contextlib.contextmanager
-def _asking(source: HubSource) -> Iterator[httpx.Client]:
+def _asking(source: HubSource) -> Iterator[Client]:
     """Context manager with a client for the hub; what fails inside becomes a `UsageError` of one sentence."""
+    from harness.benchmarks.sources import hub_client
+
     if _offline():
         raise _NoNetworkError(f"{source.id} is not in the cache and HF_HUB_OFFLINE is set")
     try:
-        with hub_client.client() as client:
+        with hub_client.connected(_home()) as client:
             yield client
     except hub_client.HubRefusalError as error:
         raise _refusal(source, error) from error
-    except (httpx.TransportError, httpx.TooManyRedirects) as error:
+    except hub_client.UnreachableError as error:
         raise _NoNetworkError(f"{source.id} is not in the cache and {host()} cannot be reached") from error
-    except (hub_client.BadDownloadError, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+    except (hub_client.BadDownloadError, OSError, ValueError) as error:
         raise UsageError(f"cannot read {source.id} from {host()}: {quoted(str(error))}") from error
 
 
-def _refusal(source: HubSource, refusal: hub_client.HubRefusalError) -> UsageError:
+def _refusal(source: HubSource, refusal: HubRefusalError) -> UsageError:
     page, code, status = f"{host()}/datasets/{source.id}", refusal.error_code, refusal.status
     if code == "GatedRepo" or status == 403:
         return UsageError(
@@ -322,8 +329,21 @@ def _offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
+def headers() -> dict[str, str]:
+    """Headers for a request to the hub, with the user's token if there is one."""
+    from harness.benchmarks.sources import hub_client
+
+    return hub_client.headers(_home())
+
+
+def _home() -> Path:
+    """The folder of the hub's own files: `HF_HOME`, else `huggingface` in the user's cache."""
+    own = os.environ.get("HF_HOME")
+    return Path(own or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface").expanduser()
+
+
 def _cache() -> Path:
-    return Path(os.environ.get("HF_HUB_CACHE") or hub_client.home() / "hub").expanduser()
+    return Path(os.environ.get("HF_HUB_CACHE") or _home() / "hub").expanduser()
 
 
 def _repository_folder(source: HubSource) -> Path:

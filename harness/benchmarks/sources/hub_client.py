@@ -10,20 +10,21 @@ file that `hf auth login` wrote, unless HF_HUB_DISABLE_IMPLICIT_TOKEN is set. No
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import httpx
 
-from harness.benchmarks.limits import MAX_DATA_BYTES
+from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_LISTING_BYTES
 from harness.core import http_get
 from harness.core.files import read_named, replacing
 from harness.core.limits import MAX_NAME_BYTES
@@ -32,8 +33,7 @@ from harness.core.secret import Secret
 TIMEOUT_SECONDS = 20.0
 """Longest wait for a connection, for an answer or for more bytes."""
 
-MAX_LISTING_BYTES = 64 * 1024 * 1024
-"""Longest description of a data set that is read."""
+Client = httpx.Client
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -51,18 +51,16 @@ class BadDownloadError(Exception):
     """The bytes that came are too many, or not those that the hub described."""
 
 
-def home() -> Path:
-    """The folder of the hub's own files: `HF_HOME`, else `huggingface` in the user's cache."""
-    own = os.environ.get("HF_HOME")
-    return Path(own or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface").expanduser()
+class UnreachableError(Exception):
+    """The hub did not answer, or its answer broke off again and again."""
 
 
-def headers() -> dict[str, str]:
-    """The headers of a request to the hub, with the user's token if there is one."""
+def headers(home: Path) -> dict[str, str]:
+    """The headers of a request to the hub, with the user's token if there is one. home: the hub's own folder."""
     token = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN")
     if token is None and not os.environ.get("HF_HUB_DISABLE_IMPLICIT_TOKEN"):
         try:
-            file = Path(os.environ.get("HF_TOKEN_PATH") or home() / "token").expanduser()
+            file = Path(os.environ.get("HF_TOKEN_PATH") or home / "token").expanduser()
             token = read_named(file, MAX_NAME_BYTES).decode()
         except (OSError, UnicodeDecodeError):
             token = None
@@ -72,9 +70,22 @@ def headers() -> dict[str, str]:
     return {"Authorization": f"Bearer {Secret(token).reveal()}"} if usable else {}
 
 
-def client() -> httpx.Client:
-    """A client for the hub. It reads the proxies of the environment and follows redirects, without the token."""
-    return httpx.Client(headers=http_get.HEADERS | headers(), timeout=TIMEOUT_SECONDS, follow_redirects=True)
+@contextlib.contextmanager
+def connected(home: Path) -> Iterator[httpx.Client]:
+    """Context manager with a client for the hub. It reads the proxies of the environment and follows redirects, without
+    the token. home: as in `headers`.
+
+    Inside it, failures of the connection are raised as `UnreachableError`, others of HTTP as `BadDownloadError`.
+    """
+    try:
+        with httpx.Client(
+            headers=http_get.HEADERS | headers(home), timeout=TIMEOUT_SECONDS, follow_redirects=True
+        ) as client:
+            yield client
+    except (httpx.TransportError, httpx.TooManyRedirects) as error:
+        raise UnreachableError(str(error)) from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise BadDownloadError(str(error)) from error
 
 
 def description(client: httpx.Client, endpoint: str, name: str, revision: str | None) -> dict[str, Any]:
