@@ -19,7 +19,7 @@ import pytest
 from harness.benchmarks.sources.parquet import snappy
 from harness.benchmarks.sources.parquet.columns import TooLargeError
 from harness.benchmarks.sources.parquet.nesting import rows
-from harness.benchmarks.sources.parquet.thrift import Cursor, DamagedError
+from harness.benchmarks.sources.parquet.thrift import ByteReader, DamagedError
 
 DAY = datetime.datetime(1960, 2, 29, 23, 59, 58, 123456)  # noqa: DTZ001 - columns without a zone
 
@@ -164,4 +164,4 @@ def test_snappy_refuses_what_is_no_snappy(packed: bytes) -> None:
 @pytest.mark.parametrize("data", [b"\x1c" * 40, b"\x19\xfc\xff\xff\xff\xff\x0f", b"\x15", b"\x1f\x00"])
 def test_metadata_are_bounded(data: bytes) -> None:
     with pytest.raises(DamagedError):
-        Cursor(data).struct()
+        ByteReader(data).struct()

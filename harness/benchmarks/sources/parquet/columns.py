@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from harness.benchmarks.sources import zstandard
 from harness.benchmarks.sources.parquet import snappy
-from harness.benchmarks.sources.parquet.thrift import Cursor, DamagedError, Fields
+from harness.benchmarks.sources.parquet.thrift import ByteReader, DamagedError, Fields
 
 ENTRY_BYTES = 16
 """Bytes that the budget counts for an entry besides its text: its levels and its number."""
@@ -71,7 +71,7 @@ class TooLargeError(Exception):
 
 
 @dataclass
-class Budget:
+class UnpackedBytes:
     """Counts the unpacked bytes of a file. max_bytes: the bound."""
 
     max_bytes: int
@@ -87,7 +87,7 @@ class Budget:
 
 
 @dataclass
-class Column:
+class ColumnEntries:
     """The entries of a column: one for each value, null and empty list. values: None where there is no value."""
 
     definitions: list[int] = field(default_factory=list)
@@ -102,8 +102,8 @@ def column_of(
     physical: PhysicalType,
     width: int,
     levels: tuple[int, int],
-    budget: Budget,
-) -> Column:
+    budget: UnpackedBytes,
+) -> ColumnEntries:
     """The column that a row group describes by `chunk`.
 
     width: bytes of a value of `FIXED_BYTES`. levels: largest definition and repetition level. Raises `DamagedError`,
@@ -116,14 +116,14 @@ def column_of(
     start = min((offset for offset in (facts.integer(9), facts.integer(11)) if offset), default=0)
     n_bytes, n_entries = facts.integer(7), facts.integer(5)
     if not n_entries:
-        return Column()
+        return ColumnEntries()
     if start < 4 or n_bytes < 0 or start + n_bytes > n_file_bytes:
         raise DamagedError("a column lies outside the file")
     file.seek(start)
-    cursor = Cursor(file.read(n_bytes))
+    reader = ByteReader(file.read(n_bytes))
     pages = _Pages(physical, width, levels, facts.integer(4), budget)
     while len(pages.column.definitions) < n_entries:
-        pages.read(cursor)
+        pages.read(reader)
     if len(pages.column.definitions) != n_entries:
         raise DamagedError("a column has more entries than its description says")
     return pages.column
@@ -132,32 +132,34 @@ def column_of(
 class _Pages:
     """Reads the pages of a column in order. column: the entries so far."""
 
-    def __init__(self, physical: PhysicalType, width: int, levels: tuple[int, int], codec: int, budget: Budget) -> None:
-        self.column = Column()
+    def __init__(
+        self, physical: PhysicalType, width: int, levels: tuple[int, int], codec: int, budget: UnpackedBytes
+    ) -> None:
+        self.column = ColumnEntries()
         self._physical, self._width, self._codec, self._budget = physical, width, codec, budget
         self._max_definition, self._max_repetition = levels
         self._dictionary: list[Any] = []
         self._sizes: npt.NDArray[np.int64] = np.zeros(0, np.int64)
 
-    def read(self, cursor: Cursor) -> None:
-        header = cursor.struct()
-        kind, n_unpacked, body = header.integer(1), header.integer(2), cursor.take(header.integer(3))
+    def read(self, reader: ByteReader) -> None:
+        header = reader.struct()
+        kind, n_unpacked, body = header.integer(1), header.integer(2), reader.take(header.integer(3))
         if kind == _DICTIONARY:
             n_values = self._count(header.fields(7).integer(1))
-            page = Cursor(self._unpack(body, n_unpacked))
+            page = ByteReader(self._unpack(body, n_unpacked))
             self._dictionary = self._values(_Encoding.PLAIN, page, n_values)
             self._sizes = np.array([_size(value) for value in self._dictionary], np.int64)
         elif kind == _DATA:
             described = header.fields(5)
             n_entries = self._count(described.integer(1))
-            page = Cursor(self._unpack(body, n_unpacked))
+            page = ByteReader(self._unpack(body, n_unpacked))
             repetitions = self._levels(page, self._max_repetition, n_entries)
             definitions = self._levels(page, self._max_definition, n_entries)
             self._add(repetitions, definitions, page, described.integer(2))
         elif kind == _DATA_2:
             described = header.fields(8)
             n_entries = self._count(described.integer(1))
-            page = Cursor(body)
+            page = ByteReader(body)
             repetition_bytes, definition_bytes = page.take(described.integer(6)), page.take(described.integer(5))
             values = page.rest()
             if described.get(7, True):
@@ -165,7 +167,7 @@ class _Pages:
                 values = memoryview(self._unpack(values, n_values_bytes))
             repetitions = _runs_of_levels(repetition_bytes, self._max_repetition, n_entries)
             definitions = _runs_of_levels(definition_bytes, self._max_definition, n_entries)
-            self._add(repetitions, definitions, Cursor(values), described.integer(4))
+            self._add(repetitions, definitions, ByteReader(values), described.integer(4))
 
     def _count(self, n_entries: int) -> int:
         """The number of entries that a page claims, counted before anything of that length is allocated."""
@@ -182,7 +184,7 @@ class _Pages:
             raise DamagedError("a page unpacks to another size than its header says")
         return data
 
-    def _levels(self, page: Cursor, most: int, n_entries: int) -> npt.NDArray[np.int64]:
+    def _levels(self, page: ByteReader, most: int, n_entries: int) -> npt.NDArray[np.int64]:
         if not most:
             return np.zeros(n_entries, np.int64)
         (n_bytes,) = struct.unpack("<I", page.take(4))
@@ -192,7 +194,7 @@ class _Pages:
         self,
         repetitions: npt.NDArray[np.int64],
         definitions: npt.NDArray[np.int64],
-        page: Cursor,
+        page: ByteReader,
         encoding: int,
     ) -> None:
         present = definitions == self._max_definition
@@ -205,7 +207,7 @@ class _Pages:
         self.column.definitions += definitions.tolist()
         self.column.values += values
 
-    def _values(self, encoding: int, page: Cursor, n_values: int) -> list[Any]:
+    def _values(self, encoding: int, page: ByteReader, n_values: int) -> list[Any]:
         if encoding in (_Encoding.PLAIN_DICTIONARY, _Encoding.RLE_DICTIONARY):
             if not n_values:
                 return []
@@ -231,7 +233,7 @@ class _Pages:
             return _split_streams(page, self._physical, self._width, n_values)
         raise DamagedError(f"a column has the unknown encoding {encoding}")
 
-    def _with_shared_beginnings(self, page: Cursor, n_values: int) -> list[bytes]:
+    def _with_shared_beginnings(self, page: ByteReader, n_values: int) -> list[bytes]:
         shared, lengths = _deltas(page, n_values, 32), _deltas(page, n_values, 32)
         # Each text may be as long as all before it together: unlike other pages, this one grows as it is unpacked.
         values: list[bytes] = []
@@ -249,7 +251,7 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, bytes) else 8
 
 
-def _plain(page: Cursor, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
+def _plain(page: ByteReader, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
     if physical in _NUMBERS:
         kind = np.dtype(_NUMBERS[physical])
         values: list[Any] = np.frombuffer(page.take(n_values * kind.itemsize), kind).tolist()
@@ -277,13 +279,13 @@ def _plain(page: Cursor, physical: PhysicalType, width: int, n_values: int) -> l
 def _runs_of_levels(data: memoryview, most: int, n_entries: int) -> npt.NDArray[np.int64]:
     if not most:
         return np.zeros(n_entries, np.int64)
-    levels = _runs(Cursor(data), most.bit_length(), n_entries)
+    levels = _runs(ByteReader(data), most.bit_length(), n_entries)
     if len(levels) and int(levels.max()) > most:
         raise DamagedError("a level is higher than its schema allows")
     return levels
 
 
-def _runs(page: Cursor, width: int, n_values: int) -> npt.NDArray[np.int64]:
+def _runs(page: ByteReader, width: int, n_values: int) -> npt.NDArray[np.int64]:
     """`n_values` integers of `width` bits, in runs of equal ones and in groups of 8 packed by bits."""
     if width > 32:
         raise DamagedError("an integer of a run has more than 32 bits")
@@ -318,7 +320,7 @@ def _packed(data: memoryview, width: int, n_values: int) -> npt.NDArray[np.int64
     return bits[: n_whole * width].reshape(n_whole, width).astype(np.int64) @ weights
 
 
-def _deltas(page: Cursor, n_values: int, n_bits: int) -> list[int]:
+def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
     """Integers as differences: each block has a smallest difference and, in each part of it, what is above that."""
     block, n_parts, total, first = page.varint(), page.varint(), page.varint(), page.zigzag()
     if total != n_values or not n_parts or block % n_parts or (block // n_parts) % 8 or not block:
@@ -341,12 +343,12 @@ def _deltas(page: Cursor, n_values: int, n_bits: int) -> list[int]:
     return [((value + half) & (2 * half - 1)) - half for value in accumulate(differences, initial=first)]
 
 
-def _split_streams(page: Cursor, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
+def _split_streams(page: ByteReader, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
     size = np.dtype(_NUMBERS[physical]).itemsize if physical in _NUMBERS else width
     if size <= 0:
         raise DamagedError("values of a fixed size have none")
     streams = np.frombuffer(page.take(n_values * size), np.uint8).reshape(size, n_values)
-    return _plain(Cursor(streams.T.tobytes()), physical, width, n_values)
+    return _plain(ByteReader(streams.T.tobytes()), physical, width, n_values)
 
 
 def _gunzip(data: memoryview, n_bytes: int) -> bytes:

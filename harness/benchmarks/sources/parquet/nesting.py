@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from harness.benchmarks.sources.parquet.columns import Budget, Column, PhysicalType, column_of
-from harness.benchmarks.sources.parquet.thrift import Cursor, DamagedError, Fields
+from harness.benchmarks.sources.parquet.columns import ColumnEntries, PhysicalType, UnpackedBytes, column_of
+from harness.benchmarks.sources.parquet.thrift import ByteReader, DamagedError, Fields
 
 _MAGIC = b"PAR1"
 _ENCRYPTED = b"PARE"
@@ -72,7 +72,7 @@ def rows(file: BinaryIO, n_file_bytes: int, max_bytes: int) -> Iterator[dict[str
     leaves = schema.leaves()
     if not leaves:
         raise DamagedError("its schema has no column")
-    budget = Budget(max_bytes)
+    budget = UnpackedBytes(max_bytes)
     for group in footer.structs(4):
         chunks = group.structs(1)
         if len(chunks) != len(leaves):
@@ -93,7 +93,7 @@ def _footer(file: BinaryIO, n_file_bytes: int) -> Fields:
     (n_footer,) = struct.unpack("<I", tail[:4])
     if n_footer > n_file_bytes - 12:
         raise DamagedError("its footer is longer than the file")
-    return Cursor(_read_at(file, n_file_bytes - 8 - n_footer, n_footer)).struct()
+    return ByteReader(_read_at(file, n_file_bytes - 8 - n_footer, n_footer)).struct()
 
 
 def _read_at(file: BinaryIO, offset: int, n_bytes: int) -> bytes:
@@ -114,7 +114,7 @@ def _schema(elements: list[Fields]) -> _Node:
         element = elements[position]
         position += 1
         repeats = element.integer(3) if parent else _REQUIRED
-        made = _Node(
+        field_node = _Node(
             name=element.text(4),
             repeats=repeats,
             definition=(parent.definition if parent else 0) + (repeats != _REQUIRED),
@@ -122,17 +122,17 @@ def _schema(elements: list[Fields]) -> _Node:
             kind=_group_kind(element),
         )
         if parent is None or element.integer(5):
-            made.children = [node(made, depth + 1) for _ in range(element.integer(5))]
-            return made
+            field_node.children = [node(field_node, depth + 1) for _ in range(element.integer(5))]
+            return field_node
         try:
-            made.physical = PhysicalType(element.integer(1, -1))
+            field_node.physical = PhysicalType(element.integer(1, -1))
         except ValueError as error:
-            raise DamagedError(f"the column {made.name} has an unknown type") from error
-        made.width = element.integer(2)
-        made.convert = _conversion(element, made.physical)
-        made.column = n_leaves
+            raise DamagedError(f"the column {field_node.name} has an unknown type") from error
+        field_node.width = element.integer(2)
+        field_node.convert = _conversion(element, field_node.physical)
+        field_node.column = n_leaves
         n_leaves += 1
-        return made
+        return field_node
 
     root = node(None, 0)
     if position != len(elements):
@@ -209,7 +209,7 @@ def _old_timestamp(value: bytes) -> datetime.datetime:
 class _Reader:
     """Rebuilds the rows of one row group from the entries of its columns."""
 
-    def __init__(self, schema: _Node, columns: list[Column]) -> None:
+    def __init__(self, schema: _Node, columns: list[ColumnEntries]) -> None:
         self._schema = schema
         self._columns = columns
         self._position = [0] * len(columns)

@@ -5,14 +5,14 @@ Source: format_description.txt of github.com/google/snappy. Guarantees: at most 
 
 from __future__ import annotations
 
-from harness.benchmarks.sources.parquet.thrift import Cursor, DamagedError
+from harness.benchmarks.sources.parquet.thrift import ByteReader, DamagedError
 
 _LITERAL, _COPY_1, _COPY_2, _COPY_4 = range(4)
 
 
 def unpack(data: memoryview, n_bytes: int) -> bytes:
     """The unpacked bytes; `n_bytes` is their number as the caller knows it. Raises `DamagedError`."""
-    start = Cursor(data)
+    start = ByteReader(data)
     if start.varint() != n_bytes:
         raise DamagedError("a page unpacks to another size than its header says")
     packed, position, out = bytes(data), start.position, bytearray()

@@ -54,7 +54,7 @@ class Fields(dict[int, Any]):
         return value
 
 
-class Cursor:
+class ByteReader:
     """A position in bytes. Every method reads at the position and moves it; `DamagedError` past the end."""
 
     def __init__(self, data: bytes | memoryview, position: int = 0) -> None:
