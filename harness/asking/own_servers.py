@@ -1,18 +1,71 @@
-"""Facts of a server that was started here, beyond its own replies: its command line and its model's files."""
+"""Facts of a server that was started here, beyond its own replies: its command line, its model's files, its end."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from harness.asking import model_files
+from harness.core.inert import visible
 from harness.core.records import ServerFacts
 from harness.core.secret import without_secrets
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
+    from harness.client.address.endpoint import Endpoint
     from server_launchers.keeping.state import ServerState
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Names under which a machine reaches itself."""
+
+
+class ServedHere:
+    """The servers of this machine that a run asks, known by their addresses, and whether all of them have ended.
+
+    Only a server that ran at the first look counts: an old state file may name a port that another server has by now.
+    """
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self._endpoints = tuple(endpoints)
+        self._servers: tuple[tuple[str, int], ...] | None = None
+        """Name and guard of each server; empty where some endpoint is no server of this machine."""
+
+    def lost(self) -> str | None:
+        """Why the last of the servers has ended, in a sentence; None while one of them may answer."""
+        from server_launchers.keeping import servers  # imported late: the first request does not wait for it
+
+        if self._servers is None:
+            self._servers = self._found()
+        reasons = [(name, servers.why_ended(name, guard)) for name, guard in self._servers]
+        if not reasons or not all(why for _, why in reasons):
+            return None
+        name, why = reasons[-1]
+        return f"the server {visible(name, 80)}, which this run asks, has ended: {why}"
+
+    def _found(self) -> tuple[tuple[str, int], ...]:
+        if not all(endpoint.local for endpoint in self._endpoints):
+            return ()
+        from server_launchers.errors import LaunchError
+        from server_launchers.keeping import servers
+
+        ready: dict[str, tuple[str, int]] = {}
+        # A state folder in which others may write names nothing.
+        with contextlib.suppress(LaunchError, OSError):
+            for server in servers.status():
+                if server.status == "ready":
+                    ready |= {_place(url): (server.name, server.guard_pid) for url in server.base_urls}
+        by_endpoint = [ready.get(_place(endpoint.base_url)) for endpoint in self._endpoints]
+        each = tuple(dict.fromkeys(server for server in by_endpoint if server is not None))
+        return each if all(by_endpoint) else ()
+
+
+def _place(url: str) -> str:
+    """Host and port of an address, one name for all of this machine's own."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return f"{'localhost' if host in _LOOPBACK else host}:{parts.port}"
 
 
 def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.asking import metrics
+from harness.asking.own_servers import ServedHere
 from harness.asking.prepare import Prepared, in_a_line
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionsById, QuestionSet
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from harness.generation.plan import Task
     from harness.generation.progress import Progress
     from harness.generation.spending import Prices
-    from server_launchers.keeping.supervisor import RunningServer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +85,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
                     context_of=prepared.looks.context_of,
                     describe=prepared.describe,
                     endpoints_file=prepared.endpoints_file,
-                    lost=partial(_lost, prepared.server),
+                    lost=_lost(prepared),
                 ),
                 listener=runner.Listener(
                     on_progress=progressed,
@@ -113,11 +112,22 @@ def _listening(
     return metrics.served(options.metrics_port, options.metrics_host, settings.model, watcher)
 
 
-def _lost(server: RunningServer | None) -> str | None:
-    """Why the server that was started for the run has ended for good; None if it runs, or none was started."""
-    if server is None or not (why := server.ended):
-        return None
-    return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}"
+def _lost(prepared: Prepared) -> Callable[[], str | None]:
+    """A function that says why the only server, or each of several, has ended for good; None while one may answer.
+
+    Known of servers of this machine: the one that was started for the run, or those that `harness serve` started.
+    """
+    server = prepared.server
+    if server is None:
+        # A followed file may name other servers at any time.
+        endpoints = () if prepared.endpoints_file is not None else prepared.settings.endpoints
+        return ServedHere(endpoints).lost
+
+    def lost() -> str | None:
+        why = server.ended
+        return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}" if why else None
+
+    return lost
 
 
 def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> FileReplies:

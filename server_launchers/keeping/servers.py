@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import processes, state
+from server_launchers.keeping import engine_log, processes, state
 from server_launchers.keeping.state import ServerState
 from server_launchers.machine import accelerators, containers
 from server_launchers.variables import MARK
@@ -40,6 +40,22 @@ def find(name: str | None = None) -> ServerState:
     ready = {server.name: server for server in status() if server.status == "ready"}
     problem = "cannot tell which server is meant" if name is None else f"no server {name} is ready"
     return ready[_only([*ready], name, problem, listed="running")]
+
+
+def why_ended(name: str, guard_pid: int) -> str | None:
+    """Why the server called `name` with this guard has ended for good by itself, in a sentence; None while it runs or
+    restarts, if its state file is gone, and if another start has taken the name since.
+    """
+    now = None
+    with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.
+        now = state.read(state.path_of(name))
+    if now is None or now.guard_pid != guard_pid:
+        return None
+    if now.status != "exited":
+        return None if now.running else "its guard was killed, and the server with it"
+    # Where no member's own end is recorded, the first one's log says most.
+    member, log = now.ended or (now.members[0], now.log)
+    return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"
 
 
 def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:

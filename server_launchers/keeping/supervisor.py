@@ -27,7 +27,7 @@ from server_launchers.deployment import Deployment
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
-from server_launchers.keeping import engine_log, ports, private_files, processes, readiness, servers, state, waiting
+from server_launchers.keeping import ports, private_files, processes, readiness, servers, state, waiting
 from server_launchers.keeping.progress import OnProgress
 from server_launchers.keeping.state import MemberState, ServerState
 from server_launchers.machine.programs import run_quietly
@@ -69,18 +69,7 @@ class RunningServer:
 
         For a server that somebody else runs, always None.
         """
-        now = None
-        if self.pid is not None:
-            with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.
-                now = self.state
-        # Another start may have taken the name since; its end is not ours to report.
-        if now is None or now.guard_pid != self.pid:
-            return None
-        if now.status != "exited":
-            return None if now.guard.alive() else "its guard was killed, and the server with it"
-        # Where no member's own end is recorded, the first one's log says most.
-        member, log = now.ended or (now.members[0], now.log)
-        return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"
+        return None if self.pid is None else servers.why_ended(self.name, self.pid)
 
     def stop(self) -> None:
         """End the server and forget it; does nothing if it has ended."""
