@@ -11,8 +11,10 @@ import click
 
 from harness.cli import terminal
 from harness.cli.help import SpelledCommand
+from harness.core import plugins
 from harness.core.errors import HarnessError, StoreError
 from harness.core.inert import quoted, visible
+from harness.grading.elsewhere import require_extension
 
 PACKAGES = ("openai", "httpx", "aiohttp", "sympy", "mpmath", "xllamacpp", "huggingface-hub")
 SHOWN_FAILURES = 3
@@ -35,6 +37,8 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
     click.echo(f"Python {platform.python_version()} on {platform.platform()}")
     for name in PACKAGES:
         click.echo(f"  {name} {_version(name)}")
+    for name in sorted(plugins.extensions("answer")):
+        click.echo(f"  {visible(require_extension(name).condition(), 400)}")
     sys.exit(0 if _cards(benchmarks) else 1)
 
 

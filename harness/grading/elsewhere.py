@@ -54,6 +54,10 @@ class AnswerExtension(Protocol):
         """
         ...
 
+    def condition(self) -> str:
+        """Return a line for `harness doctor`: what decides such answers on this machine, tried now."""
+        ...
+
     def start(self, workers: int, sandbox: str | None) -> Decider:
         """Start a decider with `workers` processes. sandbox: a value of the option of this name; None: the default.
 

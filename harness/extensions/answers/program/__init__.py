@@ -1,6 +1,6 @@
 """Programs as answers: a program is read from a reply, run in a sandbox, and right if it passes its tests.
 
-    reply ─ replies ─► program ─ decide ─► jobs ─ cells ─► sandbox (bubblewrap)
+    reply ─ replies ─► program ─ decide ─► jobs ─ cells ─► sandbox (bubblewrap, containers)
                                    │                          └─ inside: the only code that runs in the sandbox with it
     row ─ rows ─► tests_of ────────┘
 
@@ -44,6 +44,12 @@ class ProgramAnswer:
         from harness.extensions.answers.program.shown import examples
 
         return examples(reference)
+
+    def condition(self) -> str:
+        """Return which sandbox and compiler run programs here, after a try, or why none does."""
+        from harness.extensions.answers.program.sandboxes import condition
+
+        return condition()
 
     def start(self, workers: int, sandbox: str | None) -> ProgramGrader:
         """Return a grader with `workers` threads. Raises `UsageError` for an unknown sandbox."""

@@ -25,6 +25,7 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.extensions.answers.program import compilers
 from harness.extensions.answers.program.cells import Needs
 from harness.extensions.answers.program.inside.confinement import supported
 
@@ -155,10 +156,18 @@ def require() -> str:
     return path
 
 
-def command(channel: int) -> list[str]:
+def command(channel: int, needs: Needs) -> list[str]:
     """The command line of a sandbox that exchanges messages over the descriptor `channel`. Raises `UsageError`."""
     words = [require(), *_EMPTY]
     python = interpreter()
+    folders: tuple[str, ...] = ()
+    if needs.compiler:
+        gcc = compilers.compiler()
+        if gcc is None:
+            raise UsageError(f"the programs are of C++, and {compilers.PROGRAM} is not installed; nothing was executed")
+        folders = gcc.folders
+        for place, inside in [*((folder, folder) for folder in folders), *gcc.tools.items()]:
+            words += ["--ro-bind", place, inside]
     for file in (python.path, *python.files):
         words += ["--ro-bind", file, file]
     words += ["--ro-bind", python.standard_library, python.standard_library]
@@ -166,7 +175,7 @@ def command(channel: int) -> list[str]:
     for packages in ("site-packages", "dist-packages", "test", "idlelib", "ensurepip"):
         if (Path(python.standard_library) / packages).is_dir():
             words += ["--tmpfs", f"{python.standard_library}/{packages}"]
-    words += _links(python.files)
+    words += _links(python.files, folders)
     words += ["--ro-bind", str(Path(__file__).parent / "inside"), f"{_LIBRARY}/{_INSIDE}"]
     if python.numpy is not None:
         for name in ("numpy", "numpy.libs"):
@@ -193,8 +202,11 @@ _EMPTY = [
 ]  # fmt: skip
 
 
-def _links(files: tuple[str, ...]) -> list[str]:
-    """Options that make this system's symbolic links to the loader and the libraries, by which a binary finds them."""
+def _links(files: tuple[str, ...], folders: tuple[str, ...]) -> list[str]:
+    """Options that make this system's symbolic links to the loader and the libraries, by which a binary finds them.
+
+    folders: those that are bound whole, with their links.
+    """
     words = []
     for name in ("lib", "lib64", "bin"):
         root = Path("/", name)
@@ -205,14 +217,14 @@ def _links(files: tuple[str, ...]) -> list[str]:
         links = sorted(link for link in Path(folder).glob("*.so*") if link.is_symlink())
         for link in links:
             target = os.path.realpath(link)
-            if target in files:
+            if target in files and not any(link.is_relative_to(bound) for bound in folders):
                 words += ["--symlink", target, str(link)]
     return words
 
 
-def start(channel: int, needs: Needs) -> subprocess.Popen[bytes]:  # noqa: ARG001 - rlimits bound each program
+def start(channel: int, needs: Needs) -> subprocess.Popen[bytes]:
     """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`."""
-    words = command(channel)
+    words = command(channel, needs)
     return subprocess.Popen(
         # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
         words, pass_fds=(channel,), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

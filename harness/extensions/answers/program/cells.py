@@ -39,14 +39,17 @@ class SandboxFailedError(Exception):
 
 
 class Needs(NamedTuple):
-    """What a job needs of its sandbox. memory: bytes of a program, its tests and the interpreter."""
+    """What a job needs of its sandbox. memory: bytes of a program, its tests and the interpreter. compiler: whether
+    it compiles C++ or runs what was compiled, with the libraries of C++."""
 
     memory: int
+    compiler: bool = False
 
     @classmethod
     def of(cls, job: dict[str, Any]) -> Needs:
         """What this job needs."""
-        return cls(job["limits"]["memory"] + job["limits"]["tests_memory"] + _MEMORY_MARGIN)
+        limits = job["limits"]
+        return cls(limits["memory"] + limits["tests_memory"] + _MEMORY_MARGIN, job["language"] in ("cpp", "binary"))
 
 
 class SandboxMaker(Protocol):

@@ -4,14 +4,18 @@
     calls    one process; another process (`inside.tests_outside`) compares the results of the program's function
     checks   one process; the test code runs in another process (`inside.tests_outside`)
 
+C++ is compiled in the sandbox first; each test then gets the binary (style stdin only).
+
 If the sandbox fails twice, the verdict is "undecided", never "wrong".
 """
 
 from __future__ import annotations
 
+import signal
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, Protocol
 
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.records import Verdict as Outcome
 from harness.extensions.answers.program.cells import SandboxFailedError
@@ -25,6 +29,8 @@ RULES = {
     PASSED: "the program passed all its tests in the sandbox",
     "wrong output": "a test saw another output than it expected",
     "exception": "the program raised an exception",
+    "compile error": "the compiler refused the program",
+    "compile limit": "the compiler used more CPU time than it has",
     "time limit": "the program used more CPU time than a test has",
     "sleep limit": "the program slept for longer than a test may take",
     "memory limit": "the program needed more memory than it has",
@@ -52,6 +58,10 @@ _SLEEP_SECONDS = 5.0
 
 _TESTS_MEMORY_MB = 4096
 _TESTS_CPU_SECONDS = 120
+
+_COMPILER_CPU_SECONDS = 30.0
+_COMPILER_MEMORY_MB = 2048
+_COMPILER_FILE_BYTES = 48 * 1024 * 1024
 
 
 class Sandbox(Protocol):
@@ -97,6 +107,8 @@ class ProgramDecision(NamedTuple):
 def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
     """Run the program `code` on its tests until one fails. Raises `UsageError` if no sandbox can be started."""
     try:
+        if tests.language == "cpp":
+            return _compiled(sandbox, tests, code)
         return _DECIDERS[tests.style](sandbox, tests, code)
     except SandboxFailedError as error:
         return ProgramDecision("undecided", SANDBOX, Failure(0, message=str(error)))
@@ -108,7 +120,7 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
         "style": tests.style,
         "code": code,
         "header": tests.header,
-        "language": "python",
+        "language": "binary" if tests.language == "cpp" else "python",
         "limits": {
             "cpu": seconds, "cpu_total": seconds * (n if each else 1), "each": each,
             "sleep": max(seconds, _SLEEP_SECONDS),
@@ -118,34 +130,63 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
     }  # fmt: skip
 
 
+def _compiled(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+    job = {
+        "style": "compile", "code": code, "language": tests.language,
+        "limits": {
+            "cpu": _COMPILER_CPU_SECONDS, "cpu_total": _COMPILER_CPU_SECONDS, "sleep": 0.0,
+            "memory": _COMPILER_MEMORY_MB << 20, "file": _COMPILER_FILE_BYTES, "tests_memory": 0,
+        },
+    }  # fmt: skip
+    report = sandbox.do(job, {})
+    end, message = report.get("end"), str(report.get("message", ""))
+    if end == "compiled" and isinstance(report.get("binary"), str):
+        return _by_output(sandbox, tests, report["binary"])
+    if end in ("compile error", "compile limit"):
+        return ProgramDecision("wrong", str(end), Failure(0, message=message), float(report.get("cpu", 0.0)))
+    if end == "no compiler":
+        raise UsageError(
+            "the programs are of C++, and the sandbox has no g++: install it, or name an image that has it"
+        )
+    raise SandboxFailedError(f"the compiler was killed, or had no memory: {message}")
+
+
 def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
     slowest = 0.0
     for number, case in enumerate(tests.cases, 1):
         came = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
         # latin-1 gives back the bytes as the sandbox sent them, one character each.
-        output, rule = str(came.get("out", "")).encode("latin-1", "replace").decode("utf-8", "replace"), _rule_of(came)
+        output = str(came.get("out", "")).encode("latin-1", "replace").decode("utf-8", "replace")
+        rule, error = _rule_of(came)
         if not rule and not same_lines(output, case.output):
             rule = "wrong output"
         slowest = max(slowest, float(came.get("cpu", 0.0)))
         if rule:
-            # The last line of a traceback names the exception.
-            error = str(came.get("err", "")).strip().rpartition("\n")[2]
             return ProgramDecision("wrong", rule, Failure(number, case.input, case.output, output, error), slowest)
     return ProgramDecision("correct", PASSED, None, slowest)
 
 
-def _rule_of(came: dict[str, Any]) -> str:
-    """The rule by which a program failed, from the sandbox's report (`came`) on its process; "" if it ended well."""
-    end = came.get("end")
+def _rule_of(came: dict[str, Any]) -> tuple[str, str]:
+    """(the rule by which a program failed, "" if it ended well; its last words), from the sandbox's report on it."""
+    end, number = came.get("end"), came.get("signal")
+    # The last line of a traceback names the exception.
+    error = str(came.get("err", "")).strip().rpartition("\n")[2]
     if end != "closed":
         if end not in RULES:
             raise SandboxFailedError("the sandbox sent no end of a program")
-        return str(end)
+        return str(end), error
     if came.get("code") == 0:
-        return ""
-    if came.get("code") == EXIT_MEMORY:
-        return "memory limit"
-    return "exception"
+        return "", error
+    is_signal = isinstance(number, int)
+    # What g++'s library prints of an exception for lack of memory.
+    if came.get("code") == EXIT_MEMORY or (is_signal and "std::bad_alloc" in error):
+        return "memory limit", error
+    if is_signal:
+        error = error or f"ended by the signal {signal.Signals(number).name if number in _SIGNALS else number}"
+    return "exception", error or f"ended with the exit code {came.get('code')}"
+
+
+_SIGNALS = frozenset(signal.Signals)
 
 
 def same_lines(came: str, expected: str) -> bool:

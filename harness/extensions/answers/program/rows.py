@@ -75,6 +75,8 @@ def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> Read
     """
     limits = ProgramLimits(seconds=settings["seconds"], memory_mb=settings["memory_mb"])
     read_row = _FORMATS[settings["format"]](text, row)
+    if settings["language"] != "python" and read_row.tests.style != "stdin":
+        raise ValueError(f"has tests of a function, which need Python; the card's language is {settings['language']}")
     return read_row._replace(
         tests=msgspec.structs.replace(read_row.tests, limits=limits, language=settings["language"])
     )

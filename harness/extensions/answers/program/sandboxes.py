@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Protocol
 
 from harness.core.errors import UsageError
-from harness.extensions.answers.program import bubblewrap
+from harness.extensions.answers.program import bubblewrap, compilers
 from harness.extensions.answers.program.cells import Needs, SandboxCell
 from harness.extensions.answers.program.containers import ENGINES, ContainerEngine
 from harness.extensions.answers.program.decide import Sandbox
@@ -67,6 +67,20 @@ class _Container:
 
 _MEMORY_OF_QUESTION = 512 << 20
 """Bytes of the container that is asked for its version."""
+
+
+def condition() -> str:
+    """Which sandbox and compiler run programs here, after a try of bubblewrap; or why none does."""
+    gcc = compilers.compiler()
+    cpp = f"C++ by g++ {gcc.version}" if gcc else f"no C++ ({compilers.PROGRAM} is not installed, or does not work)"
+    cell = SandboxCell(bubblewrap)
+    try:
+        cell.start(Needs(0))
+        return f"programs run in {_Bubblewrap().name()}; {cpp}"
+    except UsageError as error:
+        return f"programs: {error}"
+    finally:
+        cell.close()
 
 
 def sandbox_kind(word: str | None) -> SandboxKind:

@@ -25,8 +25,10 @@ def examples(reference: str) -> tuple[str, str] | None:
     tests = summary_of(reference)
     if not tests.solution:
         return None
-    nothing = f"def {tests.function}(*values): raise NotImplementedError" if tests.function else "pass"
-    return f"```python\n{tests.solution}\n```", f"```python\n{nothing}\n```"
+    nothing = "int main() {}" if tests.language == "cpp" else "pass"
+    if tests.function:
+        nothing = f"def {tests.function}(*values): raise NotImplementedError"
+    return f"```{tests.language}\n{tests.solution}\n```", f"```{tests.language}\n{nothing}\n```"
 
 
 def _first(tests: QuestionTests) -> str:

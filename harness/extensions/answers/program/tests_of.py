@@ -24,6 +24,9 @@ MAX_INLINE_CHARS = 40_000
 MAX_TESTS_BYTES = 512 * 1024 * 1024
 """Largest unpacked size of a question's tests."""
 
+Language = Literal["python", "cpp"]
+"""The language of a program. C++ (cpp) is compiled once, and tested by input and output only."""
+
 Style = Literal["stdin", "calls", "checks"]
 """How a program is tested. stdin: it is a whole program, whose output is compared · calls: the results of one of its
 functions are compared · checks: test code runs on it."""
@@ -54,7 +57,7 @@ class QuestionTests(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
     style: Style
-    language: Literal["python"] = "python"
+    language: Language = "python"
     cases: tuple[Case, ...] = ()
     checks: tuple[str, ...] = ()
     setup: str = ""

@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from harness.extensions.answers.program.inside import confinement, frames, served, tests_outside
+from harness.extensions.answers.program.inside import compiling, confinement, frames, served, tests_outside
 from harness.extensions.answers.program.inside.tests_outside import ProgramEndedError
 
 MAX_ERROR_CHARS = 2_000
@@ -121,6 +121,14 @@ def _processor_wait(schedstat: int, latest: float) -> float:
         return latest
 
 
+def _in_memory(packed: str) -> int:
+    """A descriptor of a file in memory with these bytes, in base64, which can be executed and lies in no folder."""
+    fd = os.memfd_create("program", os.MFD_CLOEXEC)
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(base64.b64decode(packed))
+    return fd
+
+
 class _Supervisor:
     """The process that does one job: it forks the program, watches its limits, and runs the tests.
 
@@ -156,7 +164,7 @@ class _Supervisor:
         given, into = os.pipe()
         out, written = os.pipe()
         errors, complained = os.pipe()
-        self._fork(job, {0: given, 1: written, 2: complained})
+        self._fork({0: given, 1: written, 2: complained}, lambda: self._become_program(job))
         # Copies left open here would keep the pipes from ending with the program.
         for fd in (given, written, complained):
             os.close(fd)
@@ -221,6 +229,16 @@ class _Supervisor:
         status = self._status
         return {"signal": os.WTERMSIG(status)} if os.WIFSIGNALED(status) else {"code": os.WEXITSTATUS(status)}
 
+    # --- the compiler ---
+    def _do_compile(self, job: dict[str, Any]) -> None:
+        """Compile a program and report its binary, or the compiler's errors."""
+        reports, written = os.pipe()
+        null = os.open(os.devnull, os.O_RDWR)
+        self._fork({0: null, 1: null, 2: null, 3: written}, lambda: compiling.build(job["code"], self._limits, 3))
+        os.close(written)
+        # No clock: the limit of the compiler's CPU time is the kernel's, and it waits for nothing.
+        frames.send(self._channel.sends, frames.receive(reports))
+
     # --- functions of a program ---
     def _do_calls(self, job: dict[str, Any]) -> None:
         """Call one of the program's functions, and compare each result with the expected one in this process."""
@@ -254,7 +272,7 @@ class _Supervisor:
         to_program, requests = os.pipe()
         replies, answered = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
-        self._fork(job, {0: null, 1: null, 2: null, 3: to_program, 4: answered})
+        self._fork({0: null, 1: null, 2: null, 3: to_program, 4: answered}, lambda: self._become_program(job))
         for fd in (to_program, answered, null):
             os.close(fd)
         self._requests, self._replies = requests, replies
@@ -320,8 +338,8 @@ class _Supervisor:
         return "bad value"
 
     # --- the process ---
-    def _fork(self, job: dict[str, Any], descriptors: dict[int, int]) -> None:
-        limits = self._limits
+    def _fork(self, descriptors: dict[int, int], become: Callable[[], None]) -> None:
+        """Start a process with these descriptors (its number → ours) and no other, in which `become` runs."""
         if self._name_spaces:
             confinement.call("unshare", 0x20000000)  # CLONE_NEWPID: the next child is the first of its own
         pid = os.fork()
@@ -339,28 +357,29 @@ class _Supervisor:
                 os.dup2(source, target)
             # The channel to the harness above all must not be open in the program.
             os.closerange(max(descriptors) + 1, 4_096)
-            cpu = int(limits["cpu_total"]) + _CPU_GRACE_SECONDS
-            is_binary = job["language"] == "binary"
-            if is_binary:
-                self._write_binary(job["code"])
-            confinement.limit(int(limits["memory"]), cpu, int(limits["file"]), _MAX_THREADS)
-            confinement.confine(exec_allowed=is_binary)
-            # Python ignores SIGPIPE, and exec would hand that on: a binary would never end on a closed pipe.
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-            if is_binary:
-                os.execve("/tmp/program", ["program"], {})
-            sys.setrecursionlimit(int(limits["recursion"]))
-            if job["style"] == "stdin":
-                served.run_script(job["code"], job["header"])
-            served.ServedProgram(3, 4).serve(job["code"], job["header"])
+            become()
         finally:
             # Whatever happens, the fork must not return into the supervisor's code.
             os._exit(served.EXIT_EXCEPTION)
 
-    def _write_binary(self, text: str) -> None:
-        with open("/tmp/program", "wb") as file:
-            file.write(base64.b64decode(text))
-        os.chmod("/tmp/program", 0o500)
+    def _become_program(self, job: dict[str, Any]) -> None:
+        limits = self._limits
+        is_binary = job["language"] == "binary"
+        binary = _in_memory(job["code"]) if is_binary else -1
+        confinement.limit(
+            int(limits["memory"]), int(limits["cpu_total"]) + _CPU_GRACE_SECONDS, int(limits["file"]), _MAX_THREADS
+        )
+        if is_binary:
+            confinement.allow_stack(int(limits["memory"]))
+        confinement.confine(exec_allowed=is_binary)
+        # Python ignores SIGPIPE, and exec would hand that on: a binary would never end on a closed pipe.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        if is_binary:
+            os.execve(binary, ["program"], {})
+        sys.setrecursionlimit(int(limits["recursion"]))
+        if job["style"] == "stdin":
+            served.run_script(job["code"], job["header"])
+        served.ServedProgram(3, 4).serve(job["code"], job["header"])
 
     # --- its clocks ---
     def _start_clock(self) -> None:

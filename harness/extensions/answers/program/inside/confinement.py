@@ -7,8 +7,9 @@ A system call that is not in `_CALLS` is refused (EPERM). For a few others the a
     prctl         names of threads only                                 prlimit64      of the process itself only
 
 So a program is one process. It cannot fork, start another program (but for `exec_allowed`), open a socket, trace, see
-or signal another process, or mount. Numbers of system calls: Linux 6.1, arch/x86/entry/syscalls/syscall_64.tbl and
-include/uapi/asm-generic/unistd.h (aarch64). BPF: include/uapi/linux/filter.h, seccomp.h.
+or signal another process, or mount. A compiler may start processes. Numbers of system calls: Linux 6.1,
+arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h (aarch64). BPF: filter.h and seccomp.h of
+include/uapi/linux.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ faccessat2 439 439
 
 _LOOKED_AT = {"clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "ioctl": (16, 29), "socketpair": (53, 199),
               "prctl": (157, 167), "prlimit64": (302, 261), "clone3": (435, 435), "execve": (59, 221),
-              "wait4": (61, 260)}  # fmt: skip
+              "wait4": (61, 260), "execveat": (322, 281), "vfork": (58, 0xFFFFFFFF)}  # fmt: skip
+"""The same of each call that a process may make by its part only, or with certain arguments; aarch64 has no vfork."""
 
 _CLONE_THREAD = 0x00010000
 _PRCTL_NAMES = (15, 16, 0x53564D41)  # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA (names of memory, which glibc gives)
@@ -68,11 +70,11 @@ def supported() -> bool:
     return platform.machine() in _ARCHITECTURES
 
 
-def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = False) -> bytes:
+def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = False, compiles: bool = False) -> bytes:
     """The filter of system calls for the process `pid`, as BPF instructions of eight bytes each.
 
     exec_allowed: whether the process may replace itself by another program. supervises: whether it may kill and wait
-    for other processes.
+    for other processes. compiles: whether it may start processes, as a compiler does.
     """
     audit, column = _ARCHITECTURES[platform.machine()]
     # The architecture first: i386's calls, open to any x86_64 program, have other numbers for the same acts.
@@ -81,9 +83,11 @@ def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = F
         number = entry.split()[1 + column]
         if number != "-":
             code += [_step(_EQUAL, int(number), 0, 1), _step(_RETURN, _ALLOW)]
-    whole = {"execve"} if exec_allowed else set()
+    whole = {"execveat"} if exec_allowed else set()
     if supervises:
         whole |= {"kill", "wait4"}
+    if compiles:
+        whole |= {"execve", "wait4", "clone", "vfork"}
     checks = {
         "clone": (_ANY_BIT, 0, (_CLONE_THREAD,)),
         "kill": (_EQUAL, 0, (pid,)),
@@ -161,12 +165,18 @@ def limit(memory: int, cpu_seconds: int, file_bytes: int, threads: int) -> None:
         resource.setrlimit(kind, (value, value))
 
 
+def allow_stack(memory: int) -> None:
+    """Let the stack of what this process executes grow to `memory` bytes, as contests do: for deep recursion."""
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    resource.setrlimit(resource.RLIMIT_STACK, (memory if hard == resource.RLIM_INFINITY else min(memory, hard), hard))
+
+
 def hide() -> None:
     """Forbid other processes of the same user to read this process's memory or to trace it."""
     call("prctl", 4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
 
 
-def confine(*, exec_allowed: bool = False, supervises: bool = False) -> None:
+def confine(*, exec_allowed: bool = False, supervises: bool = False, compiles: bool = False) -> None:
     """Give up all capabilities, and all system calls except the list, for good. Raises `OSError` if that fails."""
     # Version 3 of the capability header: two records of three words, hence 24 bytes.
     header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)
@@ -174,6 +184,6 @@ def confine(*, exec_allowed: bool = False, supervises: bool = False) -> None:
     call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     # Before the filter, which does not allow capset.
     call("capset", header, none)
-    code = seccomp_filter(os.getpid(), exec_allowed=exec_allowed, supervises=supervises)
+    code = seccomp_filter(os.getpid(), exec_allowed=exec_allowed, supervises=supervises, compiles=compiles)
     program = _Program(len(code) // 8, code)
     call("prctl", 22, 2, ctypes.byref(program), 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER

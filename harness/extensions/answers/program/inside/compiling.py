@@ -1,0 +1,91 @@
+"""Compiling a program of C++ in the sandbox, in a process of its own that runs no byte of what it compiles.
+
+The compiler reads hostile text: an `#include` finds only what the sandbox has, and its CPU time, memory, files and
+processes are bounded. A message says how it ended:
+
+    compiled         with the binary             compile error    with the compiler's first errors
+    compile limit    its CPU time was spent      no compiler      the sandbox has no g++
+    compiler failed  it was killed, or had no memory: nothing is known of the program
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import resource
+import shutil
+import tempfile
+from typing import Any
+
+from harness.extensions.answers.program.inside import confinement, frames
+
+MAX_MESSAGE_CHARS = 2_000
+"""Longest part of the compiler's errors that is kept, from the first error on."""
+
+_TICK_SECONDS = 0.1
+"""The kernel ends a process at its limit of CPU time up to this early, by the time that it reports."""
+
+_MAX_ERROR_BYTES = 1024 * 1024
+
+_MAX_BINARY_BYTES = 32 * 1024 * 1024
+_FOLDERS = "/usr/local/bin:/usr/bin:/bin"
+_MAX_PROCESSES = 64
+_WORDS = ["-x", "c++", "-std=gnu++20", "-O2", "-pipe", "-fmax-errors=5", "-fdiagnostics-color=never"]
+_NAME = "program.cpp"
+_REFUSES = re.compile(rf": error: |^{re.escape(_NAME)}:.*: fatal error: ")
+"""A line by which the compiler or the linker refuses the program."""
+
+_FAILS = (b"signal terminated program", b"out of memory", b"memory exhausted", b"Cannot allocate memory")
+"""Words by which the compiler says that it failed itself."""
+
+
+def build(source: str, limits: dict[str, Any], sends: int) -> None:
+    """Compile `source` and send the message above to the descriptor `sends`."""
+    path = shutil.which("g++", path=_FOLDERS)
+    if path is None:
+        frames.send(sends, {"end": "no compiler"})
+        return
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        frames.send(sends, _built(path, folder, source, limits))
+
+
+def _built(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[str, Any]:
+    text, binary, errors = (os.path.join(folder, name) for name in (_NAME, "program", "errors"))
+    with open(text, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(source)
+    pid = os.fork()
+    if pid == 0:
+        _compile([path, *_WORDS, "-o", binary, text, "-pthread"], errors, limits)
+    status = os.wait4(pid, 0)[1]
+    spent = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    with open(errors, "rb") as file:
+        message = file.read(_MAX_ERROR_BYTES)
+    if status == 0 and os.path.getsize(binary) <= _MAX_BINARY_BYTES:
+        with open(binary, "rb") as file:
+            return {"end": "compiled", "binary": base64.b64encode(file.read()).decode(), "cpu": spent}
+    lines = message.decode("utf-8", "replace").replace(text, _NAME).splitlines(keepends=True)
+    # Before an error stand the lines of how the compiler came there, often hundreds.
+    first = next((number for number, line in enumerate(lines) if _REFUSES.search(line)), -1)
+    said = "".join(lines[max(first, 0) :])[:MAX_MESSAGE_CHARS]
+    if spent >= limits["cpu"] - _TICK_SECONDS:
+        return {"end": "compile limit", "message": "", "cpu": spent}
+    # Of a compiler that a signal ended, g++ says so: "Killed signal terminated program cc1plus".
+    if first < 0 or any(words in message for words in _FAILS):
+        return {"end": "compiler failed", "message": said}
+    return {"end": "compile error", "message": said, "cpu": spent}
+
+
+def _compile(words: list[str], errors: str, limits: dict[str, Any]) -> None:
+    """Become the compiler; does not return."""
+    try:
+        null, said = os.open(os.devnull, os.O_RDWR), os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        for fd, target in ((null, 0), (null, 1), (said, 2)):
+            os.dup2(fd, target)
+        os.closerange(3, 4_096)
+        # Per process: cc1plus, which does the work, is one.
+        confinement.limit(int(limits["memory"]), int(limits["cpu"]), int(limits["file"]), _MAX_PROCESSES)
+        confinement.confine(compiles=True)
+        os.execve(words[0], words, {"PATH": _FOLDERS, "LC_ALL": "C", "TMPDIR": os.path.dirname(errors)})
+    finally:
+        os._exit(127)
