@@ -166,8 +166,8 @@ def command(channel: int, needs: Needs) -> list[str]:
         if gcc is None:
             raise UsageError(f"the programs are of C++, and {compilers.PROGRAM} is not installed; nothing was executed")
         folders = gcc.folders
-        for place, inside in [*((folder, folder) for folder in folders), *gcc.tools.items()]:
-            words += ["--ro-bind", place, inside]
+        for source, target in [*((folder, folder) for folder in folders), *gcc.tools.items()]:
+            words += ["--ro-bind", source, target]
     for file in (python.path, *python.files):
         words += ["--ro-bind", file, file]
     words += ["--ro-bind", python.standard_library, python.standard_library]

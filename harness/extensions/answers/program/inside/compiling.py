@@ -67,20 +67,20 @@ def _built(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[
     lines = message.decode("utf-8", "replace").replace(text, _NAME).splitlines(keepends=True)
     # Before an error stand the lines of how the compiler came there, often hundreds.
     first = next((number for number, line in enumerate(lines) if _REFUSES.search(line)), -1)
-    said = "".join(lines[max(first, 0) :])[:MAX_MESSAGE_CHARS]
+    first_errors = "".join(lines[max(first, 0) :])[:MAX_MESSAGE_CHARS]
     if spent >= limits["cpu"] - _TICK_SECONDS:
         return {"end": "compile limit", "message": "", "cpu": spent}
     # Of a compiler that a signal ended, g++ says so: "Killed signal terminated program cc1plus".
     if first < 0 or any(words in message for words in _FAILS):
-        return {"end": "compiler failed", "message": said}
-    return {"end": "compile error", "message": said, "cpu": spent}
+        return {"end": "compiler failed", "message": first_errors}
+    return {"end": "compile error", "message": first_errors, "cpu": spent}
 
 
 def _compile(words: list[str], errors: str, limits: dict[str, Any]) -> None:
     """Become the compiler; does not return."""
     try:
-        null, said = os.open(os.devnull, os.O_RDWR), os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        for fd, target in ((null, 0), (null, 1), (said, 2)):
+        null, complaints = os.open(os.devnull, os.O_RDWR), os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        for fd, target in ((null, 0), (null, 1), (complaints, 2)):
             os.dup2(fd, target)
         os.closerange(3, 4_096)
         # Per process: cc1plus, which does the work, is one.
