@@ -8,14 +8,16 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from server_launchers.keeping.supervisor import RunningServer
 from tests.benchmarks.made_up import LAYOUTS
 from tests.embedded import THINKING_GRAMMAR
+from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import Result, harness, start
 
@@ -36,7 +38,29 @@ def keys(run: Path, benchmark: str) -> Counter[tuple[str, int]]:
     return Counter((s["question_id"], s["sample_index"]) for s in samples(run, benchmark))
 
 
-def run_demo(folder: Path, server: RunningServer, *words: str) -> Result:
+class ToyServer(NamedTuple):
+    """A server whose replies cost nothing, for what does not depend on what a model says. Fields as `RunningServer`."""
+
+    base_urls: tuple[str, ...]
+    model: str
+
+
+@pytest.fixture
+def toy_server() -> Iterator[ToyServer]:
+    """It states a context of 2,048 tokens; each reply takes a tenth of a second."""
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            yield models("toy", max_model_len=2048)
+        else:
+            yield Pause(0.1)
+            yield from completion(rf"So \boxed{{{request.number}}}", tokens=5)
+
+    with FaultServer(answer) as server:
+        yield ToyServer((server.base_url,), "toy")
+
+
+def run_demo(folder: Path, server: RunningServer | ToyServer, *words: str) -> Result:
     """Run the demo benchmark into `folder`/run, with short replies where `words` ask for no others."""
     return harness(folder, "run", "demo", "--base-url", server.base_urls[0], "--out", "run", *SHORT, *words)
 
@@ -73,22 +97,22 @@ def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: R
     assert "demo" in (tmp_path / "run" / "report.md").read_text("utf-8")
 
 
-def test_the_same_command_owes_nothing_and_more_samples_extend(tmp_path: Path, embedded_server: RunningServer) -> None:
-    assert run_demo(tmp_path, embedded_server, "--limit", "3", "--samples", "1").code == 0
+def test_the_same_command_owes_nothing_and_more_samples_extend(tmp_path: Path, toy_server: ToyServer) -> None:
+    assert run_demo(tmp_path, toy_server, "--limit", "3", "--samples", "1").code == 0
     before = (tmp_path / "run" / "demo" / "samples.jsonl").read_bytes()
-    again = run_demo(tmp_path, embedded_server, "--limit", "3", "--samples", "1")
+    again = run_demo(tmp_path, toy_server, "--limit", "3", "--samples", "1")
     assert again.code == 0
     assert "no sample is missing" in again.err
-    more = run_demo(tmp_path, embedded_server, "--limit", "3", "--samples", "3")
+    more = run_demo(tmp_path, toy_server, "--limit", "3", "--samples", "3")
     assert more.code == 0
     after = (tmp_path / "run" / "demo" / "samples.jsonl").read_bytes()
     assert after.startswith(before)
     assert sorted(keys(tmp_path / "run", "demo").values()) == [1] * 9
 
 
-def test_nothing_owed_needs_no_server(tmp_path: Path, embedded_server: RunningServer) -> None:
-    assert run_demo(tmp_path, embedded_server, "--limit", "2", "--samples", "1").code == 0
-    words = ("run", "demo", "--limit", "2", "--samples", "1", "--out", "run", "--model", embedded_server.model, *SHORT)
+def test_nothing_owed_needs_no_server(tmp_path: Path, toy_server: ToyServer) -> None:
+    assert run_demo(tmp_path, toy_server, "--limit", "2", "--samples", "1").code == 0
+    words = ("run", "demo", "--limit", "2", "--samples", "1", "--out", "run", "--model", toy_server.model, *SHORT)
     for server in (("--base-url", "http://127.0.0.1:9"), ()):
         done = harness(tmp_path, *words, *server)
         assert done.code == 0, done.err
@@ -106,23 +130,23 @@ def test_nothing_owed_needs_no_server(tmp_path: Path, embedded_server: RunningSe
     ],
 )
 def test_changed_settings_are_refused_and_the_difference_is_shown(
-    tmp_path_factory: pytest.TempPathFactory, embedded_server: RunningServer, flag: str, value: str, shown: str
+    tmp_path_factory: pytest.TempPathFactory, toy_server: ToyServer, flag: str, value: str, shown: str
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "refused"
     folder.mkdir(exist_ok=True)
     if not (folder / "run").exists():
-        assert run_demo(folder, embedded_server, "--limit", "1", "--samples", "1").code == 0
-    done = run_demo(folder, embedded_server, "--limit", "1", "--samples", "1", flag, value)
+        assert run_demo(folder, toy_server, "--limit", "1", "--samples", "1").code == 0
+    done = run_demo(folder, toy_server, "--limit", "1", "--samples", "1", flag, value)
     assert done.code == 3
     assert shown in done.err
 
 
-def test_killed_three_times_it_ends_with_each_key_once(tmp_path: Path, embedded_server: RunningServer) -> None:
+def test_killed_three_times_it_ends_with_each_key_once(tmp_path: Path, toy_server: ToyServer) -> None:
     words = [
         "run",
         "demo",
         "--base-url",
-        embedded_server.base_urls[0],
+        toy_server.base_urls[0],
         "--out",
         "run",
         "--limit",
@@ -149,8 +173,8 @@ def test_killed_three_times_it_ends_with_each_key_once(tmp_path: Path, embedded_
     assert counted == Counter({(f"demo-{q:02d}", i): 1 for q in range(1, 9) for i in range(2)})
 
 
-def test_ctrl_c_ends_cleanly_says_how_to_resume_and_exits_130(tmp_path: Path, embedded_server: RunningServer) -> None:
-    words = ["run", "demo", "--base-url", embedded_server.base_urls[0], "--out", "run", "--samples", "20", *SHORT]
+def test_ctrl_c_ends_cleanly_says_how_to_resume_and_exits_130(tmp_path: Path, toy_server: ToyServer) -> None:
+    words = ["run", "demo", "--base-url", toy_server.base_urls[0], "--out", "run", "--samples", "20", *SHORT]
     child = start(tmp_path, words)
     stored = tmp_path / "run" / "demo" / "samples.jsonl"
     while not (stored.exists() and stored.stat().st_size):
@@ -165,8 +189,8 @@ def test_ctrl_c_ends_cleanly_says_how_to_resume_and_exits_130(tmp_path: Path, em
     assert n_stored == len(keys(tmp_path / "run", "demo")) < 800
 
 
-def test_a_second_client_on_one_run_is_refused_by_name(tmp_path: Path, embedded_server: RunningServer) -> None:
-    words = ["run", "demo", "--base-url", embedded_server.base_urls[0], "--out", "run", "--samples", "20", *SHORT]
+def test_a_second_client_on_one_run_is_refused_by_name(tmp_path: Path, toy_server: ToyServer) -> None:
+    words = ["run", "demo", "--base-url", toy_server.base_urls[0], "--out", "run", "--samples", "20", *SHORT]
     child = start(tmp_path, words)
     try:
         while not (tmp_path / "run" / "demo" / "samples.jsonl").exists():
@@ -190,22 +214,20 @@ def test_thinking_is_kept_apart_from_the_answer(tmp_path: Path, thinking_server:
         assert "<think>" not in (sample["text"] or "")
 
 
-def test_max_tokens_over_the_context_is_refused_with_both_ways_out(
-    tmp_path: Path, embedded_server: RunningServer
-) -> None:
-    done = run_demo(tmp_path, embedded_server, "--max-tokens", "32768")
+def test_max_tokens_over_the_context_is_refused_with_both_ways_out(tmp_path: Path, toy_server: ToyServer) -> None:
+    done = run_demo(tmp_path, toy_server, "--max-tokens", "32768")
     assert done.code == 2
     assert "--max-tokens" in done.err
     assert "--fit-context" in done.err
-    fitted = run_demo(tmp_path, embedded_server, "--max-tokens", "32768", "--fit-context", "--limit", "1", "--dry-run")
+    fitted = run_demo(tmp_path, toy_server, "--max-tokens", "32768", "--fit-context", "--limit", "1", "--dry-run")
     assert fitted.code == 0
 
 
-def test_a_set_runs_by_its_file(tmp_path: Path, embedded_server: RunningServer) -> None:
+def test_a_set_runs_by_its_file(tmp_path: Path, toy_server: ToyServer) -> None:
     (tmp_path / "aime24.jsonl").write_bytes(LAYOUTS["aime24.jsonl"].jsonl())
     done = harness(
         tmp_path, "run", "--data", "aime24.jsonl", "--question-key", "prompt", "--answer-key", "answer",
-        "--limit", "3", "--samples", "1", "--max-tokens", "8", "--base-url", embedded_server.base_urls[0],
+        "--limit", "3", "--samples", "1", "--max-tokens", "8", "--base-url", toy_server.base_urls[0],
         "--out", "aime", *SHORT[2:],
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -239,12 +261,12 @@ def test_the_running_server_is_found_and_stopped(tmp_path: Path, smollm2: Path) 
     assert "no server is running" in harness(tmp_path, "serve", "status").out
 
 
-def test_fewer_samples_than_are_stored_are_said_at_once(tmp_path: Path, embedded_server: RunningServer) -> None:
-    assert run_demo(tmp_path, embedded_server, "--limit", "2", "--samples", "3").code == 0
-    fewer = run_demo(tmp_path, embedded_server, "--limit", "3", "--samples", "1")
+def test_fewer_samples_than_are_stored_are_said_at_once(tmp_path: Path, toy_server: ToyServer) -> None:
+    assert run_demo(tmp_path, toy_server, "--limit", "2", "--samples", "3").code == 0
+    fewer = run_demo(tmp_path, toy_server, "--limit", "3", "--samples", "1")
     said = "warning: demo: the score will use 1 samples a question and leave out 4 stored ones beyond them"
     assert said in fewer.err
     assert fewer.err.index(said) < fewer.err.index("complete: 3 of 3 samples")
     assert "ask for 3 to use all" in fewer.err
-    as_many = run_demo(tmp_path, embedded_server, "--limit", "2", "--samples", "3")
+    as_many = run_demo(tmp_path, toy_server, "--limit", "2", "--samples", "3")
     assert "leave out" not in as_many.err
