@@ -6,6 +6,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,7 @@ def test_the_architecture_page_lists_every_room() -> None:
 
 def test_a_long_module_says_why() -> None:
     long = [path for path in modules() if len(path.read_text("utf-8").splitlines()) > MAX_LINES]
-    unexplained = [p for p in long if not REASON.search(ast.get_docstring(ast.parse(p.read_text("utf-8"))) or "")]
+    unexplained = [p for p in long if not REASON.search(ast.get_docstring(tree_of(p)) or "")]
     assert names(unexplained) == []
 
 
@@ -115,14 +116,19 @@ def test_a_class_of_many_attributes_says_why() -> None:
     wide = [
         f"{path.relative_to(CHECKOUT)}: {one.name} has {len(attributes(one))} attributes"
         for path in modules()
-        for one in classes(ast.parse(path.read_text("utf-8")))
+        for one in classes(tree_of(path))
         if len(attributes(one)) > MAX_ATTRIBUTES and not REASON.search(ast.get_docstring(one) or "")
     ]
     assert wide == []
 
 
-def functions(source: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def too_long(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -135,10 +141,7 @@ def too_long(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def test_functions_fit_a_screen_and_take_few_parameters() -> None:
     found = {
-        f"{names([path])[0]} {one.name}"
-        for path in modules()
-        for one in functions(path.read_text("utf-8"))
-        if too_long(one)
+        f"{names([path])[0]} {one.name}" for path in modules() for one in functions(tree_of(path)) if too_long(one)
     }
     assert sorted(found) == [], "split it, or make a value of its parameters"
 
@@ -196,7 +199,7 @@ def test_the_counting_counts() -> None:
     source = "class A:\n    x: int\n    def f(self):\n        self.y = self.x = 1\n        self.z.w = 2\n"
     assert attributes(next(classes(ast.parse(source)))) == {"x", "y"}
     short, long, wide = (
-        next(functions(text))
+        next(functions(ast.parse(text)))
         for text in (
             "def f(a, *, b): pass",
             "def f():\n" + "    pass\n" * MAX_FUNCTION_LINES,
