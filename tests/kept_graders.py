@@ -18,7 +18,9 @@ from harness.grading.processes.pool import Pool, _Worker
 from server_launchers import isolated
 
 OF_PROCESSES = (
-    "tests/grading/",
+    "tests/grading/test_grading_pool.py",
+    "tests/grading/test_grading_hostile.py",
+    "tests/grading/test_lasting_worker.py",
     "tests/rewards/",
     "tests/system/test_isolated_children.py",
     "tests/system/test_no_dumps.py",
