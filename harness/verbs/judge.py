@@ -147,6 +147,15 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
     return judge, serve
 
 
+def check_judge(options: JudgeOptions, watcher: Watcher) -> None:
+    """Raise `UsageError` or `ServerError` where the judge could not be asked: no key, no answer, no such model.
+
+    A judge with a server of its own is not looked at: that server starts when its judge is needed.
+    """
+    if options.serve is None:
+        servers.look(servers.find(options), options, watcher)
+
+
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:
     """Look at the judge's server, and make its asker and the length of its context."""
     reached = servers.find(who)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -122,3 +123,34 @@ def test_long_texts_are_cut_at_their_bounds() -> None:
 def test_an_unknown_prompt_is_named_with_its_neighbours() -> None:
     with pytest.raises(UsageError, match=r"unknown judge prompt 'verdit'.*Did you mean verdict\?"):
         named("verdit")
+
+
+def test_a_rubric_of_ones_own_takes_the_place_of_the_rule(tmp_path: Path) -> None:
+    file = tmp_path / "rubric.txt"
+    file.write_text("\ufeffOnly the cause counts; \\frac{1}{2} stays.\n", "utf-8")
+    prompt = named(str(file))
+    [message] = render(prompt, "Why?", ("rain",), "MARK")
+    assert "Only the cause counts; \\frac{1}{2} stays.\n\nCompare briefly" in message.content
+    assert "exact value" not in message.content
+    assert "MARK</answer-" in message.content
+    assert verdict(prompt, "VERDICT: CORRECT") is True
+    file.write_text("Anything goes.", "utf-8")
+    assert named(str(file)).name != prompt.name
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "No such file"),
+        (b" \n", "has 0 characters"),
+        (b"x" * 20_001, "expected 1 to 20,000"),
+        (b"\xff", "is not UTF-8"),
+        (b"Compare {answer} with {references}.", r"has the field \{answer\}; leave it out"),
+    ],
+)
+def test_what_is_no_rubric_is_refused(tmp_path: Path, content: bytes | None, reason: str) -> None:
+    file = tmp_path / "rubric.md"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(UsageError, match=f"rubric.md.* {reason}"):
+        named(str(file))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import pytest
 
 import harness as reasoning_harness
 from harness.cli.main import main
+from harness.core.errors import HarnessError
 from harness.scoring import intervals
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, completion, models
@@ -255,6 +257,29 @@ def test_a_judge_with_a_server_of_its_own_is_started_once_at_the_end(tmp_path: P
     assert (again.code, again.err.count("answers at")) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("judge", "refused"),
+    [
+        ({"base_url": "http://127.0.0.1:9"}, "127.0.0.1:9"),
+        ({"base_url": "JUDGE", "prompt": "./missing.txt"}, "rubric ./missing.txt: No such file"),
+        ({"base_url": "https://api.openai.com/v1"}, "OPENAI_API_KEY"),
+    ],
+    ids=["no answer", "no rubric", "no key"],
+)
+def test_a_judge_that_cannot_be_asked_is_refused_before_the_first_sample(
+    judge: dict[str, Any], refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with FaultServer(answering("able")) as server:
+        at = {key: value.replace("JUDGE", server.base_url) for key, value in judge.items()}
+        content = {"models": ["able"], "benchmarks": [{"data": "a.jsonl"}], "judge": {"model": "able"} | at}
+        name = write(tmp_path, "s.yaml", content)
+        with pytest.raises(HarnessError, match=re.escape(refused)):
+            reasoning_harness.sweep(name, base_url=server.base_url)
+        assert not any(request.path.endswith("/completions") for request in server.requests)
+
+
 @pytest.mark.parametrize("door", ["command", "Python"])
 def test_a_judge_s_header_reaches_the_judge_and_no_command_line(
     door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -263,7 +288,7 @@ def test_a_judge_s_header_reaches_the_judge_and_no_command_line(
     seen: list[str] = []
 
     def ruling(request: Request) -> Iterator[Step]:
-        if not seen:
+        if not seen and request.path.endswith("/completions"):
             seen.extend(processes())
         return judged_runs.ruling_by({"3": True})(request)
 

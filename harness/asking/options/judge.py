@@ -50,7 +50,12 @@ class JudgeOptions(WhichServer):
         Option("Samples the judge sees: undecided by the rules, also those called wrong, or all.", under=JUDGE),
     ] = "undecided"
     prompt: Annotated[
-        str, Option("The judge's prompt: verdict or limo. Default: verdict.", under=JUDGE, metavar="NAME")
+        str,
+        Option(
+            "The judge's prompt: verdict, limo, or a file with a rubric of your own. Default: verdict.",
+            under=JUDGE,
+            metavar="NAME|FILE",
+        ),
     ] = "verdict"
     votes: Annotated[
         int, Option("Replies for each distinct answer; the majority wins. Default: 1.", under=JUDGE, least=1, most=99)
@@ -67,7 +72,10 @@ class JudgeOptions(WhichServer):
     ] = None
 
     def _check(self) -> None:
-        """Raise `UsageError` where no model is named."""
+        """Raise `UsageError` where no model is named, or the prompt is none: now, and not after hours of sampling."""
+        from harness.grading.second import judge_prompts
+
         super()._check()
         if not self.model:
             raise UsageError("give the name of the model that judges", field="model")
+        judge_prompts.named(self.prompt)
