@@ -31,10 +31,19 @@ def beside(
 
 
 def beside_published(
-    run: ScoredRun, benchmark: ScoredBenchmark, scores: Iterable[PublishedScore], model: str = ""
+    run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str = ""
 ) -> list[PublishedComparison]:
     """`beside` those of the `scores` that are of this benchmark, and of `model` or else the run's own."""
-    return beside(run, benchmark, matching(scores, model or run.manifest.model, benchmark.name))
+    names = dict.fromkeys((benchmark.name, benchmark.known_as))
+    fitting = [score for name in names for score in matching(scores, model or run.manifest.model, name)]
+    return beside(run, benchmark, fitting)
+
+
+def named(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
+    """The benchmark, and in brackets the one whose questions it holds: `my_questions (aime24)`."""
+    names = dict.fromkeys(entry.published.benchmark for entry in comparisons)
+    others = [visible(name, MAX_NAME_CHARS) for name in names if name != benchmark]
+    return visible(benchmark) + (f" ({', '.join(others)})" if others else "")
 
 
 def differences(comparison: PublishedComparison, samples: int | None) -> list[str]:

@@ -20,8 +20,8 @@ from harness.reports.figures import every_plot
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
-from harness.reports.published import beside_published, reported_by, verdict
-from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
+from harness.reports.published import beside_published, named, reported_by, verdict
+from harness.reports.scored import KnownAs, ScoredBenchmark, ScoredRun, own_name, read_runs
 from harness.reports.tables import (
     Table,
     budget_table,
@@ -174,7 +174,7 @@ class Report:
             rows += [(run.label, comparison) for comparison in comparisons]
             if by := reported_by(comparisons, run.suite.source, benchmark.record.plan.samples):
                 says = verdict(comparisons, run.suite.source) or ""
-                sources.append((run.label, benchmark.name, score.accuracy, by, says))
+                sources.append((run.label, named(benchmark.name, comparisons), score.accuracy, by, says))
         return [*([reported_table(sources)] if sources else []), *([published_table(rows)] if rows else [])]
 
 
@@ -189,12 +189,14 @@ def report(
     repeat: Repeat | None = None,
     show_withheld: bool = False,
     ks: Sequence[int] = (),
+    known_as: KnownAs = own_name,
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
     repeat: returns the command that repeats a run. show_withheld: show questions even if their card asks to keep them
-    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. Raises `StoreError` when a folder
-    is no run or a file is damaged, `UsageError` for a k larger than the number of samples.
+    unpublished. ks: more k for pass@k, pass^k and maj@k, beside those in the scores. known_as: as in `read_runs`.
+    Raises `StoreError` when a folder is no run or a file is damaged, `UsageError` for a k larger than the number of
+    samples.
     """
-    runs = read_runs(run_folders, show_withheld=show_withheld, ks=ks)
+    runs = read_runs(run_folders, show_withheld=show_withheld, ks=ks, known_as=known_as)
     return Report(tuple(runs), tuple(published), repeat, tuple(ks))

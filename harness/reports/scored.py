@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import msgspec
 
 from harness.benchmarks import catalogue
+from harness.core.records import Question
 from harness.reports.history import History, read_history
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
@@ -28,7 +30,8 @@ class ScoredBenchmark:
     """One benchmark of one run.
 
     score: None before `harness score`. questions: its grades by question; the first `MAX_QUESTION_ROWS` have their
-    texts and are listed. withheld: its card asks to keep questions, answers and samples unpublished.
+    texts and are listed. withheld: its card asks to keep questions, answers and samples unpublished. known_as: the
+    card's name, where a user's own file holds a card's questions; else as `name`.
     """
 
     name: str
@@ -36,6 +39,7 @@ class ScoredBenchmark:
     score: Score | None
     questions: tuple[QuestionTally, ...]
     withheld: bool
+    known_as: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,22 @@ class ScoredRun:
     suite: suite_file.SuiteNote = field(default_factory=suite_file.SuiteNote)
 
 
-def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False, ks: Sequence[int] = ()) -> list[ScoredRun]:
+KnownAs: TypeAlias = Callable[[str, Sequence[Question]], str]
+"""A function from a benchmark's name in a run, and its questions, to the name of the card whose questions they are."""
+
+
+def own_name(name: str, _questions: Sequence[Question]) -> str:
+    """The benchmark's own name: no file of questions is compared with the cards."""
+    return name
+
+
+def read_runs(
+    folders: Sequence[RunFolder],
+    *,
+    show_withheld: bool = False,
+    ks: Sequence[int] = (),
+    known_as: KnownAs = own_name,
+) -> list[ScoredRun]:
     """The runs in the given order. For show_withheld and ks, see `report`.
 
     Raises `StoreError` for a damaged manifest, scores, questions or grades file.
@@ -68,6 +87,7 @@ def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False, ks: 
                 withheld=not (show_withheld or catalogue.may_publish(name, record.settings)),
                 ks=ks,
                 alone=len(folders) == 1,
+                known_as=known_as,
             )
             for name, record in manifest.benchmarks.items()
         }
@@ -83,7 +103,7 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
     """
     manifest = Manifest.load(folder)
     benchmarks = {
-        name: ScoredBenchmark(name, record, score_file.read(folder.benchmark(name)), (), withheld=False)
+        name: ScoredBenchmark(name, record, score_file.read(folder.benchmark(name)), (), False, name)
         for name, record in manifest.benchmarks.items()
     }
     (label,) = labels([folder])
@@ -128,7 +148,13 @@ def _renamed(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
 
 
 def _benchmark(
-    folder: BenchmarkFolder, record: BenchmarkRecord, *, withheld: bool, ks: Sequence[int], alone: bool
+    folder: BenchmarkFolder,
+    record: BenchmarkRecord,
+    *,
+    withheld: bool,
+    ks: Sequence[int],
+    alone: bool,
+    known_as: KnownAs,
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
@@ -136,11 +162,11 @@ def _benchmark(
     """
     score = score_file.read(folder)
     if score is None:
-        return ScoredBenchmark(folder.name, record, score, (), withheld)
+        return ScoredBenchmark(folder.name, record, score, (), withheld, folder.name)
     # The score belongs to other questions, so this run counts as not scored.
     planned = question_file.read_planned(folder, record)
     if not folder.grades.is_file():
-        return ScoredBenchmark(folder.name, record, score, (), withheld)
+        return ScoredBenchmark(folder.name, record, score, (), withheld, folder.name)
     questions = [
         question if number < MAX_QUESTION_ROWS else slim(question, row=not alone)
         for number, question in enumerate(planned)
@@ -149,4 +175,4 @@ def _benchmark(
     tallies = counted_copies(score, tallies)
     if ks and tallies:
         score = with_ks(score, tallies, ks)
-    return ScoredBenchmark(folder.name, record, score, tallies, withheld)
+    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_as(folder.name, planned))

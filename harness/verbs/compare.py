@@ -24,7 +24,6 @@ from harness.scoring import (
     PublishedComparison,
     PublishedScore,
     QuestionTally,
-    Score,
     compare_runs,
     load_published,
 )
@@ -37,6 +36,7 @@ from harness.scoring.published.benchmark_name import find_card
 from harness.scoring.published.index import find_scores
 from harness.scoring.spending import SpentPoint, spent_points
 from harness.scoring.uncertainty import unequal_clusters
+from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 
 DECIDING_SOURCES = 3
@@ -150,7 +150,7 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
 
     Raises `UsageError` where no score of the model is published, `StoreError` where the run is damaged or not scored.
     """
-    (run,) = read_runs([open_scored(source)])
+    (run,) = read_runs([open_scored(source)], known_as=known_as)
     return verify_run(run, options)
 
 
@@ -168,7 +168,7 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
         scored(run, benchmark)
         assert benchmark.score is not None
         if options.against == "any":
-            rows = find_scores(name, benchmark.name)
+            rows = find_scores(name, benchmark.known_as)
             # These names are matched by their parts, not by their ends.
             comparisons = beside(run, benchmark, [row.score for row in rows if row.match.same])
             n_near = sum(not row.match.same for row in rows)
@@ -178,7 +178,7 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
             public = None
             if options.against == "any":
                 same = [entry.published for entry in comparisons if kind(entry) != APART]
-                public = _beside_all(benchmark.score, same)
+                public = _beside_all(benchmark, same)
             verified.append(
                 Verified(
                     benchmark=benchmark.name,
@@ -216,7 +216,7 @@ class PublishedBeside(NamedTuple):
 def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
     """What is published of the run's model on this benchmark; empty for a run that is not scored or damaged."""
     try:
-        (run,) = read_runs([folder])
+        (run,) = read_runs([folder], known_as=known_as)
         scored_benchmark = run.benchmarks[benchmark]
         scored(run, scored_benchmark)
         comparisons = beside_published(run, scored_benchmark, load_published(models=[run.manifest.model]))
@@ -238,12 +238,13 @@ def _standing_beside_all(comparisons: Sequence[PublishedComparison], public: Pub
     return "compatible" if public.verdict == "as others report" else "not compatible"
 
 
-def _beside_all(score: Score, references: Sequence[PublishedScore]) -> PublicAgreement | None:
+def _beside_all(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]) -> PublicAgreement | None:
     """The run's accuracy beside all sources that asked the same questions; None for an unfinished run, and without such
     sources. A source that does not state its number of questions asked all: it counts beside a run of all."""
-    if score.accuracy is None or score.n_missing:
+    score = benchmark.score
+    if score is None or score.accuracy is None or score.n_missing:
         return None
-    card = find_card((score.benchmark,)).card
+    card = find_card((benchmark.known_as,)).card
     sizes = {score.n_questions, None} if card and card.questions == score.n_questions else {score.n_questions}
     error = score.sampling_error_bound if score.sampling_error is None else score.sampling_error
     return beside_all(score.accuracy, error, [entry for entry in references if entry.n_questions in sizes])

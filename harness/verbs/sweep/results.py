@@ -23,6 +23,7 @@ from harness.scoring.deciding import LEVEL
 from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval, IntervalEnds, mean_limits, normal_two_sided
 from harness.verbs.compare import verify_run
+from harness.verbs.known_questions import known_as
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import AXES, Cell, Sweep
 
@@ -147,7 +148,7 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
         return CellResult(cell=cell, reason=reason or "its run folder is missing")
-    (run,) = read_runs([folder])
+    (run,) = read_runs([folder], known_as=known_as)
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")
