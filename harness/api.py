@@ -130,6 +130,7 @@ def _run(options: RunOptions, watcher: Collecting, where: OnRay) -> Run:
 
 
 def _run_result(ran: Ran, watcher: Collecting) -> Run:
+    """What `harness.run` returns, from the result of the verb and the warnings that the watcher collected."""
     sampled = ran.sampled
     return Run(
         path=ran.folder,

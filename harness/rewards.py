@@ -132,6 +132,8 @@ def get_cosine_scaled_reward(
     def cosine_scaled_reward(
         completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any
     ) -> list[float | None]:
+        """For each completion a reward that falls or rises with its length along a cosine; None if the reference cannot
+        be read."""
         rewards: list[float | None] = []
         for text, right in zip(_texts(completions), accuracy_reward(completions, solution), strict=True):
             begin, end = (max_value_correct, min_value_correct) if right else (min_value_wrong, max_value_wrong)
@@ -153,6 +155,7 @@ def get_repetition_penalty_reward(ngram_size: int, max_penalty: float) -> Reward
         raise UsageError("expected 1 word or more", field="ngram_size", value=ngram_size)
 
     def repetition_penalty_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
+        """For each completion the penalty times its share of repeated n-grams."""
         rewards = []
         for text in _texts(completions):
             words = text.lower().split()

@@ -100,6 +100,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _click_option(option: ServerOption, *, hidden: bool) -> Callable[[F], F]:
+    """The click option for one field of the spec."""
     attributes: dict[str, Any] = {"help": option.form.help, "hidden": hidden, "metavar": option.form.metavar}
     flag = option.flag
     if option.kind is bool:

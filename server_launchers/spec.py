@@ -249,6 +249,7 @@ _WORDS = {
 
 
 def _options() -> dict[str, ServerOption]:
+    """The options of a server, from the annotated fields of `ServerSpec`."""
     hints = get_type_hints(ServerSpec, include_extras=True)
     options = {}
     for declared in fields(ServerSpec):

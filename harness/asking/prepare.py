@@ -303,6 +303,8 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
 
 
 def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, int | None]]) -> tuple[Card, int | None]:
+    """The card for `--data`: one drafted from the file, or the named benchmark's card with the file in place of its own
+    data; and the samples a question if the name stated them. Raises `UsageError`."""
     if re.fullmatch(r"\w[\w.-]*/[\w.-]+", data) and not Path(data).suffix and not Path(data).exists():
         raise UsageError(
             f"there is no such file; a data set of the hub is hf://datasets/{data}", field="data", value=data
@@ -393,6 +395,8 @@ def server_of(questions_asked: Asked, watcher: Watcher | None = None) -> ServerS
 def _prepared(
     questions_asked: Asked, options: RunOptions, watcher: Watcher, must_answer: bool, server: RunningServer | None
 ) -> Prepared:
+    """The run that is ready to start: look at the servers, make the settings, and warn about those that the model's
+    card advises against."""
     reached, looks = _looked_at(options, watcher, must_answer)
     settings = _settings(questions_asked, options, reached, looks, watcher)
     for allocated in questions_asked.allocations:
@@ -435,6 +439,7 @@ def _folder(options: RunOptions, model: str) -> RunFolder:
 def _settings(
     questions_asked: Asked, options: RunOptions, reached: ReachedServers, looks: Looks, watcher: Watcher
 ) -> RunSettings:
+    """The settings of the run, from its options and from what the servers state."""
     deadlines, patience = Deadlines(), Patience()
     salvage = Salvage(
         mode=options.salvage, engine=looks.engine or "", prefill=reached.provider.prefill_on(looks.engine)

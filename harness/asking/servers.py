@@ -104,6 +104,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers
     key = _key(variable, who.api_key_file)
 
     def complete(url: str | None) -> Endpoint:
+        """The endpoint of this address, with key and headers. Raises `UsageError` if it belongs to another provider."""
         if url is not None and who.provider is None and providers.recognise(url).name != provider.name:
             raise UsageError(f"{visible(url, 200)} belongs to another provider than the run's, {provider.name}.")
         endpoint = provider.endpoint(url, key, who.header)
@@ -183,6 +184,8 @@ def _running(who: WhichServer, provider: Provider) -> ReachedServers:
 
 
 def _key(variable: str, file: Path | None) -> Secret | None:
+    """The API key from the file if one is named, else from the environment variable; None without either. Raises
+    `UsageError`."""
     if file is None:
         return _from_environment(variable)
     try:
@@ -337,6 +340,7 @@ def _asked(
     from harness.client.facts.page import NoAnswer
 
     def ask(endpoint: Endpoint) -> tuple[Look, discovery.Pages]:
+        """Ask one endpoint about its models and its concurrency; returns the answers and the pages that were read."""
         pages = discovery.Pages(due=due)
         try:
             info = _model(provider, endpoint, model, who.ca_file, pages) if listed else None

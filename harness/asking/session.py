@@ -155,6 +155,7 @@ def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
     questions = QuestionsById(sets)
 
     def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
+        """Whether the grader finds an answer in this reply; always True for benchmarks with a grader of their own."""
         # Imported with the first reply, so that the first request does not wait.
         from harness.grading.verdict import find
 

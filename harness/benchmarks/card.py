@@ -47,6 +47,7 @@ def _graders(name: str) -> str:
 
 
 def _as_rules(value: Any) -> Any:
+    """The card's `rules` as `GradeRules`; a plug-in's grader becomes its `module:function`. Raises `ValueError`."""
     if isinstance(value, GradeRules):
         return value
     if not isinstance(value, dict):
@@ -197,6 +198,7 @@ class Choices(_Part):
 
     @model_validator(mode="after")
     def _check_layout(self) -> Choices:
+        """Refuse columns of choices that contradict one another."""
         if bool(self.options) == bool(self.correct and self.incorrect):
             raise ValueError("give either `options`, or `correct` with `incorrect`")
         if self.correct and self.shuffle_seed is None:
@@ -353,6 +355,7 @@ class Card(_Part):
 
     @model_validator(mode="after")
     def _check_fields_together(self) -> Card:
+        """Refuse fields of the card that contradict one another or name an unknown prompt."""
         names = {*PROMPTS, *(prompt.name for prompt in self.prompts)}
         for name in (self.prompt, *(variant.prompt for variant in self.variants)):
             if name not in names and name not in plugins.names("prompt"):

@@ -210,6 +210,7 @@ def _folders() -> Iterable[Path]:
 
 
 def _card_files() -> list[Path]:
+    """The files of all cards; of two with the same name, that of the earlier folder. Raises `UsageError`."""
     files: dict[str, Path] = {}
     for folder in _folders():
         if not folder.is_dir():

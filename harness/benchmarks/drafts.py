@@ -155,6 +155,7 @@ def _plain_letter(text: str) -> str:
 
 
 def _answer_text(value: Any, kind: CardKind) -> str:
+    """The reference answer in a cell, as text. Raises `ValueError` if the cell holds none."""
     if value is None:
         raise ValueError("is null")
     # A bool is an int to `isinstance`: true would pass as the answer "True".
@@ -259,6 +260,7 @@ def _selected(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _id_column(card: Card, first: Row) -> str | None:
+    """The column with the questions' ids; None if a checksum of each row takes its place. Raises `UsageError`."""
     if card.id_rule == "checksum" or not card.columns.id:
         return None
     column = _first_column(card.columns.id, first)
@@ -268,6 +270,7 @@ def _id_column(card: Card, first: Row) -> str | None:
 
 
 def _id_of(row: Row, column: str) -> str:
+    """The question's id in a row. Raises `UsageError` if it is neither a text nor an integer, or is too long."""
     value = row.value.get(column)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -289,6 +292,8 @@ def reorder_choices(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
 
 
 def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int = 0) -> Draft:
+    """A row as a question that is not yet rendered: text, answers, choices, rules and metadata. order: number of the
+    order of the choices. Raises `UsageError`."""
     columns = card.columns
     question = _require_column(row, columns.question, "the question")
     text = row.value[question]

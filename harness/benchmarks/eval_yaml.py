@@ -132,6 +132,7 @@ def _find_task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, 
 def _card(
     value: Mapping[str, Any], spec: _Task, name: str, source: dict[str, Any], where: str, folder: Path | None
 ) -> Card:
+    """The card for one task of an `eval.yaml`. Raises `UsageError` for anything in it that a card cannot express."""
     if spec.id:
         where = f"{where}, task {visible(spec.id, 60)}"
     columns, choices = _read_columns(spec, where)

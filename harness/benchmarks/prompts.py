@@ -283,6 +283,7 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
 
 
 def _of_plugin(name: str, offered: object) -> Prompt:
+    """The prompt that a plug-in offers, as a `Prompt` or a mapping. Raises `UsageError`."""
     if not isinstance(offered, Prompt | Mapping):
         raise plugins.wrong_kind_error("prompt", name, offered)
     try:

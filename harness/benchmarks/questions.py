@@ -333,6 +333,7 @@ def _text_of(draft: Draft, prompt: Prompt, system: str | None) -> tuple[str, boo
 
 
 def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, api: Api) -> Question:
+    """The question that is sent for a draft: its text and choices put into the prompt."""
     listed = "\n".join(f"{LETTERS[i]}) {option}" for i, option in enumerate(draft.choices))
     messages, raw = prompts.render(prompt, text, listed, api, system)
     return Question(
@@ -449,6 +450,8 @@ class _Selection:
             raise UsageError(f"the limit must be at least 1 question, found {self._limit}")
 
     def _parse_filter(self, text: str, first: Draft) -> tuple[str, str]:
+        """(column, expected value) of a filter such as `level=5`. first: a row that shows which columns exist. Raises
+        `UsageError`."""
         name, equals, expected = text.partition("=")
         name, expected = name.strip(), expected.strip()
         if not equals or not name:

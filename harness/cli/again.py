@@ -23,6 +23,7 @@ def typed(options: Mapping[str, Any]) -> str:
 
 
 def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
+    """The words of the command line that give `parameter` this value."""
     flag = parameter.opts[-1]
     if isinstance(parameter, click.Option) and parameter.is_flag:
         yield flag

@@ -80,6 +80,7 @@ def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
 
 
 def _show(item: AuditItem, number: str) -> None:
+    """Print a sample to be judged, without its verdict: question, end of the response, extracted answer, reference."""
     from harness.viewer.printed import lines
 
     click.echo(f"\n{'─' * 60}\n{visible(item.benchmark, 80)} · {visible(item.question_id, 80)} · {number}\n")
@@ -92,6 +93,7 @@ def _show(item: AuditItem, number: str) -> None:
 
 
 def _print(audit: Audit) -> None:
+    """Print how far the audit of a benchmark has come, and the accuracy that it gives."""
     name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
     raw = "unknown" if audit.accuracy is None else f"{100 * audit.accuracy:.1f} %"
     click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} drawn samples are judged by hand")

@@ -98,6 +98,7 @@ def _gate(pairs: list[RunComparison], margin: float) -> int:
 
 
 def _print(pair: RunComparison) -> None:
+    """Print the comparison of one run with the baseline on one benchmark."""
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
@@ -141,6 +142,7 @@ def _print(pair: RunComparison) -> None:
 
 
 def _print_spending(decision: Decision) -> None:
+    """Print both runs' accuracies by the tokens that they cost (`--at-equal-tokens`)."""
     if decision.spending:
         click.echo("  at equal completion tokens a question (95 % interval if the same questions were asked again)")
     for point in decision.spending:

@@ -64,6 +64,7 @@ def _said(answer: Answer) -> str:
 
 
 def _show(answer: Answer) -> None:
+    """Print the run's answer, with its progress if the answer has it."""
     click.echo(visible(_said(answer), 500))
     if answer.facts:
         from harness.cli.status import progress_lines

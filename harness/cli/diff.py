@@ -48,6 +48,7 @@ def command(first: Path, second: Path, benchmark: str | None, questions: int) ->
 
 
 def _print(compared: Compared, questions: int) -> None:
+    """Print how two runs differ on one benchmark."""
     from harness.viewer.printed import WORDS
 
     click.echo(visible(compared.benchmark))

@@ -42,6 +42,7 @@ def show(options: RunOptions, where: OnRay) -> None:
 
 
 def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> None:
+    """Print the settings of the run, then the first prompts."""
     fitted = _fitted(settings, sets, contexts)
     rows = [
         ("model", settings.model),
@@ -106,6 +107,7 @@ def _show_unserved(options: RunOptions, questions_asked: Asked) -> None:
 
 
 def _questions_rows(questions: QuestionSet, benchmark: BenchmarkSettings) -> list[tuple[str, str]]:
+    """Rows of the table of settings: the data, samples and sampling of one benchmark."""
     data = f"{questions.origin}, {len(questions.questions)} of {questions.n_all} questions"
     return [
         (f"{questions.name}: data", data),

@@ -145,6 +145,7 @@ def _say(
 
 
 def _say_repeats(result: Repeats) -> None:
+    """Print how far the accuracies of repeats lie apart, beside what is predicted."""
     origin = {
         "runs": "each a run with its own seeds",
         "blocks": f"cut from {result.stored} samples of each question, none used twice",
@@ -175,6 +176,7 @@ def _say_repeats(result: Repeats) -> None:
 
 
 def _say_sizes(result: SampleSizes) -> None:
+    """Print the sampling error for each number of samples as a table."""
     origin = "of runs with seeds of their own" if result.source == "runs" else f"drawn from {result.stored} of each"
     click.echo(
         f"{visible(result.benchmark)}: sampling error of the accuracy in points, {result.n_questions} questions, "

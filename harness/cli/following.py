@@ -52,6 +52,7 @@ def follow(folder: RunFolder, grading: GradingOptions, on_graded: Callable[[str,
 
 
 def _words(score: Score) -> str:
+    """One line on a score, as the progress display words it."""
     from harness.showing.lines import score_in_words
     from harness.showing.running_score import RunningScore
 

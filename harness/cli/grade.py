@@ -75,6 +75,7 @@ def command(reference: str, response: str | None, near_misses: bool, **given: An
 
 
 def _in_a_line(miss: NearMiss) -> str:
+    """The near miss in one line: its sample, its kind, the reference and the answer."""
     from harness.grading.verdict import NEAR_MISSES
 
     grade = miss.grade

@@ -34,6 +34,8 @@ def heading_of(parameter: click.Parameter) -> str:
 
 
 def _marked(heading: str, option: Callable[[F], F]) -> Callable[[F], F]:
+    """A decorator that adds the option and marks it with the heading under which the help shows it."""
+
     def decorate(function: F) -> F:
         function = option(function)
         function.__click_params__[-1].heading = heading  # type: ignore[attr-defined]
@@ -142,6 +144,7 @@ def without_range(record: tuple[str, str]) -> tuple[str, str]:
 
 
 def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
+    """The error for an unknown option: the flag that is meant, or near names."""
     flags = {
         flag: parameter
         for parameter in command.params
@@ -161,6 +164,8 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
 
 
 def _meant(meant: str, command: click.Command, ctx: click.Context) -> str:
+    """What an option of another tool is called in this command. meant: parameter names joined by "/", or a whole
+    sentence."""
     if " " in meant:
         return meant
     for parameter in command.params:
@@ -326,6 +331,7 @@ def _set_by(parameters: list[click.Parameter], name: str) -> click.Parameter | N
 
 
 def _typed(parameter: click.Parameter, value: Any) -> str:
+    """How a user types this parameter with this value, such as `--seed none`."""
     if isinstance(parameter, click.Argument):
         return parameter.human_readable_name if value is UNSET else _word(value)
     flag = parameter.opts[-1]

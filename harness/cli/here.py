@@ -37,6 +37,7 @@ def overview(results: Path = Path("results")) -> Iterator[str]:
 
 
 def _servers() -> list[tuple[str, str, str]]:
+    """(name, model, addresses) of each server that is ready on this machine."""
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import servers
 
@@ -50,6 +51,7 @@ def _servers() -> list[tuple[str, str, str]]:
 
 
 def _run_line(folder: Path) -> str:
+    """The line of a run: the next command for it, and how many samples are stored."""
     from harness.runs.going import on_disk
     from harness.runs.layout import RunFolder
 

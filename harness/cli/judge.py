@@ -41,6 +41,7 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
 
 
 def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
+    """The printed lines on what the judge did on one benchmark."""
     name = visible(report.benchmark, 100)
     if not report.n_answers:
         yield f"{name}: nothing for the judge (--judge-scope {judge.scope})"

@@ -247,6 +247,7 @@ class _Messages(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
+        """Write all of `data`; errors other than a closed pipe are ignored."""
         left = memoryview(data)
         try:
             while left:

@@ -45,6 +45,7 @@ def _tokens(number: float, error: float) -> str:
 
 
 def _accuracy(expected: ExpectedScore) -> str:
+    """The accuracy now, and its sampling error now and after the whole run, in words."""
     if expected.accuracy is None:
         return "no sample"
     accuracy = f"accuracy about {100 * expected.accuracy:.1f} %"

@@ -70,6 +70,8 @@ next(parameter for parameter in command.params if parameter.name == "detect").re
 
 
 def _print_detectable(answer: Detectable, versus: int | None) -> None:
+    """Print how small a difference the samples find. versus: samples a question of the other run, if that is stored
+    already."""
     name = visible(answer.benchmark, 80)
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
     click.echo(
@@ -94,6 +96,7 @@ def _basis(typical: TypicalSpread) -> str:
 
 
 def _print(plan: Needed, options: PlanOptions) -> None:
+    """Print how many samples find the difference, and what they cost."""
     from harness.cli.pilot import forecast_lines
     from harness.verbs.plan_typical import typical_spread
 

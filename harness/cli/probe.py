@@ -106,6 +106,7 @@ def _write(page: Path, reports: Sequence[ProbeReport]) -> None:
 
 
 def _table(report: ProbeReport) -> None:
+    """Print the findings about one server: a table, then why the bad ones matter and what to do."""
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
     ]
@@ -125,6 +126,7 @@ def _counted(report: ProbeReport) -> str:
 
 
 def _matrix(reports: list[ProbeReport]) -> None:
+    """Print one table of several servers, a column for each, then what spoils a score."""
     checks = [finding.check for finding in reports[0].findings]
     rows = [
         (

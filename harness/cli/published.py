@@ -120,6 +120,7 @@ _HEADER = ("benchmark", "metric", "score", "questions × samples", "model", "sou
 
 
 def _row(row: FoundScore) -> tuple[str, ...]:
+    """The cells of a published score in the table."""
     score = row.score
     error = "" if score.standard_error is None else f" ± {100 * score.standard_error:.2g}"
     settings = ", ".join(f"{name} {value}" for name, value in sorted(score.settings.items())) or "not stated"

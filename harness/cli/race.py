@@ -121,6 +121,7 @@ def _said(state: RaceState) -> str:
 
 
 def _told(raced: Raced, code: int) -> RaceEnd:
+    """The race's end as `--json` prints it. code: the exit code."""
     from harness.cli.printed.ends import RaceEnd, RaceStanding
 
     return RaceEnd(
@@ -134,6 +135,7 @@ def _told(raced: Raced, code: int) -> RaceEnd:
 
 
 def _closing(raced: Raced) -> None:
+    """Print the verdict on each candidate, the samples used, and the run folders."""
     for name, state in raced.standings.items():
         click.echo(f"{visible(name)} beside {visible(raced.baseline)}: {_said(state)}")
     used = ", ".join(f"{visible(name)} {n}" for name, n in raced.n_rounds.items())

@@ -143,6 +143,7 @@ def _closing(ran: Ran) -> int:
 
 
 def _record(ran: Ran, code: int) -> SessionEnd:
+    """The session's end as `--json` prints it. code: the exit code."""
     from harness.cli.printed.ends import CauseCount, SampleCounts, SessionEnd
 
     sampled, outcome = ran.sampled, ran.sampled.outcome

@@ -201,6 +201,7 @@ def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:
 
 
 def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None:
+    """Print the tables of all scores; a table that no score has data for is left out. ks: further k of pass@k."""
     from harness.reports.comparison_tables import twin_table
     from harness.reports.formats import to_terminal
     from harness.reports.tables import (

@@ -32,6 +32,8 @@ class ServeGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of an engine, also of a plug-in; a misspelt engine, or a model in its place, is answered
+        with advice."""
         if args and args[0] not in self.commands and args[0] in plugins.names("launcher"):
             takes = engines.named(engines.ANY_PROGRAM).launcher.takes
             self.add_command(_engine_command(args[0], "A plug-in's command.", takes))
@@ -107,6 +109,8 @@ def _own_flags(function: F) -> F:
 
 
 def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.Command:
+    """The command `harness serve ENGINE`. takes: names of the options that this engine accepts."""
+
     @click.command(
         engine,
         cls=_EngineCommand,
@@ -116,6 +120,7 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
     @_own_flags
     @server_options(shown=takes)
     def start(extra_flags: tuple[str, ...], **given: Any) -> None:
+        """Start a server of this engine on this machine, or on others if the flags say so."""
         from harness.cli.serve_start import Wish, begin, start_here
 
         flags = {name: given.pop(name) for name in list(given) if name.startswith(FLAG_PREFIX)}

@@ -75,6 +75,7 @@ def begin(wish: Wish) -> None:
 
 
 def _check(wish: Wish) -> None:
+    """Raise `UsageError` for flags that exclude each other."""
     if wish.on is None and (wish.replicas is not None or wish.gpus_per_replica is not None):
         flag = "--gpus-per-replica" if wish.replicas is None else "--replicas"
         raise UsageError(f"{flag} needs --on ray")

@@ -167,6 +167,7 @@ def _printed(
     *,
     reasoning: bool,
 ) -> Iterator[str]:
+    """The lines to print: one sample, the samples that a filter chooses, one question, or the list of questions."""
     from harness.core.records import Key
     from harness.viewer import printed
     from harness.viewer.request import curl
@@ -216,6 +217,7 @@ def _page(text: Iterator[str]) -> None:
 
 
 def _style() -> Style:
+    """The colours of the output; none if it is not a terminal or NO_COLOR is set."""
     from harness.viewer.printed import Style
 
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):

@@ -104,6 +104,7 @@ def look(folder: RunFolder) -> Status:
 
 
 def _shard(folder: RunFolder) -> str | None:
+    """The part of a run that this folder holds, such as "2/8"; None if it holds a whole run."""
     from harness.runs.manifest import SHARD, Manifest
 
     try:
@@ -191,6 +192,7 @@ def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]
 
 
 def _ago(event: dict[str, Any]) -> str:
+    """ ", 3 min ago" from an event's time; empty if the event has no readable time."""
     from harness.showing.lines import duration
 
     try:
@@ -201,6 +203,7 @@ def _ago(event: dict[str, Any]) -> str:
 
 
 def _plain(status: Status) -> RunStatus:
+    """The status as `--json` prints it."""
     from harness.cli.printed.lists import RunStatus
 
     return RunStatus(
@@ -217,6 +220,7 @@ def _plain(status: Status) -> RunStatus:
 
 
 def _watch(folder: RunFolder, as_json: bool) -> None:
+    """Show the status every second until the run ends."""
     from harness.core import codec
     from harness.showing.display import ProgressDisplay
 

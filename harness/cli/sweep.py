@@ -205,6 +205,7 @@ def _schema() -> None:
 
 
 def _list() -> None:
+    """Print the suites that ship with the harness."""
     from harness.verbs.sweep import file as files
 
     rows = []

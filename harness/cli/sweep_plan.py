@@ -56,6 +56,7 @@ def _server(group: ServerGroup) -> str:
 
 
 def _row(expected: ExpectedCell) -> tuple[str, ...]:
+    """The cells of the table for one run of the sweep; "?" stands for what is not known."""
     ahead = expected.forecast
     questions = "?" if expected.n_questions is None else f"{'≤ ' if expected.at_most else ''}{expected.n_questions:,}"
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
@@ -71,6 +72,7 @@ def _row(expected: ExpectedCell) -> tuple[str, ...]:
 
 
 def _totals(sweep: Sweep, cells: list[ExpectedCell]) -> list[str]:
+    """The lines below the table: how much is left, and how long it takes as far as earlier runs tell."""
     left = [cell for cell in cells if not cell.done]
     n_samples = sum(cell.n_samples or 0 for cell in left)
     lines = [

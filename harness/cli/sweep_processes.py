@@ -66,6 +66,7 @@ class SweepLanes:
         return subprocess.Popen(isolated.command("harness", *sys.argv[1:], *own), stdin=subprocess.PIPE)
 
     def _end(self, slot: int) -> None:
+        """Wait for the sweep in this slot to end; after `END_SECONDS` it is killed."""
         child = self._running.pop(slot)
         try:
             child.wait(END_SECONDS)

@@ -78,6 +78,7 @@ def _public_lines(verified: Verified) -> list[str]:
 
 
 def _lines(comparison: PublishedComparison) -> list[str]:
+    """The lines on one published score: what it is, the verdict, a doubt, the settings that differ, a note."""
     from harness.reports.settings import differing_in_words
 
     published = comparison.published

@@ -160,6 +160,7 @@ class BatchService:
                 yield line
 
     def _batch(self, stated: dict[str, Any]) -> Batch:
+        """The state of a batch, as the provider's answer states it. Raises `RequestFailed` if it describes no batch."""
         if not _text(stated.get("id")) or not _text(stated.get("status")):
             raise RequestFailed("malformed", "the provider's answer describes no batch")
         counts = stated.get("request_counts")
@@ -186,6 +187,7 @@ class BatchService:
         )
 
     def _json(self, method: str, path: str, **how: Any) -> dict[str, Any]:
+        """The JSON object that answers this request. Raises `RequestFailed`."""
         try:
             with self._response(method, path, **how) as response:
                 body = bytearray()

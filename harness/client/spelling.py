@@ -150,6 +150,8 @@ class RequestTemplate:
         return self._head + codec.encode(varying)[1:]
 
     def _body(self, messages: Sequence[Message], prompt: str, varying: dict[str, Any]) -> bytes:
+        """The request's body: the constant fields, then messages or prompt, and the fields that differ from request to
+        request."""
         begun = self.spelling.prefill
         if self.spelling.api == "chat":
             varying["messages"] = messages if begun is None else [*messages, begun]

@@ -210,6 +210,7 @@ def read_at(descriptor: int, length: int, offset: int) -> bytes:
 
 
 def _open(path: Path, flags: int) -> io.BufferedReader:
+    """Open a regular file for reading; pipes, devices and sockets are refused without waiting. Raises `OSError`."""
     # O_NONBLOCK: opening a pipe that has no writer would otherwise block for ever. Regular files ignore it.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)

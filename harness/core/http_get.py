@@ -88,6 +88,7 @@ def get(
 def _request_once(
     client: httpx.Client, url: str, max_bytes: int, body_s: float, clock: Callable[[], float], content: bytes | None
 ) -> Page:
+    """Make one request, and read its body within the bounds on bytes and seconds."""
     method, headers = ("GET", None) if content is None else ("POST", {"Content-Type": "application/json"})
     with client.stream(method, url, content=content, headers=headers) as response:
         due = clock() + body_s

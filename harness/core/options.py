@@ -74,6 +74,7 @@ def _number_as_tuple(value: Any) -> Any:
 
 
 def _parse_series(value: Any) -> Any:
+    """Numbers such as `8,16,…,256` as a list; anything but a text is returned unchanged. Raises `ValueError`."""
     if not isinstance(value, str):
         return value
     from harness.core.series import numbers_of
@@ -85,6 +86,7 @@ def _parse_series(value: Any) -> Any:
 
 
 def _parse_object(value: Any) -> Any:
+    """A JSON object written as text; anything but a text is returned unchanged. Raises `ValueError`."""
     if not isinstance(value, str):
         return value or {}
     from harness.core import codec

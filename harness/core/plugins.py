@@ -164,6 +164,7 @@ def _point(kind: Kind, name: str) -> EntryPoint | None:
 
 @cache
 def _points(kind: Kind) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Name → the entry points that installed packages declare under it, for one kind of plug-in."""
     from importlib.metadata import entry_points  # a slow import, which most commands do not need
 
     points: dict[str, tuple[EntryPoint, ...]] = {}

@@ -32,6 +32,7 @@ class _PlainLoader(_Loader):  # type: ignore[misc, valid-type]
     """`SafeLoader` that refuses repeated keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping of a YAML node. Raises an error for a repeated key."""
         seen = set()
         for key_node, _ in node.value:
             key = (key_node.tag, key_node.value) if isinstance(key_node, yaml.ScalarNode) else None
@@ -95,6 +96,8 @@ def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
     assert root is not None  # it holds a mapping
 
     def line(keys: Sequence[str | int]) -> int:
+        """The line on which the value at the end of these keys stands, from 1; if it is missing, that of the last key
+        found."""
         node, number = root, root.start_mark.line
         for key in keys:
             below = _below(node, key)
@@ -165,6 +168,7 @@ def fits_any(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _fits(name: str, pattern: str) -> bool:
+    """Whether the name fits a shell pattern."""
     if "?" in pattern or "[" in pattern:
         return fnmatchcase(name, pattern)
     # Only `*`: every start of a command tries a hundred such patterns, and fnmatch would compile each.

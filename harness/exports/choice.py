@@ -122,6 +122,7 @@ class ExportedBenchmark:
                     yield self.questions[question_id], sorted(rows, key=lambda row: row.sample.sample_index)
 
     def _passing(self) -> Iterator[SampleRow]:
+        """The samples that fit the choice, apart from the bound on samples of each question."""
         choice, plan = self.choice, self.record.plan
         seen: set[bytes] = set()
         for sample in read_samples(self.folder.benchmark(self.name)):
@@ -141,6 +142,7 @@ class ExportedBenchmark:
             yield SampleRow(question, sample, grade)
 
     def _shortest(self, most: int) -> set[Key]:
+        """The keys of the `most` shortest samples of each question."""
         heaps: dict[str, list[tuple[int, int]]] = {}
         for row in self._passing():
             sample = row.sample

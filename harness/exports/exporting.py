@@ -110,6 +110,7 @@ def find_exporter(name: str) -> Exporter:
 
 
 def _of_plugin(name: str, offered: object) -> Exporter:
+    """The exporter that a plug-in offers; errors of its code become `UsageError`."""
     if isinstance(offered, Exporter):
         exporter = offered
     elif callable(offered):

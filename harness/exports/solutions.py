@@ -28,6 +28,7 @@ class SolvedBenchmark(ExportedBenchmark):
     column: str = ""
 
     def _passing(self) -> Iterator[SampleRow]:
+        """A sample for each question that has a solution, with the solution as its text."""
         for question in self.solved:
             solution = question.metadata.get(self.column)
             if isinstance(solution, str) and solution.strip():

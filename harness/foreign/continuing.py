@@ -69,6 +69,8 @@ class FileReplies:
             )
 
     def _as_run_sample(self, sample: Sample, row_question: Question, question: Question, index: int) -> Sample:
+        """The file's sample as a sample of this run: with the run's question, index `index`, and the endpoint
+        `file:NAME`."""
         return msgspec.structs.replace(
             sample,
             benchmark=question.benchmark,

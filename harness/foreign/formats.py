@@ -206,6 +206,7 @@ def _by_epoch(name: str) -> tuple[str, int]:
 
 
 def _inspect_sample(sample: Any, where: str) -> OutputRow:
+    """One sample of an Inspect log. where: its place in the file, for messages. Raises `UsageError`."""
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
         raise UsageError(f"{where} is no sample of an Inspect log")
     output = cells.mapping_or_empty(sample["output"])

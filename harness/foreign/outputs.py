@@ -185,6 +185,8 @@ def _read_rows(
     again: bool = False,
     half_done: bool = False,
 ) -> Iterable[OutputRow]:
+    """The rows of a file of outputs, read by its format, which is recognised if it is not given. Raises
+    `UsageError`."""
     if format is None and not any(keys):
         if path.suffix == ".eval":
             format = "inspect"
@@ -232,6 +234,7 @@ def _no_questions_error(path: Path, format: str) -> UsageError:
 
 
 def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> Iterator[tuple[Question, Sample]]:
+    """(question, sample) for each response of the rows. identities: the question id of each row."""
     built: dict[str, Question] = {}
     next_index: Counter[str] = Counter()
     for row, question_id in zip(rows, identities, strict=True):
@@ -303,6 +306,7 @@ def _identities(table: _RowIdentities, repeats: Repeats) -> list[str]:
 
 
 def _question(row: OutputRow, name: str, question_id: str) -> Question:
+    """The question of a row without a card. name: the benchmark's name."""
     accepted, kind = _reference(row)
     return Question(
         benchmark=name,
@@ -327,6 +331,7 @@ _reference_of_text = lru_cache(maxsize=4_096)(read_reference)
 
 
 def _sample(question: Question, index: int, response: Response) -> Sample:
+    """A response of the file as a sample of this question."""
     return Sample(
         benchmark=question.benchmark,
         question_id=question.question_id,

@@ -69,6 +69,8 @@ class Recognised:
             )
 
     def _question(self, row_question: Question, taken: set[str]) -> Question:
+        """The benchmark's question that a row answers. taken: ids of questions that earlier rows answer. Raises
+        `UsageError`."""
         text, name = text_of(row_question), visible(self._name)
         if text:
             candidates = self._by_text.of(row_question)

@@ -153,6 +153,8 @@ async def _ask_all(
     open_transport: Callable[[], Transport],
     beginnings: dict[str, list[str]],
 ) -> None:
+    """Ask all endpoints for their fingerprints and put the beginnings of their replies into `beginnings`, by
+    address."""
     transport = open_transport()
     deadlines = replace(settings.deadlines, first_token=SECONDS, idle=SECONDS)
 

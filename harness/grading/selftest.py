@@ -96,6 +96,7 @@ def boxed(question: Question, answer: str) -> Sample:
 
 
 def _sample(question: Question, text: str) -> Sample:
+    """A reply with this text to the question."""
     return Sample(
         benchmark=question.benchmark,
         question_id=question.question_id,

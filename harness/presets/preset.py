@@ -133,6 +133,7 @@ class Preset(Part):
         return [*self._by_rules(run), *self._by_sampling(run.sampling), *self._by_length(run)]
 
     def _by_rules(self, run: RunProfile) -> Iterator[str]:
+        """A sentence for each piece of the card's advice that the run does not follow."""
         broken = {
             "no_greedy": (run.sampling.temperature == 0, "temperature 0"),
             "no_system_prompt": (bool(run.system_prompt), "a system prompt"),
@@ -155,6 +156,7 @@ class Preset(Part):
                 yield f"{what}: {advice.text}{cure}"
 
     def _by_sampling(self, sent: Sampling) -> Iterator[str]:
+        """A sentence if sampling fields differ from the card's."""
         # At temperature 0 the other fields change nothing, and `no_greedy` speaks of the temperature itself.
         if self.sampling is None or not self.sampling.card or sent.temperature == 0:
             return
@@ -171,6 +173,7 @@ class Preset(Part):
             yield f"the model card asks for {', '.join(odd)}; {option('preset', self.name)} sends its sampling"
 
     def _by_length(self, run: RunProfile) -> Iterator[str]:
+        """A sentence if max_tokens fills the context, or is below the card's."""
         bound = run.sampling.max_tokens
         if bound is None:
             return

@@ -100,6 +100,7 @@ def read_history(folder: RunFolder) -> History:
 
 
 def _events(folder: RunFolder) -> Iterator[_Event]:
+    """The events of the run's logs that a report uses; lines that cannot be read are left out."""
     for path in folder.logs():
         with contextlib.suppress(OSError), open_untrusted(path) as log:
             for line in log:

@@ -173,6 +173,7 @@ def _policy(templates: jinja2.Environment) -> str:
 
 
 def _environment() -> jinja2.Environment:
+    """The Jinja environment of the page: every value is escaped, and an unknown name is an error."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("harness.reports", "."),
         autoescape=True,
@@ -208,6 +209,7 @@ def _headlines(runs: Sequence[ScoredRun]) -> list[_Headline]:
 
 
 def _headline(score: Score) -> _Headline:
+    """The headline of one benchmark: its accuracy and the facts beside it."""
     most = max(score.pass_at, default=0)
     at_most = score.sampling_error is None
     facts = [
@@ -225,6 +227,7 @@ def _headline(score: Score) -> _Headline:
 
 
 def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:
+    """The section of one benchmark, with the parts of all runs. drawn: whether plots of single runs are drawn."""
     present = figures.parts(runs, name)
     baseline, *others = present
     withheld = any(part.benchmark.withheld for part in present)
@@ -245,6 +248,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
 
 
 def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
+    """One run's part in the section of a benchmark. alone: whether the report has no other run of it."""
     run, benchmark = part
     score, questions = benchmark.score, benchmark.questions
     return _RunPart(
@@ -265,6 +269,7 @@ def _figure(plot: Plot) -> _Figure:
 
 
 def _row(item: QuestionTally, *, withheld: bool) -> _QuestionRow:
+    """The row of one question; texts are left out of a benchmark that is not to be published."""
     tokens = [grade.completion_tokens for grade in item.grades if grade.completion_tokens is not None]
     return _QuestionRow(
         question=visible(item.question.question_id, MAX_ANSWER_CHARS),
@@ -279,6 +284,7 @@ def _row(item: QuestionTally, *, withheld: bool) -> _QuestionRow:
 
 
 def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
+    """(kind of outcome, left edge in %, width in %) of each bar that shows a question's samples."""
     bars = []
     first = 0.0
     for kind, number in count(item.grades).items():

@@ -72,6 +72,7 @@ class Report:
 
     @cached_property
     def _numbers(self) -> tuple[Table, ...]:
+        """The tables of numbers; a table that no score has data for is left out."""
         if not self.scores:
             return ()
         labelled = [(run.label, score) for run, _, score in self.scores]
@@ -142,6 +143,7 @@ class Report:
         return self.markdown()
 
     def _paired(self) -> list[Table]:
+        """The table of the paired differences of each run from the baseline; none with a single run."""
         if len(self.runs) < 2:
             return []
         baseline = self.runs[0]
@@ -168,6 +170,7 @@ class Report:
         return [strip for strip in strips if strip is not None]
 
     def _beside_published(self) -> list[Table]:
+        """The tables of published scores beside the runs'; none if nothing is published."""
         rows: list[tuple[str, PublishedComparison]] = []
         sources: list[tuple[str, str, float | None, str, str]] = []
         for (run, benchmark, score), comparisons in zip(self.scores, self._published_of, strict=True):

@@ -175,6 +175,7 @@ def duration(seconds: float) -> str:
 
 
 def _text(value: object) -> str:
+    """The value of a setting in words."""
     match value:
         case None | "":
             return "not set"
@@ -204,6 +205,7 @@ def _decider(name: str, deciders: Mapping[str, object]) -> str:
 
 
 def _side_by_side(title: str, head: str, runs: Sequence[ScoredRun], columns: Sequence[Mapping[str, object]]) -> Table:
+    """A table of settings with a column for each run; a star marks settings that differ."""
     every = dict.fromkeys(name for column in columns for name in column)
     names = [name for name in every if any(_is_set(column.get(name)) for column in columns)]
     rows = []
@@ -215,6 +217,7 @@ def _side_by_side(title: str, head: str, runs: Sequence[ScoredRun], columns: Seq
 
 
 def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
+    """(name, value) of what is known about a run: its effort, sessions, failures, machine and servers."""
     manifest, history = run.manifest, run.history
     yield "model", manifest.model
     scores = [benchmark.score for benchmark in run.benchmarks.values() if benchmark.score is not None]
@@ -245,6 +248,7 @@ def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
 
 
 def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str, object]]:
+    """(name, value) of a run's time, requests, tokens and cost."""
     begun = datetime.fromtimestamp(min(workload.started for workload in workloads), UTC)
     ended = datetime.fromtimestamp(max(workload.ended for workload in workloads), UTC)
     yield "first request (UTC)", f"{begun:%Y-%m-%d %H:%M}"
@@ -276,6 +280,7 @@ def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
 
 
 def _flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """The tree of settings as one mapping, with the names joined by dots."""
     leaves: dict[str, object] = {}
     for key, value in tree.items():
         if isinstance(value, Mapping) and value and prefix.count(".") < MAX_SETTING_DEPTH:

@@ -82,6 +82,7 @@ class BatchLedger:
         return {ask: batch for batch in self.batches.values() for ask in batch.asks if ask in asked_ids}
 
     def _read(self) -> None:
+        """Read the file's lines; a torn last line is left out. Raises `StoreError` for damage."""
         try:
             with open_untrusted(self.path) as file:
                 # A torn tail comes from a process that died while writing, before it sent anything.
@@ -93,6 +94,7 @@ class BatchLedger:
             raise StoreError(f"cannot read {self.path}: {error.strerror or error}.") from error
 
     def _take(self, number: int, data: bytes) -> None:
+        """Take one line of the file. Raises `StoreError` if it is damaged or of a newer schema."""
         try:
             record.checksum(data)
             entry = codec.decode(data, _LedgerLine)

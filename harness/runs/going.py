@@ -62,6 +62,8 @@ def on_disk(folder: RunFolder) -> OnDisk:
 
 
 def _stored(folder: RunFolder, manifest: Manifest, name: str, *, held: bool) -> Stored:
+    """How many samples of one benchmark are stored, and how many are planned. held: whether a process writes
+    the run."""
     files, record = folder.benchmark(name), manifest.benchmarks[name]
     plan = record.plan
     # A process that begins writes the questions before the manifest that fits them.
@@ -78,6 +80,7 @@ def _stored(folder: RunFolder, manifest: Manifest, name: str, *, held: bool) -> 
 
 
 def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
+    """The start of the last session and, if it ended in order, its end."""
     events: list[dict[str, Any]] = []
     for line in _end_of(folder.log):
         if b'"session_started"' in line or b'"session_ended"' in line:
@@ -92,6 +95,7 @@ def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
 
 
 def _end_of(path: Path) -> list[bytes]:
+    """The last lines of a file; the first of them may be cut. Empty if the file cannot be read."""
     try:
         with open_untrusted(path) as file:
             size = os.fstat(file.fileno()).st_size

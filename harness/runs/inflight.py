@@ -150,6 +150,7 @@ class _Gathered:
             self._lines.append(line)
 
     def partial(self) -> Partial:
+        """The half-written sample that these lines hold together."""
         first, last = self._lines[0], self._lines[-1]
         return Partial(
             request=first.request,
@@ -193,6 +194,7 @@ class _Extent(NamedTuple):
 
     @classmethod
     def of(cls, partial: Partial, n_lines: int, nonce: int) -> _Extent:
+        """How far the sample was written when the file was last appended to. n_lines: lines that it has there."""
         ids, lengths = partial.ids, partial.lengths
         return cls(
             partial.request,
@@ -318,6 +320,7 @@ class Inflight:
     # ---- on the writer's thread
 
     def _carefully(self, act: Callable[..., None], *given: bytes) -> None:
+        """Do `act`, and give up the file for good if it fails: the run goes on without it."""
         if self._failed:
             return
         try:

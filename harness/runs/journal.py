@@ -197,6 +197,8 @@ class Journal:
             self.close()
 
     def _put(self, item: _Item) -> None:
+        """Queue a sample for the writer's thread. Raises the failure that stopped the writer, or `StoreError` once
+        closed."""
         sample = item.sample
         assert sample is None or sample.benchmark == self.folder.name, "a sample of another benchmark"
         with self._lock:
@@ -214,6 +216,7 @@ class Journal:
     # From here on: the writer's thread.
 
     def _run(self) -> None:
+        """Write what is queued, one sync for all samples of a window; the work of the writer's thread."""
         # So the first sample does not wait for the window of a sync that never was.
         last_sync = -WINDOW_SECONDS
         while (item := self._queue.get()) is not None:
@@ -362,6 +365,7 @@ class Journal:
             self._index_descriptor = None
 
     def _stop(self, failure: StoreError, batch: list[_Item]) -> None:
+        """Stop writing: this failure goes to everybody who waits for a sample or hands one over later."""
         # Both under the lock: whoever hands over a sample later sees the failure, so nobody waits in vain.
         with self._lock:
             self._failure = failure
@@ -400,6 +404,7 @@ def _begin_writeback(descriptor: int, offset: int, length: int) -> None:
 
 
 def _log_findings(log: RunLog, folder: BenchmarkFolder, report: JournalReport) -> None:
+    """Log what was found while reading the journal: damage, repeated keys, warnings."""
     if report.torn_tail:
         log.write("torn_tail", benchmark=folder.name, bytes=report.torn_tail, kept=str(folder.set_aside))
     for line in report.damaged:

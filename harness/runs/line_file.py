@@ -232,6 +232,7 @@ def _ended(descriptor: int, path: Path) -> int:
 
 
 def _after_last_newline(descriptor: int, size: int) -> int:
+    """The offset behind the last line end in the first `size` bytes; 0 if there is none."""
     end = size
     while end:
         begin = max(0, end - COPY_BYTES)
@@ -365,6 +366,7 @@ class Filed(Blocks[T]):
         return self._n
 
     def _lines(self, block: int) -> list[bytes]:
+        """The lines of one block of the file. Raises `StoreError` if the file has changed."""
         begin, end = self._ends[block], self._ends[block + 1]
         try:
             data = read_at(self._file.fileno(), end - begin, begin)

@@ -160,6 +160,8 @@ class RunLock:
         return InUse(f"{self._folder.path} is in use by {who}; one run has one writer.{hint}")
 
     def _create_stand_in(self) -> None:
+        """Create the file that stands in for a lock. Raises the error that names its holder if another
+        process has it."""
         path = self._folder.path / "run.lock.held"
         self.warning = f"{self._folder.path} is on a file system without working locks; {path.name} stands in"
         # O_EXCL decides between two processes even where no lock works.
@@ -257,6 +259,7 @@ def _holder(path: Path) -> Holder | None:
 
 
 def _ourselves() -> Holder:
+    """This process, as the holder of a lock."""
     return Holder(
         host=socket.gethostname(),
         pid=os.getpid(),

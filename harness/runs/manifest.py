@@ -393,6 +393,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
 
 
 def _compare(path: str, old: Any, new: Any) -> list[Difference]:
+    """The differences of two values below this path; mappings are compared field by field."""
     if isinstance(old, dict) and isinstance(new, dict):
         return [
             difference

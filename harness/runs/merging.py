@@ -176,6 +176,7 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
 
 
 def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
+    """Raise `UsageError` if no folder is given, one is given twice, or the output is one of them."""
     if not folders:
         raise UsageError("give the run folders to join")
     # Two spellings, or a link, may name the same folder.
@@ -207,6 +208,7 @@ def _together(name: str, sources: Sequence[PartFolder]) -> Sequence[Question]:
 
 
 def _merged(mine: Sequence[Question], theirs: Sequence[Question], source: PartFolder, name: str) -> Sequence[Question]:
+    """The questions of two folders joined. Raises `StoreError` if a question differs."""
     if questions.digest_of(mine) == questions.digest_of(theirs):
         return mine
     digests = {question.question_id: questions.digest_of([question]) for question in mine}
@@ -224,6 +226,7 @@ def _merged(mine: Sequence[Question], theirs: Sequence[Question], source: PartFo
 
 
 def _with_digests(manifest: Manifest, question_sets: Mapping[str, Sequence[Question]]) -> Manifest:
+    """The manifest with the digests of the joined questions."""
     records = {
         name: msgspec.structs.replace(
             manifest.benchmarks[name],

@@ -92,6 +92,7 @@ def read(folder: BenchmarkFolder) -> list[Override]:
 
 
 def _is_time(text: str) -> bool:
+    """Whether the text is a time in ISO 8601, in printable ASCII."""
     try:
         datetime.fromisoformat(text)
     except ValueError:

@@ -146,6 +146,7 @@ def _servers(made_by: Provenance) -> Mapping[str, Any]:
 
 
 def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
+    """The provenance of two folders joined: their servers and sessions, in order of time."""
     sessions = sorted(
         [*mine.sessions, *(session for session in theirs.sessions if session not in mine.sessions)],
         key=lambda session: session.started,
@@ -162,6 +163,7 @@ def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
 
 
 def _refusal(first: PartFolder, source: PartFolder, changed: Sequence[Difference], benchmark: str = "") -> StoreError:
+    """The error that says which settings keep two folders from being joined."""
     what = f" in {quoted(benchmark)}" if benchmark else ""
     lines = "\n".join(f"  {difference}" for difference in changed)
     return StoreError(

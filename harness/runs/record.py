@@ -171,6 +171,7 @@ class _RecordHead(msgspec.Struct):
 
 
 def _refuse_newer(line: bytes) -> None:
+    """Raise `NewerSchema` if the line states a newer schema than this version knows."""
     try:
         schema = codec.decode(line, _RecordHead).schema
     except codec.DecodeError:

@@ -346,6 +346,8 @@ class SampleReader(Iterator[Sample]):
         return next(self._samples)
 
     def _read(self) -> Iterator[Sample]:
+        """Read the samples of the file or of a span of it, each key once, and note what is wrong with the file in the
+        report."""
         path, report = self._folder.samples, self.report
         seen = KeySet()
         again: dict[Key, set[int]] = {}  # Hashes of the texts in later records of a key.

@@ -157,6 +157,7 @@ class _Population:
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally]) -> _Population:
+        """The samples that can be drawn, in two strata, and the part of the accuracy that no judge decided."""
         present = [item for item in items if item.n]
         by_judge = any(grade.rule == JUDGE_RULE for item in present for grade in item.grades)
         strata = {verdict: _Stratum(verdict) for verdict in (True, False)}

@@ -198,6 +198,7 @@ class _Ordered:
         unanswered: Set[Key],
         planned: Plan | int | None,
     ) -> _Ordered:
+        """The graded samples as arrays, in the order in which their requests started."""
         plan = Plan.every(planned or 0)
         numbers: dict[str, int] = {}
         question, index, facts = array("q"), array("q"), bytearray()
@@ -256,6 +257,8 @@ def _score(
     zs: Sequence[float | None],
     n_tests: int,
 ) -> EndpointScore:
+    """The score of one endpoint. zs: its test statistics for accuracy and truncation. n_tests: number of tests of all
+    endpoints."""
     number = observed.endpoints[name]
     mine = ordered.endpoint == number
     n = int(mine.sum())

@@ -230,6 +230,7 @@ def _counted(items: Sequence[QuestionTally]) -> _Counted:
 
 
 def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Lines:
+    """Both lines of a comparison. ours, theirs: (right samples, all samples) of each question."""
     differences = ours[0] / ours[1] - theirs[0] / theirs[1]
     difference = float(differences.mean())
     error = math.sqrt(float(score_variance(*ours, *theirs)))

@@ -251,6 +251,7 @@ def _binomial(trials: int, p: float, degree: int) -> np.ndarray[tuple[int], np.d
 
 
 def _estimated_majority(groups: Sequence[VoteGroup], silent: int, k: int, seed: int) -> float:
+    """maj@k as the mean over seeded draws. groups: equal answers of a question. silent: samples without an answer."""
     generator = np.random.default_rng(seed)
     sizes = np.array([group.size for group in groups] + [silent], dtype=np.int64)
     share = np.array([group.correct / group.size for group in groups])

@@ -350,6 +350,7 @@ def grade_journal(
     former_positions = array("q")  # Positions in `former.grades` of the samples in `reused`.
 
     def ungraded() -> Iterator[Sample]:
+        """The samples that have no usable former grade; all samples are noted in passing."""
         for sample in reader:
             row = observed.observe(sample)
             number = by_id.numbers.get(sample.question_id)
@@ -376,7 +377,7 @@ def grade_journal(
     index = marks[order] & ((1 << _INDEX_BITS) - 1)
     rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
 
-    def in_order() -> Iterator[Grade]:
+    def in_order() -> Iterator[Grade]:  # all grades, former and new, by question and sample
         for i in range(len(order)):
             source, row = int(order[i]), int(rows[i])
             if source >= len(reused):

@@ -133,6 +133,7 @@ def grade_run(
 def _graded(
     folder: RunFolder, name: str, record: BenchmarkRecord, grading: GradingOptions, on_graded: OnGraded
 ) -> GradedBenchmark:
+    """Grade one benchmark of a run and gather everything that its score needs."""
     # Imported late: cards are slow to import, and files of outputs need none.
     from harness.benchmarks.catalogue import apply_card_rules
 
@@ -346,6 +347,7 @@ def _first_right(folder: BenchmarkFolder, by_id: ById, grading: GradingOptions) 
     tokens_of: dict[Key, list[int]] = {}
 
     def stated_answers() -> Iterator[tuple[Key, Question, list[str]]]:
+        """(key, question, answers that the reply states) of each sample with a known number of tokens."""
         for sample in read_samples(folder):
             if sample.question_id in by_id and sample.usage.completion_tokens is not None:
                 question = by_id[sample.question_id]
@@ -377,6 +379,7 @@ def grade_outputs(
     by_id: dict[str, Question] = {}
 
     def samples() -> Iterator[Sample]:
+        """The samples of the file, in its order; their questions and texts are noted in passing."""
         for question, sample in pairs:
             by_id[question.question_id] = question
             by_benchmark.setdefault(question.benchmark, {})[question.question_id] = question
@@ -413,6 +416,7 @@ def grade_outputs(
 
 
 def _journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str]:
+    """Warnings about damaged or repeated records of the journal."""
     sentences = []
     if report.damaged:
         named = ", ".join(f"line {d.number} ({d.reason})" for d in report.damaged[:MAX_NAMED])

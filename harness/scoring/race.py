@@ -246,6 +246,7 @@ def _state(
 
 
 def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
+    """The verdict from the interval of the difference; an empty interval decides nothing."""
     if low > high:
         return "undecided"
     if low > 0:

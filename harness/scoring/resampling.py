@@ -251,6 +251,8 @@ def _repeats(
     run_error: float,
     of_question: float,
 ) -> Repeats:
+    """The result of an experiment with repeats. correct, counts: right samples and all samples, by repeat and
+    question."""
     accuracies = (correct / counts).mean(axis=1)
     return Repeats(
         benchmark=benchmark,
@@ -273,6 +275,7 @@ def _repeats(
 
 
 def _size(correct: Counts, counts: Counts, predicted: float, seen: float | None, of_question: float) -> SampleSize:
+    """The result for one number of samples. correct, counts: right samples and all samples, by repeat and question."""
     own = _own_errors(correct, counts)
     low, high = np.quantile(own, (0.025, 0.975)).tolist()
     return SampleSize(

@@ -441,6 +441,7 @@ def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
 
 
 def _undecided(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
+    """Warnings about undecided samples, by cause, with the bounds of the accuracy."""
     judged: Counter[bool] = Counter()  # True: the grader ran out of time or memory; False: no rule could decide.
     for kind, n in kinds.items():
         if kind.verdict == "undecided" and not kind.rule.startswith(RAISED):
@@ -468,6 +469,7 @@ def _over_kinds(kinds: Mapping[GradeKind, int]) -> dict[str, Any]:
 
 
 def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
+    """Warnings about exceptions of the benchmark's own verifier."""
     raised: Counter[str] = Counter()
     for kind, n in kinds.items():
         if kind.rule.startswith(RAISED):
@@ -487,6 +489,7 @@ def _near_misses(kinds: Mapping[GradeKind, int]) -> dict[NearMiss, int]:
 
 
 def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
+    """The score of a group of questions."""
     present = [item for item in items if item.n]
     intervals = accuracy_intervals(items)
     return GroupScore(
@@ -514,6 +517,7 @@ def _bounds(items: Sequence[QuestionTally]) -> Bounds:
 
 
 def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScore]]:
+    """For each field of the questions' metadata with few values, the score of each value."""
     fields: dict[str, dict[str, list[QuestionTally]]] = {}
     for item in items:
         for field, value in item.question.metadata.items():

@@ -54,6 +54,8 @@ def _of_accuracy(published: PublishedScore, total: int) -> str:
 
 
 def _of_error(published: PublishedScore, n: int, n_questions: int, single: float | None) -> str:
+    """Why the stated error contradicts the stated samples n; empty if it does not. single: variance of one sample in
+    our run."""
     error = published.standard_error
     if error is None:
         return ""
@@ -67,6 +69,7 @@ def _of_error(published: PublishedScore, n: int, n_questions: int, single: float
 
 
 def _of_deviation(published: PublishedScore, n: int, n_questions: int, single: float | None) -> str:
+    """Why the stated deviation between runs contradicts the stated samples n; empty if it does not."""
     deviation = published.run_deviation
     if deviation is None or n < 2:
         return ""

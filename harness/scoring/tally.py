@@ -246,6 +246,7 @@ class SampleColumns:
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally]) -> SampleColumns:
+        """The samples of all questions as columns."""
         tokens, facts, positions = array("d"), bytearray(), array("I")
         kinds: Counter[GradeKind] = Counter()
         for item in items:

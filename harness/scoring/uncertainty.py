@@ -267,6 +267,7 @@ def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
 def _estimate(
     items: Sequence[QuestionTally], k: int, values: Sequence[float], variances: Sequence[float] | None
 ) -> Estimate:
+    """An estimate at k samples with its intervals. values, variances: of each question; no variances: k above n/2."""
     # One number has one interval: pass@1 and maj@1 are the accuracy.
     if k == 1:
         return accuracy(items)

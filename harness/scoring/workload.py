@@ -112,6 +112,7 @@ class _Counts(NamedTuple):
 
     @classmethod
     def of(cls, observed: Observed, rows: Rows) -> _Counts:
+        """Requests and tokens of these samples, added up."""
         prompt, completion = observed.prompt_tokens.of(rows), observed.completion_tokens.of(rows)
         stated = ~np.isnan(prompt) & ~np.isnan(completion)
         sums = int(prompt[stated].sum()), int(completion[stated].sum())

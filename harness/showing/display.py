@@ -78,6 +78,7 @@ class TerminalScreen:
         self._live.start()
 
     def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None:
+        """Redraw the panel on the terminal. last: leave it there."""
         size = self._console.size
         ascii_only = not self._console.encoding.startswith("utf")
         lines = panel(progress, size.width - 1, max(3, size.height - SPARE_ROWS), scores, ascii_only=ascii_only)
@@ -93,6 +94,7 @@ class NotebookScreen:
         self._handle: Any = None
 
     def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None:
+        """Replace the output below the notebook's cell."""
         del last
         from IPython import display as displaying
         from rich import get_console

@@ -98,6 +98,7 @@ def update(options: PublishedUpdateOptions, progress: Progress = lambda *_: None
 def _update_from_folder(
     folder: Path, origin: str, progress: Progress, *, follow_links: bool = False
 ) -> PublishedUpdate:
+    """Bring the index up to date with a folder of records. origin: its name in the index."""
     updated = index.update(
         origin,
         index.files_of(folder, follow_links=follow_links),
@@ -108,6 +109,7 @@ def _update_from_folder(
 
 
 def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
+    """Bring the index up to date with Every Eval Ever's datastore and the leaderboards of our cards' data sets."""
     import httpx
 
     from harness.benchmarks.card import HubSource
@@ -202,6 +204,7 @@ class _FolderReader:
         return every_eval_ever.scores_of(data, path)
 
     def _data(self, path: str) -> bytes:
+        """The content of a file below the folder. Raises `UsageError`."""
         open_file = open_named if self.follow_links else open_untrusted
         try:
             with open_file(self.folder / path) as file:
@@ -245,6 +248,7 @@ def _checksums(folder: Path, follow_links: bool) -> dict[str, str]:
 
 
 def _benchmark_name(benchmark: str | None) -> str | None:
+    """The card's name for a benchmark; the name as given if no card has it, and None for None."""
     from harness.scoring.published.benchmark_name import find_card
 
     if benchmark is None:

@@ -125,6 +125,7 @@ class Viewer:
     # --- who may ask ---
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer a request; errors become responses, and every response gets the security headers."""
         try:
             response = await self._admitted(request, handler)
         except web.HTTPException as error:
@@ -139,6 +140,8 @@ class Viewer:
         return response
 
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Let a request in if it names our host and carries the token; otherwise refuse it or exchange the token for a
+        cookie."""
         if request.headers.get("Host", "") not in self._hosts:
             return web.Response(
                 status=421, text="This viewer answers only to the name 127.0.0.1; use that name in the address."
@@ -223,6 +226,7 @@ class Viewer:
         return _tagged(tag, body)
 
     async def _why(self, request: web.Request) -> web.Response:
+        """The steps to the verdict on a sample, worked out anew."""
         key = _key(request)
 
         def tell() -> list[str]:
@@ -232,6 +236,7 @@ class Viewer:
         return _json({"steps": await asyncio.to_thread(tell)})
 
     async def _compare(self, request: web.Request) -> web.Response:
+        """The comparison of two runs on one benchmark."""
         name = _asked(request, "benchmark")
 
         def build() -> bytes:
@@ -268,6 +273,7 @@ class Viewer:
         part = request.query.get("part", "text")
 
         def read() -> bytes:
+            """The requested text as bytes."""
             if part == "question":
                 return text_of(self._opened(request).question(_asked(request, "question"))).encode(
                     "utf-8", "backslashreplace"
@@ -290,6 +296,7 @@ class Viewer:
 
     # --- overrides ---
     async def _override(self, request: web.Request) -> web.Response:
+        """Store a verdict by hand, or take one back."""
         try:
             correction = codec.decode(await request.read(), Correction)
         except codec.DecodeError as error:
@@ -298,6 +305,7 @@ class Viewer:
         return _json({"stored": True})
 
     def _correct(self, correction: Correction) -> None:
+        """Store the correction in the run. Raises `StoreError` if there is no such sample."""
         benchmark = self._library.run(correction.run).benchmark(correction.benchmark)
         key = Key(correction.question, correction.sample)
         if key.sample_index not in benchmark.indices(key.question_id):

@@ -114,6 +114,7 @@ class SampleOffsets:
         return iter(sorted(places, key=lambda item: item[1].offset))
 
     def _refresh(self, file: BinaryIO) -> None:
+        """Take in what the file has gained since the last look; start anew if it was replaced or cut."""
         state = os.fstat(file.fileno())
         # The file was replaced or cut, so earlier places are void.
         if state.st_ino != self._inode or state.st_size < self._end:
@@ -158,6 +159,7 @@ class SampleOffsets:
             head = next_head
 
     def _take(self, line: Line, report: JournalReport) -> None:
+        """Take one line of the file, by the key at its beginning."""
         if line.data is None:
             return
         key = record.head_key(line.data[:HEAD_BYTES], self._folder.name)
@@ -168,6 +170,8 @@ class SampleOffsets:
             self._add(key, line.number, line.offset, line.length, line.data[-TAIL_BYTES:])
 
     def _add(self, key: tuple[str, int], number: int, offset: int, length: int, tail: bytes) -> None:
+        """Note where a record stands, unless its key has one already. tail: the end of its line, which states how it
+        finished."""
         question_id, index = key
         samples = self._by_question.setdefault(question_id, {})
         if index in samples:

@@ -205,6 +205,7 @@ def overview(library: Library) -> list[RunLine]:
 
 
 def _run_line(run: OpenRun) -> RunLine:
+    """The line of a run on the first page."""
     run.refresh()
     manifest = run.manifest
     return RunLine(

@@ -121,6 +121,7 @@ _STRIP = {"c": "+", "w": "-", "n": "o", "u": "?", ".": "."}
 
 
 def _override(benchmark: OpenBenchmark, key: Key) -> Iterator[str]:
+    """The line that says how a verdict was corrected by hand; none without a correction."""
     override = benchmark.overrides.get(key)
     if override is not None:
         graded = WORDS[override.graded]
@@ -131,6 +132,7 @@ def _override(benchmark: OpenBenchmark, key: Key) -> Iterator[str]:
 
 
 def _highlighted(text: str | None, grade: Grade | None, style: Style) -> str:
+    """The text, safe to print, with the graded answer highlighted."""
     if text is None:
         return style.quiet("[no text]")
     if grade is None or grade.span is None or not 0 <= grade.span[0] < grade.span[1] <= len(text):

@@ -138,6 +138,7 @@ def _around(
     verdict: Verdict | None,
     part: Part,
 ) -> Hit:
+    """A hit with the text around it. begin, length: where the match stands in `text`."""
     return Hit(
         question_id=question_id,
         sample_index=sample_index,

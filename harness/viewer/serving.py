@@ -39,6 +39,7 @@ def serve(
 async def _serve(
     make_viewer: Callable[[str, int], Viewer], on_ready: Callable[[str], None], ports: Sequence[int]
 ) -> None:
+    """Serve the viewer until a signal ends it. on_ready: called with the address."""
     listening = _listen(ports)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(TOKEN_BYTES)
@@ -58,6 +59,7 @@ async def _serve(
 
 
 def _listen(ports: Sequence[int]) -> socket.socket:
+    """A socket that listens on the first free one of these ports. Raises `UsageError`."""
     for port in ports:
         with contextlib.suppress(OSError):
             return socket.create_server(("127.0.0.1", port))

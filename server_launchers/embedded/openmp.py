@@ -39,6 +39,7 @@ def environment() -> dict[str, str]:
 
 
 def _system_has_it() -> bool:
+    """Whether the system has the OpenMP library."""
     try:
         # Loading is the only sure test: the loader's cache and LD_LIBRARY_PATH both decide.
         ctypes.CDLL(RUNTIME)

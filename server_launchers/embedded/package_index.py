@@ -178,6 +178,8 @@ class _Session:
             return next((urljoin(response.url, link) for link in parser.links if _name_of(link) == filename), None)
 
     def copy(self, link: str, target: IO[bytes], progress: OnBytes) -> None:
+        """Download a file into `target`. Raises `ValueError` if it is cut off or its checksum differs from
+        the index's."""
         url, fragment = urldefrag(link)
         algorithm, _, expected = fragment.partition("=")
         # Weaker digests (md5 in old indexes) prove nothing; the caller pins the file's content itself.
@@ -199,6 +201,7 @@ class _Session:
             raise ValueError(f"{algorithm} of the download differs from the index's")
 
     def _open(self, url: str, headers: dict[str, str]) -> urllib.response.addinfourl:
+        """Open an address, with the password that it may contain."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https", "file"):
             raise ValueError(f"addresses of kind {parts.scheme!r} are not supported")
@@ -226,6 +229,7 @@ class _Https(urllib.request.HTTPSHandler):
         self._unchecked = urllib.request.HTTPSHandler(context=_unverified())
 
     def https_open(self, request: urllib.request.Request) -> object:  # type: ignore[override]
+        """Open an https address; hosts that pip trusts are not checked for a certificate."""
         host = urlsplit(f"//{request.host}")
         if host.hostname in self._trusted or host.netloc in self._trusted:
             # urllib sets `parent` only for the handlers of an opener, and this one is in none.

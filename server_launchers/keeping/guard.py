@@ -199,6 +199,7 @@ class Guard:
 
     # No lock or queue: signals only set a flag, and the loop acts on it between two turns.
     def _read_lifeline(self) -> None:
+        """Obey the words that the harness wrote: ready, detach, stop. A closed pipe means stop."""
         assert self.lifeline is not None
         data = os.read(self.lifeline.fileno(), 4096)
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -219,6 +220,7 @@ class Guard:
             self.selector.unregister(self.lifeline)
 
     def _start(self, member: KeptProcess) -> None:
+        """Start one process of the server, and read its output."""
         try:
             member.start()
         except OSError as error:
@@ -246,6 +248,7 @@ class Guard:
                 self._save()
 
     def _drain(self, member: KeptProcess) -> None:
+        """Pass what the process printed to its log."""
         assert member.pipe is not None
         data = os.read(member.pipe.fileno(), READ_BYTES)
         if data:
@@ -297,6 +300,8 @@ class Guard:
         self._save()
 
     def _ladder(self) -> None:
+        """End all processes of the server: SIGTERM, after the grace SIGKILL, then a search for processes that left
+        their group."""
         self.stopping = True
         groups = [member for member in self.members if member.main is not None]
         for member in groups:

@@ -54,6 +54,8 @@ def check(base_url: str, readiness: Readiness, model: str, api_key_env: str | No
 
 
 def _check_listed(client: httpx.Client, model: str) -> str:
+    """The name under which the server lists the model. Raises `NotReady`, or `Foreign` for a server that is
+    not ours."""
     answer = client.get("/v1/models")
     # Whatever took the port has other keys; a server of ours would know its own.
     if answer.status_code == 401:

@@ -87,6 +87,7 @@ def memory_holders() -> list[str]:
 
 
 def _nvidia() -> Machine:
+    """The NVIDIA devices of this machine; unknown without nvidia-smi."""
     rows = [
         [cell.strip() for cell in row.split(",")]
         for row in _said("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader").splitlines()
@@ -100,6 +101,7 @@ def _nvidia() -> Machine:
 
 
 def _ascend() -> Machine:
+    """The Ascend devices that this process can see."""
     # From /dev, not from npu-smi: inside a container only the devices that were passed have a node there.
     nodes = sorted(
         int(m[1]) for path in Path("/dev").glob("davinci*") if (m := re.fullmatch(r"davinci(\d+)", path.name))

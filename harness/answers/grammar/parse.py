@@ -56,6 +56,7 @@ def parse(source: str, *, list_commas: bool = False) -> Node:
 
 @lru_cache(maxsize=4_096)
 def _parse(source: str, list_commas: bool) -> Node:
+    """The tree of an answer; see `parse`. Raises `Unreadable`."""
     if len(source) > MAX_ANSWER_CHARS:
         raise Unreadable("too long")
     if _DIGITS.fullmatch(source):

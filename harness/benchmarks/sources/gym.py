@@ -95,6 +95,7 @@ def verify(answer: str, question: Question) -> bool:
 
 
 def _library() -> Any:
+    """The package reasoning-gym. Raises `UsageError` with the line that installs it."""
     try:
         import reasoning_gym
     except ImportError as error:

@@ -233,6 +233,7 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
 
 
 def _file(source: HubSource, listing: _Listing, file: str) -> Path:
+    """The path of a data file in the cache; it is downloaded first if it is not there."""
     here = _cached_file(source, listing, file)
     if here:
         return here
@@ -242,6 +243,7 @@ def _file(source: HubSource, listing: _Listing, file: str) -> Path:
 
 
 def _download(client: Client, source: HubSource, listing: _Listing, file: str) -> None:
+    """Download a data file into the cache. Raises `UsageError`."""
     from harness.benchmarks.sources import hub_client
 
     path = _path_in_cache(source, listing, file)
@@ -295,6 +297,7 @@ def _asking(source: HubSource) -> Iterator[Client]:
 
 
 def _refusal(source: HubSource, refusal: HubRefusalError) -> UsageError:
+    """The error for a refusal of the hub, with what to do about it."""
     page, code, status = f"{host()}/datasets/{source.id}", refusal.error_code, refusal.status
     if code == "GatedRepo" or status == 403:
         return UsageError(

@@ -150,6 +150,8 @@ def fetch(
 
 
 def _fetch_once(client: httpx.Client, url: str, into: BinaryIO, max_bytes: int) -> str:
+    """Download what is still missing of a file into `into`. Returns the checksum that the hub states, or "" without
+    one."""
     start = into.seek(0, io.SEEK_END)
     with client.stream("GET", url, headers={"Range": f"bytes={start}-"} if start else {}) as response:
         if response.status_code not in (200, 206):

@@ -134,6 +134,7 @@ def _is_array(path: Path) -> bool:
 
 
 def _stream_array(path: Path, shown: str, responses: bool) -> Iterator[Row]:
+    """The rows of a file that is one JSON list, read one by one. Raises `UsageError`."""
     try:
         with open_named(path) as file:
             if os.fstat(file.fileno()).st_size > MAX_DATA_BYTES:
@@ -154,6 +155,7 @@ def _stream_array(path: Path, shown: str, responses: bool) -> Iterator[Row]:
 def _stream_lines(
     path: Path, shown: str, responses: bool, again: bool, unread: frozenset[str], half_done: bool
 ) -> Iterator[Row]:
+    """The rows of a JSONL file, line by line; the parameters are those of `stream`. Raises `UsageError`."""
     size = 0
     try:
         with open_named(path) as file:
@@ -286,6 +288,7 @@ def _suffixes(path: Path) -> tuple[str, str]:
 
 
 def _split_files(folder: Path, split: str | None) -> list[Path]:
+    """The data files of a split in a folder, found by the beginnings of their names. Raises `UsageError`."""
     files = [p for p in sorted(folder.rglob("*")) if p.is_file() and _suffixes(p)[0] in _KNOWN[:-1]]
     if not files:
         raise UsageError(f"the folder {folder} holds no data files; expected one of {', '.join(_KNOWN[:-1])} in it")
@@ -304,6 +307,7 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
 
 
 def _read_bytes(path: Path, compression: str, shown: str) -> bytes:
+    """The file's content, unpacked, within the bounds. Raises `UsageError`."""
     most = MAX_DATA_BYTES
     try:
         # Before the open, which waits for the other end of a pipe.
@@ -342,6 +346,7 @@ def _refuse_special(path: Path, shown: str) -> None:
 
 
 def _zstd(raw: BinaryIO, most: int) -> bytes:
+    """The content of a zstd file, at most `most` bytes and one more. Raises `UsageError`."""
     from harness.benchmarks.sources import zstandard
 
     try:
@@ -365,6 +370,7 @@ def _json_lines(data: bytes, shown: str, responses: bool) -> Iterator[Row]:
 
 
 def _json_rows(data: bytes, shown: str, split: str | None, responses: bool) -> Iterator[Row]:
+    """The rows of a JSON file: a list of objects, a mapping with such lists by split, or one object a line."""
     text = _text(data, shown)
     try:
         value = parse_json(text, shown, responses)
@@ -398,6 +404,8 @@ def _json_rows(data: bytes, shown: str, split: str | None, responses: bool) -> I
 
 
 def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> Iterator[Row]:
+    """The rows of a CSV or TSV file. damaged_rows: how many rows with a wrong number of cells the card expects; they
+    are left out."""
     if text.lstrip().startswith("{"):
         raise UsageError(f"{shown} holds JSON and is named as a table; rename it to end in .jsonl")
     # csv's own limit of a cell is 128 KiB; it can be set only for the whole process.
@@ -427,6 +435,7 @@ def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> I
 
 
 def _parquet_rows(path: Path, shown: str) -> Iterator[Row]:
+    """The rows of a Parquet file. Raises `UsageError`."""
     # Not above: numpy, which few commands need at their start.
     from harness.benchmarks.sources.parquet.columns import TooLargeError
     from harness.benchmarks.sources.parquet.nesting import rows
@@ -479,6 +488,7 @@ def parse_json(text: str, where: str, constants: bool = False) -> Any:
         raise UsageError(f"{where} holds {name}, which JSON does not know")
 
     def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """The object of these pairs. Raises `UsageError` for a repeated key."""
         value = dict(pairs)
         if len(value) < len(pairs):
             keys = [key for key, _ in pairs]

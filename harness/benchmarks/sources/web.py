@@ -46,6 +46,7 @@ def is_cached(source: UrlSource) -> bool:
 
 
 def _download(source: UrlSource) -> bytes:
+    """The file at the source's address. Raises `UsageError`."""
     host = urlsplit(source.url).hostname
     try:
         # Proxies and redirects are safe here, since the checksum tells whether the right file came.

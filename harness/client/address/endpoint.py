@@ -189,6 +189,7 @@ def redact(text: str, secrets: Iterable[Secret] = ()) -> str:
 
 
 def _redact(text: str, hidden: tuple[str, ...]) -> str:
+    """`text` with the hidden values, parts of them, bearer tokens and passwords in addresses replaced."""
     # The longest first: a key that contains another would leave its rest in the text.
     for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
@@ -247,6 +248,8 @@ class _Runs(NamedTuple):
 
 @lru_cache(64)
 def _runs(values: tuple[str, ...]) -> tuple[_Runs, ...]:
+    """For each length of text to look for, the spellings of the secrets' words by which a part of a secret is
+    recognised."""
     by_length: dict[int, set[str]] = {}
     for word in {word for value in values for word in value.split()}:
         if len(word) >= REPEATED_CHARS:

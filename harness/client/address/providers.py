@@ -301,6 +301,7 @@ class Provider(Part):
         )
 
     def _begun(self, prefill: str, engine: str | None) -> Prefill:
+        """How this provider or engine continues a reply that was begun. Raises `UsageError` if that is not known."""
         begun = self.prefill_on(engine)
         if begun is None:
             engine_names = sorted({begun_by.engine for begun_by in self.prefill if begun_by.engine})
@@ -318,6 +319,8 @@ class Provider(Part):
         return begun
 
     def _thinking_fields(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
+        """The request fields for a value of `--thinking`. Raises `UsageError` if the provider cannot express it for
+        this model."""
         if thinking is None:
             return {}
         if api != "chat":
@@ -345,6 +348,7 @@ class Provider(Part):
         )
 
     def _budget_fields(self, model: str, api: Api, tokens: int | None, engine: str | None) -> dict[str, Any]:
+        """The request fields for `--thinking-tokens`. Raises `UsageError` if the provider has none for this model."""
         if tokens is None:
             return {}
         if api != "chat":
@@ -389,6 +393,7 @@ class Provider(Part):
         return objections
 
     def _seed_objection(self) -> Objection:
+        """What to say about a seed that is sent to a provider which refuses, ignores or does not document seeds."""
         page = f"({self.pages[self.seed.page]})"
         if self.seed.support == "refused":
             return Objection(
@@ -454,6 +459,7 @@ def _of_engines() -> dict[str, Any]:
 
 
 def _of_plugin(name: str, provider: object) -> Provider:
+    """The provider that a plug-in offers, as a `Provider` or a mapping. Raises `UsageError`."""
     if not isinstance(provider, Provider | Mapping):
         raise plugins.wrong_kind_error("provider", name, provider)
     try:

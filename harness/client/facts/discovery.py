@@ -159,6 +159,7 @@ def stated_concurrency(
 
 
 def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
+    """The sentence for a page that answers with an error status, with what to do."""
     words = _quote_error(endpoint, body)
     if status in (401, 403):
         cure = "the key was not accepted" if endpoint.api_key else "no key was sent: set OPENAI_API_KEY"
@@ -173,6 +174,8 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
 def _context(
     endpoint: Endpoint, entry: dict[str, Any], timeout: float, ca_file: Path | None, pages: Pages
 ) -> int | None:
+    """The context length that the server states, in tokens: in the model's entry, else on a page of its engine; None
+    without either."""
     for name in _CONTEXT_FIELDS:
         stated = entry.get(name)
         if type(stated) is int and stated > 0:
@@ -203,6 +206,7 @@ def _read_page(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | Non
 
 
 def _parse_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in `body`; empty if it is not one or holds too many values."""
     if codec.holds_more_than(_MAX_VALUES, body):
         return {}
     try:
@@ -273,6 +277,7 @@ def _read_all(jobs: Sequence[_Job], seconds: float, ca_file: Path | None) -> Non
     due = time.monotonic() + seconds
 
     def work() -> None:
+        """Read pages until none is waiting or the time is over; one thread's work."""
         while True:
             try:
                 endpoint, pages, path = waiting.get_nowait()

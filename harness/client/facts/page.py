@@ -71,6 +71,7 @@ def _fulfil(answer: Future[Page], *arguments: Any) -> None:
 
 
 def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, content: bytes | None) -> Page:
+    """Read one page, or post `content` to it. Raises `NoAnswer`, `SlowAnswer` or `ServerError` with what to do."""
     secrets = secrets_of(endpoint)
     address = host_and_port(endpoint.base_url)
     proxy = proxy_for(endpoint)

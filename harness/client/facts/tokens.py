@@ -123,6 +123,7 @@ class Tokenizer:
         return tokens
 
     def _ask(self, path: str, body: Mapping[str, Any], kind: type[Any]) -> Any:
+        """Post `body` to a page of the server and decode the reply as `kind`. Raises `ServerError`."""
         from harness.client.facts import page  # with its HTTP library, when it is first needed
 
         parts = urlsplit(self._endpoint.base_url)

@@ -90,6 +90,7 @@ class Connector:
             asyncio.get_running_loop().call_soon(self._next_turn)
 
     async def _connect(self, peer: Peer, seconds: float) -> socket.socket:
+        """Connect to a host within `seconds`, trying its addresses in turn. Raises `OSError`."""
         until, addresses = self._addresses.get(peer, (0.0, []))
         if time.monotonic() >= until:
             async with asyncio.timeout(seconds):
@@ -122,6 +123,7 @@ class Connector:
 
 
 async def _lookup(peer: Peer) -> list[_Address]:
+    """The addresses of a host, each once. Raises `OSError` if the name is unknown."""
     loop = asyncio.get_running_loop()
     try:
         # An address in figures needs no name server, and so no thread of the loop's executor.
@@ -163,6 +165,7 @@ def _is_connected(sock: socket.socket) -> bool:
 
 
 async def _wait_writable(sock: socket.socket) -> None:
+    """Wait until the socket can be written, which is when a connect has ended."""
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     fd = sock.fileno()
@@ -212,6 +215,7 @@ class ClockOffset:
         self._measure()
 
     def _measure(self) -> None:
+        """Measure by how much the wall clock is ahead of the monotonic clock."""
         readings = []
         for _ in range(5):
             before = time.monotonic_ns()

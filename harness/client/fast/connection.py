@@ -457,6 +457,7 @@ class Connection:
         return self._over(reply, keep=ended_cleanly(reply) and not self._leftovers.doubted)
 
     def _refusal(self) -> RequestFailed:
+        """The failure for a reply with an error status."""
         headers = self._read.http.headers
         return failure_of_status(
             self._read.http.status,

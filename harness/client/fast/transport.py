@@ -165,6 +165,7 @@ class FastTransport:
         self._looking = loop.call_later(LOOK_S, self._look) if self._active else None
 
     def _route(self, endpoint: Endpoint, path: str) -> _Route:
+        """Host, request head and secrets for this endpoint and path; they are kept for later requests."""
         parts = urlsplit(endpoint.base_url)
         if parts.scheme != "http":
             raise RequestFailed("refused", f"{host_and_port(endpoint.base_url)}: this transport speaks plain http only")

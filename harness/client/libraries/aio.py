@@ -89,6 +89,7 @@ class AiohttpTransport(LibraryTransport):
         arriving: Arriving | None,
         carrier: _Carrier,
     ) -> Reply:
+        """Send one request and read its reply. Raises `RequestFailed`."""
         session = self._session(endpoint.socket_path)
         proxy = proxy_for(endpoint)
         clock = asyncio.get_running_loop().time
@@ -134,6 +135,7 @@ class AiohttpTransport(LibraryTransport):
         return n_doubtful
 
     def _session(self, socket_path: str | None) -> aiohttp.ClientSession:
+        """The aiohttp session for TCP, or for this unix socket; each is made once."""
         session = self._sessions.get(socket_path)
         if session is None:
             connector: aiohttp.BaseConnector
@@ -309,6 +311,7 @@ def _is_closed(response: aiohttp.ClientResponse) -> bool:
 
 
 async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[Secret, ...]) -> RequestFailed:
+    """The failure for a reply with an error status, with the beginning of its body."""
     body = bytearray()
     try:
         async with asyncio.timeout(ERROR_BODY_S):
@@ -331,6 +334,7 @@ async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[Secret, ...]
 def _connection_failure(
     error: Exception, endpoint: Endpoint, proxy: str | None, secrets: tuple[Secret, ...]
 ) -> RequestFailed:
+    """The failure for an error of the connection, of a kind that says whether a retry can help."""
     address = host_and_port(endpoint.base_url)
     if proxy:
         address += f" through the proxy {host_and_port(proxy)}"

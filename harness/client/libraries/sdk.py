@@ -108,6 +108,7 @@ class SdkTransport(LibraryTransport):
         return 0
 
     def _client(self, endpoint: Endpoint, deadlines: Deadlines) -> openai.AsyncOpenAI:
+        """The SDK's client for an endpoint, with retries, redirects and proxies switched off."""
         if endpoint.socket_path is not None:
             message = f"{endpoint.socket_path}: the openai package reaches no unix socket; use the transport aiohttp"
             raise RequestFailed("refused", message)
@@ -141,6 +142,7 @@ async def _bound_refusal(response: Any) -> None:
 
 
 async def _beginning(response: Any, pieces: Callable[[], AsyncIterator[bytes]], *_: Any) -> AsyncIterator[bytes]:
+    """The body's pieces up to the bound on bytes or seconds; then the response is closed."""
     n_bytes, due = 0, time.monotonic() + ERROR_BODY_S
     async for piece in pieces():
         yield piece

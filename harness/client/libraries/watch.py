@@ -55,6 +55,7 @@ class Watch:
         await self._timeout.__aexit__(kind, error, trace)
 
     def _look(self) -> None:
+        """Expire the timeout if a deadline has passed or the connection is lost; otherwise look again later."""
         now, due = self._loop.time(), self._deadlines.due(self._parser)
         closed = self.is_closed()
         # Two checks, because between them the reader takes the bytes that had come before the connection went.

@@ -309,6 +309,7 @@ class Completion:
         return False
 
     def _add_choice(self, choice: dict[str, Any], reply_id: str | None, model: str | None, arrived: float) -> None:
+        """Add the choice of one event: its texts, log-probabilities, token ids and finish reason. Raises `BadEvent`."""
         before = self._n_taken
         delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
         if message is not None and (delta is not None or self.stamps):
@@ -400,6 +401,7 @@ class Completion:
             self._n_odd_logprobs += type(value) not in (int, float)
 
     def _take(self, which: int, piece: str) -> bool:
+        """Store a piece of the text number `which`; returns whether it has any characters."""
         self._came[which] = True
         if not piece:
             return False
@@ -424,6 +426,7 @@ class Completion:
         self._block_bytes += sys.getsizeof(block) + 8
 
     def _finish(self, reason: str) -> None:
+        """Note the finish reason. Raises `BadEvent` for a second, different one."""
         if self.finish_reason is None:
             self.finish_reason = name_of(reason, "finish_reason")
         elif reason != self.finish_reason:
@@ -477,6 +480,7 @@ class Completion:
             self.notes.append(note)
 
     def _text(self, which: int) -> str | None:
+        """The text number `which`, joined from its pieces; None if it never came."""
         if not self._came[which]:
             return None
         text = "".join([*self._blocks[which], *self._pieces[which]])

@@ -164,6 +164,7 @@ class ResponseReader:
         return "the connection closed inside the body"
 
     def _read_head(self, data: bytes) -> bytes:
+        """Read the head of the reply, after interim heads. Returns the bytes behind it, none while it is incomplete."""
         data = self._buffer + data
         position = 0
         while (end := data.find(b"\r\n\r\n", position)) >= 0:
@@ -186,6 +187,7 @@ class ResponseReader:
         return b""
 
     def _read_chunks(self, data: bytes) -> bytes:
+        """The data of the chunks in `data`, and in what was left over from before."""
         left = self._left
         if self._buffer:
             data = self._buffer + data

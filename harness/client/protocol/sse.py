@@ -346,6 +346,7 @@ class ReplyParser:
         return head
 
     def _read(self, data: bytes) -> None:
+        """Read a piece of an event stream; an unfinished last line is kept for the next piece."""
         if not self._events and len(self._snippet) < _SNIPPET_BYTES:
             self._snippet += data[: _SNIPPET_BYTES - len(self._snippet)]
         end = data.rfind(b"\n") + 1
@@ -388,6 +389,7 @@ class ReplyParser:
             self._completion.note(LATE_BODY)
 
     def _take_line(self, line: bytes) -> None:
+        """Read one line of an event stream."""
         if self._state == "done":
             self._after_done(line)
             return
@@ -419,6 +421,7 @@ class ReplyParser:
             raise self._fail("malformed", f"not an event stream: {self._quote(line)}")
 
     def _add_data(self, data: bytes) -> None:
+        """Add the value of a `data` field to the event under way."""
         if self._has_data:
             self._data += b"\n"
         self._has_data = True
@@ -433,6 +436,7 @@ class ReplyParser:
         self._dispatch(data)
 
     def _dispatch(self, data: bytes) -> None:
+        """Read the data of one event: `[DONE]`, a plain event, or any other JSON object."""
         # The length first, so that long events are not copied by `strip`.
         if len(data) < 64 and data.strip() == b"[DONE]":
             self._state = "done"
@@ -465,6 +469,7 @@ class ReplyParser:
         self._take_event(value)
 
     def _take_event(self, value: dict[str, Any]) -> None:
+        """Take an event that is a JSON object: a failure if it states an error, else a part of the reply."""
         if value.get("error") or self._event_name == b"error" or (value.get("choices") is None and _is_error(value)):
             raise self._remember(failure_of_event(value, self.secrets, self._diagnosis()))
         if (error := _error_of_a_choice(value.get("choices"))) is not None:
@@ -513,6 +518,7 @@ class ReplyParser:
                 raise self._fail("cut", f"the stream ended inside an event ({quoted(cut) or 'cleanly'})") from None
 
     def _read_json(self, cut: str) -> None:
+        """Read a reply that came as one JSON value instead of a stream. cut: why it ended early, else empty."""
         data = bytes(self._partial)
         self._partial.clear()
         self._completion.may_hold_halves = True
@@ -530,6 +536,8 @@ class ReplyParser:
         self._take_event(value)
 
     def _why_unfinished(self, cut: str) -> tuple[FailureKind, str]:
+        """(kind of failure, sentence) for a reply that ended without a finish reason. cut: why the connection ended,
+        else empty."""
         if not self._bytes:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:

@@ -54,6 +54,7 @@ def every_eval_ever(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[
 
 
 def _aggregate(benchmark: ExportedBenchmark, identifier: str, moment: str) -> dict[str, Any]:
+    """The aggregate record of one benchmark. identifier: the evaluation's id. moment: its time."""
     manifest, sampling = benchmark.manifest, benchmark.record.identity.get("sampling") or {}
     fields = ("temperature", "top_p", "top_k", "max_tokens")
     arguments = {name: sampling[name] for name in fields if sampling.get(name) is not None}
@@ -82,6 +83,7 @@ def _aggregate(benchmark: ExportedBenchmark, identifier: str, moment: str) -> di
 
 
 def _result(benchmark: ExportedBenchmark, name: str, value: float, arguments: dict[str, Any]) -> dict[str, Any]:
+    """One metric of the score as an entry of `evaluation_results`. arguments: the sampling settings."""
     score = benchmark.score
     about: dict[str, Any] = {"num_samples": score.n_samples}
     details: dict[str, Any] = {"score": value, "uncertainty": about}
@@ -115,6 +117,7 @@ def _result(benchmark: ExportedBenchmark, name: str, value: float, arguments: di
 
 
 def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
+    """Where the questions come from, as the schema describes data sets."""
     card, n = catalogue.shipped_card_of(benchmark.name, benchmark.record.settings), len(benchmark.questions)
     if card is not None and isinstance(card.source, HubSource):
         return {
@@ -128,6 +131,7 @@ def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
 
 
 def _instance(benchmark: ExportedBenchmark, identifier: str, row: SampleRow) -> dict[str, Any]:
+    """The instance-level record of one sample."""
     question, sample, grade = row
     text = without_lone_surrogates(question.messages[-1].content if question.messages else question.prompt)
     references = [without_lone_surrogates(reference) for reference in question.references]

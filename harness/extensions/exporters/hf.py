@@ -47,6 +47,7 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
 
 def _entry(benchmark: ExportedBenchmark, card: Card, source: HubSource, accuracy: float) -> dict[str, Any]:
+    """The entry of one benchmark in the hub's file of results."""
     dataset = {"id": source.id, "task_id": source.config[0] if source.config else card.name}
     if source.revision is not None:
         dataset["revision"] = source.revision

@@ -43,6 +43,7 @@ def inspect_log(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File
 
 
 def _write(benchmark: ExportedBenchmark, file: BinaryIO) -> int:
+    """Write an Inspect log of the benchmark; returns the number of samples in it."""
     head = {"version": 2, "status": "success", "eval": _spec(benchmark), "plan": {"name": "plan", "steps": []}}
     summaries: list[dict[str, Any]] = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -66,6 +67,7 @@ def _write(benchmark: ExportedBenchmark, file: BinaryIO) -> int:
 
 
 def _spec(benchmark: ExportedBenchmark) -> dict[str, Any]:
+    """The `eval` part of the log: task, data set, model and settings."""
     identity, record = benchmark.record.identity, benchmark.record
     sampling = identity.get("sampling") or {}
     fields = ("temperature", "top_p", "top_k", "max_tokens", "frequency_penalty", "presence_penalty")
@@ -145,6 +147,7 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
 
 
 def _usage(sample: Sample) -> dict[str, int] | None:
+    """The sample's token counts by Inspect's names; None if the server stated none."""
     prompt, completion = sample.usage.prompt_tokens, sample.usage.completion_tokens
     if prompt is None and completion is None:
         return None
@@ -161,6 +164,7 @@ def _summary(sample: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(benchmark: ExportedBenchmark, n: int) -> dict[str, Any]:
+    """The `results` part of the log: the score's metrics. n: number of samples."""
     score = benchmark.score
     metrics = {name: {"name": name, "value": value} for name, value in metrics_of(score).items()}
     if score.question_error is not None:
@@ -176,6 +180,7 @@ def _results(benchmark: ExportedBenchmark, n: int) -> dict[str, Any]:
 
 
 def _stats(benchmark: ExportedBenchmark) -> dict[str, Any]:
+    """The `stats` part of the log: times and tokens."""
     work = benchmark.score.workload
     if work is None:
         return {"started_at": benchmark.manifest.created, "completed_at": benchmark.manifest.created, "model_usage": {}}

@@ -17,6 +17,7 @@ def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
 
 def _generation(row: SampleRow) -> dict[str, Any]:
+    """One sample as a line of LLMEval's generations."""
     question, sample = row.question, row.sample
     usage = {"prompt_tokens": sample.usage.prompt_tokens, "completion_tokens": sample.usage.completion_tokens}
     return {

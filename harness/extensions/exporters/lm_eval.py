@@ -51,6 +51,8 @@ def _lines(benchmark: ExportedBenchmark) -> Iterator[dict[str, Any]]:
 
 
 def _line(index: int, question: Question, rows: Sequence[SampleRow]) -> dict[str, Any]:
+    """One question with its samples as a line of lm-eval's sample log. index: the number of the question in
+    the file."""
     right = [row.grade is not None and row.grade.verdict == "correct" for row in rows]
     answers = [
         without_lone_surrogates(row.grade.extracted) if row.grade and row.grade.extracted is not None else ""
@@ -82,6 +84,7 @@ def _line(index: int, question: Question, rows: Sequence[SampleRow]) -> dict[str
 
 
 def _results(benchmarks: Sequence[ExportedBenchmark]) -> dict[str, Any]:
+    """The content of lm-eval's `results_*.json`."""
     results, configs, names = {}, {}, [benchmark.name for benchmark in benchmarks]
     for benchmark in benchmarks:
         score, sampling = benchmark.score, benchmark.record.identity.get("sampling") or {}

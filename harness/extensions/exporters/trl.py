@@ -16,6 +16,7 @@ def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     with `solution`, from which `harness.rewards` and open-r1's rewards take the reference."""
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
+        """One sample as a line of training data: prompt, completion and solution."""
         question = row.question
         solution = without_lone_surrogates(question.references[0])
         if not question.messages:

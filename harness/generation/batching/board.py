@@ -106,6 +106,7 @@ class Board:
     # ---- the board's own task
 
     async def _work(self) -> None:
+        """Hand in waiting requests and look for results, until the session ends; failures go to the host."""
         try:
             await self._all_quiet()
             pause = self._first_look
@@ -145,6 +146,7 @@ class Board:
             self._on_event("batches_found", batches=sorted(self._batches), requests=len(batches))
 
     async def _hand_in(self) -> None:
+        """Hand all waiting requests to the provider, in batches within its bounds."""
         await self._find()
         # Only requests that were looked for: any other may lie in a batch of an earlier session.
         while waiting := [ask for ask in self._waiting if ask in self._bodies and ask in self._known]:
@@ -214,6 +216,7 @@ class Board:
             self._hand_on(BatchResult(ask, None, lacking))
 
     def _result(self, ended: EndedBatch, line: bytes) -> BatchResult | None:
+        """One line of a batch's results; None if it is not a result."""
         return read_result(
             line,
             started=ended.started,
@@ -223,6 +226,7 @@ class Board:
         )
 
     def _hand_on(self, result: BatchResult) -> None:
+        """Give a result to the request that waits for it; a failure that may pass is handed in again."""
         future = self._awaited.get(result.ask)
         # The session may have ended this request meanwhile.
         if future is None or future.done():

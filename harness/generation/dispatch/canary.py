@@ -73,6 +73,8 @@ class Canary:
         return self._verdict(len(texts), reply, max_tokens)
 
     def _verdict(self, n_texts: int, last: Reply, max_tokens: int | None) -> str | None:
+        """Why the run is to stop after its first replies; None if they look right. n_texts: number of different texts
+        among them."""
         first = f"the first {self._n} samples"
         on = f"To continue anyway, give {option('canary', False)}; stored samples stay."
         if self._empty == self._n:

@@ -139,6 +139,8 @@ class Dispatcher:
         return Done() if self._ended() else Wait(self._seconds_to_next_change())
 
     def _let_time_pass(self) -> None:
+        """Do what only the time brings about: end a grace or a hopeless session, ask failed samples again,
+        wake lanes."""
         now, ending = self._clock(), self.ending
         if ending.phase != "stopping":
             if ending.grace_ends is not None and now >= ending.grace_ends:

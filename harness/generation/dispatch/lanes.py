@@ -74,6 +74,7 @@ class Lane:
         return 0 if self.left else 1 if self.set_aside else self.pace.limit
 
     def has_room(self, now: float) -> bool:
+        """Whether the endpoint may get one more request now."""
         if self.left:
             return False
         # A second opinion goes past the limit and our own pause, but never past a time that the server named.
@@ -321,6 +322,7 @@ class Lanes:
         return self._patience.outage if self.answered else self._patience.start_up
 
     def progress(self) -> tuple[EndpointProgress, ...]:
+        """The state of each endpoint, as the display and `harness status` show it."""
         now = self._clock()
         return tuple(
             EndpointProgress(

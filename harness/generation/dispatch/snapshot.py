@@ -427,6 +427,7 @@ def snapshot(
 
 
 def _oldest(task: Task, seconds: float, tokens: float) -> OldestInFlight:
+    """The oldest request in flight, as the display shows it."""
     return OldestInFlight(
         benchmark=task.benchmark,
         question_id=task.question_id,

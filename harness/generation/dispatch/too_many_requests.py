@@ -104,6 +104,8 @@ class _Ceiling:
         return self._value < self.ceiling
 
     def set_ceiling(self, ceiling: int, *, at_once: bool) -> None:
+        """Set the largest number of requests in flight. at_once: raise the limit too, unless refusals have
+        lowered it."""
         # A limit that refusals have lowered stays: the user's number does not change what the server allows.
         if at_once and self._value >= self.ceiling:
             self._value = float(ceiling)

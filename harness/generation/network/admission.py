@@ -54,6 +54,7 @@ class Admission:
         self._stopped.set()
 
     def _look(self, endpoint: Endpoint) -> None:
+        """Look at an endpoint until it answers, and note whether it may join the run; the work of a thread."""
         while not self._stopped.is_set():
             try:
                 refusal = self._check(endpoint)

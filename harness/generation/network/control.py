@@ -112,6 +112,7 @@ class ControlSocket:
                 self._path.unlink()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one command of a client; anything that goes wrong ends only this connection."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 line = await reader.readline()
@@ -126,6 +127,7 @@ class ControlSocket:
             writer.close()
 
     def _answer(self, line: bytes) -> Answer:
+        """The answer to a line with a command; every command that changes something is logged."""
         try:
             command = codec.decode(line, ControlCommand)
             answer = self._obey(command)
@@ -164,6 +166,7 @@ def send(folder: RunFolder, command: ControlCommand) -> Answer:
 
 
 def _line(connection: socket.socket) -> bytes:
+    """The bytes that come up to the end of a line or of the connection."""
     reply = b""
     while not reply.endswith(b"\n") and len(reply) <= MAX_REPLY_BYTES:
         more = connection.recv(65536)
@@ -283,6 +286,7 @@ class Steering:
         return Answer(sentence=sentence, facts=facts)
 
     def _concurrency(self, value: str) -> Answer:
+        """Set the concurrency. Raises `UsageError` for anything but a number in range."""
         # Nine digits say enough, and int() refuses a text of thousands with an error of its own.
         if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= MAX_CONCURRENCY:
             raise UsageError(f"concurrency {visible(value, 40)}: expected a number from 1 to {MAX_CONCURRENCY}.")
@@ -293,6 +297,8 @@ class Steering:
         return Answer(sentence=f"concurrency is {number}{limited}")
 
     def _cancel(self, key: str) -> Answer:
+        """Cancel one sample, `QUESTION:SAMPLE`, or all samples of a question. Raises `UsageError` if none is still to
+        come."""
         # An id may itself end in a colon and a number: the whole text goes first.
         n = self._dispatcher.cancel(key, None, "cancelled by `harness ctl`")
         question_id, colon, index = key.rpartition(":")
@@ -350,6 +356,7 @@ class Signals:
         self._handle(signum, None)
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
+        """Note a signal: the session ends in order if it is running, else `Interrupted` is raised."""
         self._n += 1
         # The first signal decides the exit code.
         self.caught = self.caught or signum

@@ -63,6 +63,7 @@ class EndpointsFile:
         return sorted(self.path.glob(REGISTERED)) if self.path.is_dir() else [self.path]
 
     def _lines_of(self, path: Path) -> Iterator[tuple[str, list[str]]]:
+        """(place for messages, words) of each line of a file that is not empty or a comment."""
         try:
             data = read_named(path, MAX_BYTES)
         except FileNotFoundError:
@@ -93,6 +94,7 @@ class EndpointsFile:
         self._seen = None
 
     def _state(self) -> _State:
+        """Times and sizes of the files, by which a change is noticed."""
         files = []
         for path in self._files():
             try:

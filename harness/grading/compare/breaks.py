@@ -154,6 +154,7 @@ def _quotients(node: Node) -> list[tuple[Polynomial, Polynomial]]:
 
 
 def _constant(node: Node) -> Polynomial:
+    """A number as a polynomial. Raises `NoBreaks` if it is not rational."""
     try:
         value = rational(exact(node))
     except NotExact as error:
@@ -175,6 +176,7 @@ def _scaled(polynomial: Polynomial, factor: int) -> Polynomial:
 
 
 def _product(left: Polynomial, right: Polynomial) -> Polynomial:
+    """The product of two polynomials. Raises `NoBreaks` for too high a degree or too many terms."""
     if left is _ONE or right is _ONE:
         return right if left is _ONE else left
     total: Polynomial = {}

@@ -56,6 +56,7 @@ def _cached_value(node: Node) -> Value | NotExact:
 
 
 def _exact(node: Node, depth: int) -> Value:
+    """The exact value of a node. depth: how deep it is nested. Raises `NotExact`."""
     if depth > 4 * MAX_DEPTH:
         raise NotExact("nested too deeply")
     rule = _RULES.get(node.op)
@@ -103,6 +104,7 @@ def _root(node: Node, depth: int) -> Value:
 
 
 def _const(node: Node, _depth: int) -> Value:
+    """The value of a constant: π, e or i."""
     name = node.args[0]
     if name == "pi":
         return {ONE._replace(pi=Fraction(1)): Fraction(1)}

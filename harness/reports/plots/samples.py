@@ -48,6 +48,7 @@ def sample_plots(grades: Iterable[Grade]) -> list[Plot]:
 
 
 def _lengths(sized: Sequence[_Sized]) -> Plot:
+    """The plot of the numbers of samples by length and outcome."""
     step = _step(sized[-1].tokens)
     counts = Counter((min(sample.tokens // step, MAX_BINS - 1), sample.kind) for sample in sized)
     rows: list[tuple[Cell, ...]] = [
@@ -83,6 +84,7 @@ def _lengths(sized: Sequence[_Sized]) -> Plot:
 
 
 def _quantiles(sized: Sequence[_Sized]) -> Plot:
+    """The plot of the quantiles of length for each outcome."""
     rows: list[tuple[Cell, ...]] = []
     for kind, word in WORDS.items():
         tokens = [sample.tokens for sample in sized if sample.kind == kind]
@@ -119,6 +121,7 @@ def _quantiles(sized: Sequence[_Sized]) -> Plot:
 
 
 def _by_length(sized: Sequence[_Sized]) -> list[Plot]:
+    """The plot of outcomes for groups of samples from the shortest to the longest; none with too few samples."""
     groups = min(LENGTH_GROUPS, len(sized) // MIN_GROUP)
     if groups < 2:
         return []

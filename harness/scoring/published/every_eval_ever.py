@@ -225,6 +225,8 @@ def _scale(config: _Metric, where: str) -> int | None:
 
 
 def _score(record: _Record, result: _Result, card: Card | None, metric: str, scale: int, where: str) -> PublishedScore:
+    """One result of a record as a published score. where: its place in the file. scale: 1 for fractions, 100 for
+    percent."""
     details, data = result.score_details, result.source_data
     if not 0 <= details.score <= scale:
         raise UsageError(
@@ -275,6 +277,7 @@ def _questions(data: _Data, card: Card | None, n_samples: int | None) -> int | N
 
 
 def _settings(generation: _Generation | None) -> Settings:
+    """The sampling settings that the record states."""
     given = None if generation is None else generation.generation_args
     return (
         {}
@@ -284,6 +287,7 @@ def _settings(generation: _Generation | None) -> Settings:
 
 
 def _source(record: _Record, data: _Data) -> Source:
+    """The source of a result: title, address, who measured it."""
     about, engine = record.source_metadata, record.model_info.inference_engine
     urls = [url for url in (about.source_organization_url, *data.url) if url and url.startswith("https://")]
     return Source(

@@ -80,6 +80,7 @@ def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
     model = f"{repository.parent.name}/{repository.name}"
 
     def score(entry: _Entry) -> PublishedScore:
+        """One entry of a model's results on the hub as a published score."""
         source = entry.source or _EntrySource()
         return _score(
             model=model,
@@ -106,6 +107,7 @@ def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedSc
         raise UsageError(f"{where} is no leaderboard of the hub: {quoted(str(error))}") from error
 
     def score(entry: _BoardEntry) -> PublishedScore:
+        """One entry of a leaderboard as a published score."""
         source = entry.source or _BoardSource()
         return _score(
             model=entry.model_id,

@@ -58,6 +58,7 @@ def _shipped(folder: Path) -> tuple[PublishedScore, ...]:
 
 
 def _files(path: Path) -> list[Path]:
+    """The files of published scores at this path. Raises `UsageError`."""
     if path.is_file() and path.suffix in SUFFIXES:
         return [path]
     named = (file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
@@ -75,6 +76,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
+    """The published scores of one file. names: the models whose rows are read; None: all."""
     # Imported late: one form needs pydantic, the other msgspec, and most callers read only one of them.
     if path.suffix == ".json":
         from harness.scoring.published import every_eval_ever

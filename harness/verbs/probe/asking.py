@@ -337,6 +337,7 @@ class ProbedEndpoint:
         patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
 
         async def ask(body: Fields) -> Reply | RequestFailed:
+            """Send one body as a stream; a failure is returned instead of the reply."""
             async with gate:
                 try:
                     reply = await transport.complete(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)

@@ -105,6 +105,7 @@ def _later(choices: Sequence[Choice]) -> list[Token]:
 
 
 def _finding(sent: str, us: Sequence[float], n_all: int) -> Seen:
+    """The observation that a mean u leads to. us: u of the tokens tested. n_all: all tokens after the first."""
     z, p = too_odd(us)
     kind = "likelier" if z < 0 else "less likely"
     came = (

@@ -493,6 +493,7 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
     )
 
     def look(subject: Subject) -> Seen:
+        """Compare the beginnings of the greedy replies with the reference's."""
         try:
             theirs, ours = reference.beginnings(), _greedy(subject.server, template_of)
         except Refused as refused:

@@ -65,6 +65,7 @@ def _temperature(value: float) -> Callable[[Subject], Seen]:
     """A check that draws at this temperature follow the distribution of this temperature."""
 
     def look(subject: Subject) -> Seen:
+        """Draw one token with many seeds and test the temperature."""
         sent = f"one token at temperature {value:g}, {DRAWS} seeds"
         opened = subject.open
         if opened is None or subject.mixed:
@@ -100,6 +101,7 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
     """
 
     def look(subject: Subject) -> Seen:
+        """Draw one token with many seeds under the cut, and look for tokens outside it."""
         sent = f"one token at temperature 1 with {name} {value:g}, {CUT_DRAWS} seeds"
         opened = subject.open
         if opened is None or subject.mixed:
@@ -129,6 +131,7 @@ def _nucleus(mass: float) -> Callable[[list[float]], float]:
     """
 
     def least(ps: list[float]) -> float:
+        """The smallest probability inside the nucleus. ps: all probabilities, in falling order."""
         total = 0.0
         for p in ps:
             total += p

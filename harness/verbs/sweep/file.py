@@ -111,6 +111,7 @@ def suites() -> list[Path]:
 
 
 def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
+    """The sentence for a mistake in a sweep's file, with file and line."""
     problems = error.errors(include_url=False, include_context=False)
     # A misspelt key explains other errors, such as a missing key, so it is said first.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])

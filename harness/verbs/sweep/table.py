@@ -276,6 +276,8 @@ def _benchmarks(results: Results) -> list[Table]:
 def _rows_table(
     results: Results, title: str, first: Sequence[str], rows: Sequence[tuple[str, ...]], k: int | None, notes: Notes
 ) -> Table:
+    """A table with a row for each of `rows` and the columns that the sweep shows. first: the heads before these
+    columns."""
     columns = column_heads(results.sweep.table.shown, k)
     return Table(
         f"{title}, in %{_measured_as(results)}",

@@ -142,6 +142,7 @@ class _Pages:
         self._sizes: npt.NDArray[np.int64] = np.zeros(0, np.int64)
 
     def read(self, reader: ByteReader) -> None:
+        """Read one page, dictionary or data, and add its values to the column."""
         header = reader.struct()
         kind, n_unpacked, body = header.integer(1), header.integer(2), reader.take(header.integer(3))
         if kind == _DICTIONARY:
@@ -175,6 +176,7 @@ class _Pages:
         return n_entries
 
     def _unpack(self, body: memoryview, n_bytes: int) -> bytes | memoryview:
+        """The bytes of a page, decompressed. n_bytes: their number, as the page's header states it."""
         unpack = _CODECS.get(self._codec)
         if unpack is None:
             raise DamagedError(f"it is compressed by {_OTHER_CODECS.get(self._codec, 'an unknown method')}")
@@ -197,6 +199,7 @@ class _Pages:
         page: ByteReader,
         encoding: int,
     ) -> None:
+        """Add a page's values to the column; None stands where an entry has no value."""
         present = definitions == self._max_definition
         n_values = int(np.count_nonzero(present))
         values: Any = self._values(encoding, page, n_values)
@@ -208,6 +211,7 @@ class _Pages:
         self.column.values += values
 
     def _values(self, encoding: int, page: ByteReader, n_values: int) -> list[Any]:
+        """The values of a page in any of the encodings that Parquet knows."""
         if encoding in (_Encoding.PLAIN_DICTIONARY, _Encoding.RLE_DICTIONARY):
             if not n_values:
                 return []
@@ -234,6 +238,8 @@ class _Pages:
         raise DamagedError(f"a column has the unknown encoding {encoding}")
 
     def _with_shared_beginnings(self, page: ByteReader, n_values: int) -> list[bytes]:
+        """Texts in the encoding DELTA_BYTE_ARRAY: each is stored without the beginning that it shares with the text
+        before."""
         shared, lengths = _deltas(page, n_values, 32), _deltas(page, n_values, 32)
         # Each text may be as long as all before it together: unlike other pages, this one grows as it is unpacked.
         values: list[bytes] = []
@@ -252,6 +258,7 @@ def _size(value: Any) -> int:
 
 
 def _plain(page: ByteReader, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
+    """Values in the encoding PLAIN: numbers in little-endian order, bits, or texts with their lengths before them."""
     if physical in _NUMBERS:
         kind = np.dtype(_NUMBERS[physical])
         values: list[Any] = np.frombuffer(page.take(n_values * kind.itemsize), kind).tolist()
@@ -277,6 +284,7 @@ def _plain(page: ByteReader, physical: PhysicalType, width: int, n_values: int) 
 
 
 def _runs_of_levels(data: memoryview, most: int, n_entries: int) -> npt.NDArray[np.int64]:
+    """One level for each entry, in run-length encoding. most: the highest level that the schema allows."""
     if not most:
         return np.zeros(n_entries, np.int64)
     levels = _runs(ByteReader(data), most.bit_length(), n_entries)

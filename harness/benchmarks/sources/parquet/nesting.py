@@ -85,6 +85,7 @@ def rows(file: BinaryIO, n_file_bytes: int, max_bytes: int) -> Iterator[dict[str
 
 
 def _footer(file: BinaryIO, n_file_bytes: int) -> Fields:
+    """The metadata at the end of the file. Raises `DamagedError`."""
     tail = _read_at(file, max(0, n_file_bytes - 8), 8)
     if n_file_bytes < 12 or tail[4:] not in (_MAGIC, _ENCRYPTED):
         raise DamagedError("it does not end as Parquet files do")
@@ -108,6 +109,7 @@ def _schema(elements: list[Fields]) -> _Node:
     position = n_leaves = 0
 
     def node(parent: _Node | None, depth: int) -> _Node:
+        """The schema node at the current position, with the nodes below it; the schema is a list, depth first."""
         nonlocal position, n_leaves
         if position >= len(elements) or depth > 100:
             raise DamagedError("its schema is cut off or nested too deeply")
@@ -231,6 +233,8 @@ class _Reader:
                 raise DamagedError("a column holds more than the rows of its group")
 
     def _cell(self, node: _Node) -> Any:
+        """The value of a field in the current row: None or [] if it is absent, a list if it repeats, else a single
+        value."""
         leaves = self._leaves[id(node)]
         first = leaves[0]
         present = self._columns[first].definitions[self._position[first]] >= node.definition
@@ -243,6 +247,7 @@ class _Reader:
         return self._value(node)
 
     def _items(self, node: _Node, first: int) -> list[Any]:
+        """The items of a repeated field in the current row. first: number of the first column below the field."""
         column, items = self._columns[first], [self._value(node)]
         while (
             self._position[first] < len(column.repetitions)
@@ -252,6 +257,7 @@ class _Reader:
         return items
 
     def _value(self, node: _Node) -> Any:
+        """One value of a field: from its column, or a list or mapping of the fields below it."""
         if node.column is not None:
             value = self._columns[node.column].values[self._position[node.column]]
             self._position[node.column] += 1

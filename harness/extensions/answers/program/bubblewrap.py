@@ -109,6 +109,7 @@ class _Probed(msgspec.Struct):
 
 
 def _probe(path: str, arguments: list[str]) -> _Probed | None:
+    """What a Python interpreter says about itself and its libraries; None if it does not work."""
     try:
         done = subprocess.run(
             # -S: site would run the .pth files of whatever is installed beside this interpreter.

@@ -141,6 +141,7 @@ class SandboxCell:
         return message
 
     def _hear(self, seconds: float) -> dict[str, Any]:
+        """The next message of the sandbox. Raises `SandboxFailedError` if none comes within `seconds`."""
         fd, deadline = self._socket_there().fileno(), time.monotonic() + seconds
         # poll, not select: select fails for descriptors above 1023, and a grading pool has many.
         poller = select.poll()
@@ -163,6 +164,7 @@ class SandboxCell:
         return self._socket
 
     def _start(self, needs: Needs) -> None:
+        """Start a sandbox. Raises `UsageError` if it does not come up."""
         ours, theirs = socket.socketpair()
         try:
             self._process = self._maker.start(theirs.fileno(), needs)

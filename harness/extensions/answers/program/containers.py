@@ -72,6 +72,7 @@ class ContainerEngine:
         )
 
     def _ask(self, path: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of the container engine (docker, podman). Raises `UsageError` if it does not answer."""
         try:
             return subprocess.run(
                 [path, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_SECONDS, check=False

@@ -115,6 +115,8 @@ def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision
 
 
 def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int = 0) -> dict[str, Any]:
+    """The job for the sandbox: the program and its limits. each: the limit of CPU time holds for each of `n` tests.
+    output: bytes that the program may print."""
     seconds = tests.limits.seconds
     return {
         "style": tests.style,
@@ -152,6 +154,7 @@ def _compiled(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecis
 
 
 def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+    """Run the program once for each test, with the test's input, and compare what it prints."""
     slowest = 0.0
     for number, case in enumerate(tests.cases, 1):
         came = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
@@ -206,6 +209,7 @@ def _same_numbers(came: str, expected: str) -> bool:
 
 
 def _by_tests(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+    """Have the sandbox call the program's functions, or run the test code, and read its report."""
     calls = tests.style == "calls"
     work: dict[str, Any]
     if calls:

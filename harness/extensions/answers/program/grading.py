@@ -68,6 +68,7 @@ class ProgramGrader:
         self._threads.clear()
 
     def _work(self) -> None:
+        """Decide the replies in the queue, in one sandbox; the work of one thread."""
         sandbox = self._kind.start()
         try:
             while (task := self._tasks.get()) is not None:
@@ -82,6 +83,7 @@ class ProgramGrader:
 
 
 def _verdict(sandbox: Sandbox, question: Question, sample: Sample, grader: str, *, with_steps: bool) -> Verdict:
+    """The verdict on one reply: find its program, run it in the sandbox."""
     tests = _tests(question.references[0])
     program = program_of(sample.text, tests)
     if program is None:
@@ -108,6 +110,7 @@ def _tests(reference: str) -> QuestionTests:
 
 
 def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTests) -> tuple[str, ...]:
+    """The steps of a verdict in words."""
     n = len(tests.cases) or len(tests.checks)
     return (
         f"program found at characters {program.start:,}–{program.end:,}: {len(program.code):,} characters of "

@@ -87,6 +87,8 @@ def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _last_between_fences(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """(start, end) of the text between the last two lines with a fence; None if there are none, or nothing between
+    them."""
     lines = _lines(text, start, end)
     fences = [number for number, (a, b) in enumerate(lines) if FENCE in text[a:b]]
     if len(fences) < 2:

@@ -83,6 +83,7 @@ def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> Read
 
 
 def _humaneval(text: str, row: Mapping[str, Any]) -> ReadRow:
+    """The question and tests in a row of HumanEval."""
     function, test = _name(row, "entry_point"), _text(row, "test")
     tests = QuestionTests(
         style="checks",
@@ -103,6 +104,7 @@ _CALLED = re.compile(
 
 
 def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:
+    """The question and tests in a row of MBPP or MBPP+. Raises `ValueError`."""
     solution, listed = _text(row, "code", ""), row.get("test_list")
     if not (isinstance(listed, list) and listed and all(isinstance(test, str) for test in listed)):
         raise ValueError(f"has no list of tests in `test_list`, found {quoted(repr(listed))}")
@@ -120,6 +122,7 @@ def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:
 
 
 def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
+    """The question and tests in a row of LiveCodeBench. Raises `ValueError`."""
     function = _decoded(_text(row, "metadata", "{}"), _Metadata, "metadata").func_name or ""
     starter = _text(row, "starter_code", "")
     cases = []
@@ -148,6 +151,7 @@ def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
 
 
 def _tests(text: str, row: Mapping[str, Any]) -> ReadRow:
+    """The question and tests in a row of a user's own card. Raises `ValueError`."""
     listed, function = row.get("tests"), _text(row, "function", "")
     starter, solution, setup = (_text(row, column, "") for column in ("starter", "solution", "setup"))
     if not (isinstance(listed, list) and 0 < len(listed) <= MAX_CASES):
@@ -174,6 +178,7 @@ _FORMATS: dict[str, Callable[[str, Mapping[str, Any]], ReadRow]] = {
 
 
 def _text(row: Mapping[str, Any], column: str, default: str | None = None) -> str:
+    """The text in a column; `default` if the column is missing. Raises `ValueError`."""
     value = row.get(column)
     if value is None and default is not None:
         return default

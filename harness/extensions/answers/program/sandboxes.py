@@ -49,6 +49,7 @@ class _Container:
 
     @cached_property
     def _name(self) -> str:
+        """The grader's name, with the engine and the version of Python in its sandbox."""
         cell = SandboxCell(self._engine)
         try:
             cell.start(Needs(_MEMORY_OF_QUESTION))

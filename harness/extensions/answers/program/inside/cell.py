@@ -161,6 +161,8 @@ class _Supervisor:
 
     # --- one program on standard input and output ---
     def _do_stdin(self, job: dict[str, Any]) -> None:
+        """Do one job with standard input: fork the program, hand it the test's input, send back what it printed and how
+        it ended."""
         given, into = os.pipe()
         out, written = os.pipe()
         errors, complained = os.pipe()
@@ -269,6 +271,7 @@ class _Supervisor:
         frames.send(self._channel.sends, {**run(work, begun["names"]), "cpu": self._cpu_seconds()})
 
     def _serve_functions(self, job: dict[str, Any]) -> None:
+        """Fork the program so that it answers calls over two pipes."""
         to_program, requests = os.pipe()
         replies, answered = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
@@ -303,6 +306,8 @@ class _Supervisor:
         return self._reply()
 
     def _reply(self) -> dict[str, Any]:
+        """The program's next answer. Raises `ProgramEndedError` if it ends or exceeds a limit first."""
+
         def wait() -> None:
             while not frames.readable([self._replies], self._wait_seconds()):
                 over = self._over()
@@ -383,6 +388,7 @@ class _Supervisor:
 
     # --- its clocks ---
     def _start_clock(self) -> None:
+        """Begin to count wall time, CPU time and waiting time of the current test."""
         if self._schedstat < 0:
             self._schedstat = _opened(f"/proc/{self._pid}/schedstat")
         self._since = time.monotonic()

@@ -58,6 +58,7 @@ def receive(fd: int, max_bytes: int = MAX_FRAME_BYTES, wait: Callable[[], None] 
 
 
 def _exactly(fd: int, size: int, wait: Callable[[], None] | None) -> bytes:
+    """Read exactly `size` bytes. wait: called before each read. Raises `ClosedError`."""
     parts = []
     while size:
         if wait is not None:

@@ -56,6 +56,7 @@ def _compiled(code: str) -> Any:
 
 
 def _globals(name: str, header: str) -> dict[str, Any]:
+    """The globals of a new module, after the header has run in it."""
     module = types.ModuleType(name)
     sys.modules[name] = module  # where a dataclass looks up its annotations
     names = module.__dict__
@@ -89,6 +90,7 @@ class ServedProgram:
                 self._answer(lambda: self._do(request))  # noqa: B023 - called at once
 
     def _answer(self, action: Any) -> None:
+        """Do one action, and send its value, or the exception that it raised."""
         try:
             reply = {"value": encoded(action(), self._hold)}
         except MemoryError:
@@ -115,6 +117,7 @@ class ServedProgram:
         return number
 
     def _do(self, request: Any) -> Any:
+        """Do what a request of the tests asks for: call, hold, read or change an object of the program."""
         what, target = request["do"], request.get("target")
         if what == "method":  # LeetCode's form: the function of an object of the class Solution, where there is one
             in_class = "class Solution" in self._code
@@ -144,6 +147,7 @@ MAX_ITERATED = 1_000_000
 
 
 def _first(iterable: Any) -> list[Any]:
+    """The items of an iterable. Raises `ValueError` beyond `MAX_ITERATED`."""
     items = []
     for item in iterable:
         items.append(item)

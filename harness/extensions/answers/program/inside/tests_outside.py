@@ -75,6 +75,8 @@ class _Line:
     def _do(
         self, what: str, target: Any, arguments: tuple[Any, ...], named: dict[str, Any] | None = None, **more: Any
     ) -> Any:
+        """Have the program's process do something with one of its objects. Returns the value, or raises the exception
+        that came."""
         request = {"do": what, "target": target, "arguments": [encoded(value, _number) for value in arguments], **more}
         if named:
             request["named"] = {key: encoded(value, _number) for key, value in named.items()}
@@ -107,6 +109,8 @@ def _exception(name: str, message: str) -> Exception:
 
 
 def _number(value: Any) -> int:
+    """The number by which the program's process holds this object. Raises `_UnsendableError` for an object of the
+    tests."""
     if not isinstance(value, Remote):
         raise _UnsendableError(f"the tests hand over {type(value).__name__}, which is no plain value")
     if isinstance(value._target, int):

@@ -58,6 +58,8 @@ def encoded(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
 
 
 def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int]) -> Any:
+    """Encode one value. hold: returns a number for an object that is not plain. left: a list with the number of parts
+    that are still allowed."""
     left[0] -= 1
     if depth > MAX_DEPTH or left[0] < 0:
         raise ValueError("the value is nested too deeply or has too many parts")
@@ -103,6 +105,7 @@ def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int])
 
 
 def _encoded_moment(value: Any) -> Any:
+    """A date, a time or a span of time, encoded; None for anything else."""
     if type(value) is timedelta:
         return ["w", value.days, value.seconds, value.microseconds]
     for tag, kind in _TIMES:
@@ -118,6 +121,7 @@ def decoded(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
 
 
 def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
+    """Decode one value. held: returns the object that has a number. Raises `ValueError`."""
     if depth > 2 * MAX_DEPTH:
         raise ValueError("the value is nested too deeply")
     if value is None or isinstance(value, (bool, str, int, float)):
@@ -158,6 +162,7 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
 
 
 def _decode_view(tag: str, items: list[Any]) -> Any:
+    """A range, or a view of a dictionary, from its decoded parts."""
     if tag == _RANGE:
         if not _is_short(span := range(*items)):  # it would keep the tests counting
             raise ValueError("a range has too many items")
