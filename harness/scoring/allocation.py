@@ -1,4 +1,5 @@
-"""Samples of each question by a former run: more of the questions of which that run was uncertain.
+"""How many samples each question gets, from a former run: more where that run answered sometimes right, sometimes
+wrong.
 
 The variance of the accuracy over reruns of Q questions is Σ p_q (1 − p_q) / n_q / Q². For a given number of samples in
 all it is smallest with n_q in proportion to √(p_q (1 − p_q)) (Neyman's allocation, 1934). The former run estimates p_q

@@ -11,8 +11,8 @@ may be "B". So a text that stands g times among n samples of a question is compa
 for its length of l characters:
 
     m = 2^(−`COPY_BITS` · l)                    the largest chance of one text, far above that of any real model
-    allowed = max(1, n·m + 3·√(n·m·(1−m)))      as often may one text stand among n independent samples
-    excess = g − allowed, where above 0         these samples are copies
+    allowed = max(1, n·m + 3·√(n·m·(1−m)))      so often may one text occur among n independent samples
+    excess = g − allowed, if above 0            so many samples are copies
 
 A score warns where the excess is more than `MAX_COPIES_SHARE` of the samples. Copies of a text count as one draw then:
 with group sizes g, a question has as many independent samples as n² / Σ g² (the variance of a mean with weights g/n).
@@ -310,6 +310,6 @@ class Texts:
 
 
 def allowed(n: NDArray[np.int64], length: NDArray[np.uint32]) -> NDArray[np.float64]:
-    """How often one text of this length may stand among n independent samples; see the module."""
+    """How often one text of `length` characters may occur among n independent samples: `allowed` of the module."""
     chance = np.exp2(-COPY_BITS * length)
     return np.asarray(np.maximum(1.0, n * chance + 3 * np.sqrt(n * chance * (1 - chance))))

@@ -1,11 +1,11 @@
 """The accuracy that a person's verdicts would give, estimated from a person's verdicts on a few samples.
 
-A judge model errs, and no interval of its accuracy knows by how much. So a person judges samples drawn at random, apart
-among those that were called correct and among the rest, and the draw corrects the score (stratified prediction-powered
-inference: Angelopoulos et al. 2023, Science 382:669; of one stratum each, Rogan and Gladen 1978, Am. J. Epidemiol.
-107:71):
+A judge model errs, and no interval of its accuracy knows by how much. So a person judges samples that are drawn at
+random from two groups, those that were called correct and the rest, and this corrects the score (stratified
+prediction-powered inference: Angelopoulos et al. 2023, Science 382:669; of one stratum each, Rogan and Gladen 1978, Am.
+J. Epidemiol. 107:71):
 
-    accuracy = the part of what nobody doubts + Σ_h W_h · π_h
+    accuracy = the part of the samples that no judge decided + Σ_h W_h · π_h
     W_h: weight in the accuracy of the samples that were called correct (h = 1), or not (h = 2)
     π_h: share of the audited samples of h that the person calls correct
 
@@ -52,7 +52,8 @@ MIN_SHARE = 0.25
 """Share of the audits that the smaller of the two strata gets at least, while it has samples."""
 
 MIN_DISCERNMENT = 0.5
-"""The question interval is stretched as for a grader whose sensitivity + specificity − 1 is this much, at most."""
+"""Smallest sensitivity + specificity − 1 of a grader for which the question interval is stretched; a smaller one counts
+as this, so that the interval at most doubles."""
 
 WHY = "audit"
 """The reason that stands with a verdict of an audit."""
@@ -149,7 +150,7 @@ class _Stratum:
 
 @dataclass(frozen=True, slots=True)
 class _Population:
-    """What is audited. certain: the part of the accuracy that is not in question."""
+    """What is audited. certain: the part of the accuracy that comes from samples which no judge decided."""
 
     strata: tuple[_Stratum, ...]
     certain: float
@@ -278,7 +279,7 @@ def _intervals_by_hand(items: Sequence[QuestionTally], by_hand: Mapping[Key, Ove
 def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals, n_differing: int = 0) -> Audited:
     """The accuracy by a person, from the audit of each stratum.
 
-    certain: the part of it that is not in question. intervals: of the accuracy by the grades.
+    certain: the part of it that comes from samples which no judge decided. intervals: of the accuracy by the grades.
     """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
     called = certain + math.fsum(part.weight for part in parts if part.called_correct)

@@ -13,13 +13,13 @@ all samples of the benchmark that started before. Then
 with s_q² the variance of the y of q (n_q − 1 in the denominator). The differences are Helmert's contrasts, which are
 uncorrelated. A weight depends on earlier outcomes and on how many of the question's are right in all, and given these
 the sample is as likely as each later one to be right: so z is about standard normal under any schedule if the endpoint
-is like the rest. The division gives questions that nearly always come out alike more say, since there a fault shows
-best. A second test puts "truncated" for "correct". An endpoint stands out where the two-sided p is below `ALPHA`
-divided by the number of tests that the benchmark gives (Bonferroni): two for each endpoint, one where no sample is
-truncated. Questions with missing samples are left out, because samples are not missing at random. So are questions of
-which a reply broke off and was asked for again: an endpoint that cuts long streams keeps its short, right replies and
-hands the others on. One sample a question gives no test. `bench/simulate_endpoints.py` plays the scheduler and prints
-how often sound endpoints are named, and how often broken ones.
+is like the rest. The division by s_q² gives more weight to questions that nearly always come out alike, since there a
+fault shows best. A second test puts "truncated" for "correct". An endpoint stands out where the two-sided p is below
+`ALPHA` divided by the number of tests that the benchmark gives (Bonferroni): two for each endpoint, one where no sample
+is truncated. Questions with missing samples are left out, because samples are not missing at random. So are questions
+of which a reply broke off and was asked for again: an endpoint that cuts long streams keeps its short, right replies
+and hands the others on. One sample a question gives no test. `bench/simulate_endpoints.py` plays the scheduler and
+prints how often sound endpoints are named, and how often broken ones.
 """
 
 from __future__ import annotations

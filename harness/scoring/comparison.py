@@ -73,10 +73,10 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     these would have been. sampling_error: of the difference, if both runs were equally good; single_error: the same
     with one sample of each question in both runs (n samples of each divide it by √n). detectable: the smallest true
     difference that these samples find in 80 % of repetitions (sampling line, one test); detection_variance,
-    detection_growth, missing_shift: what `smallest` makes it of. at_most: a run has one sample of every question, or
-    copies, so its sampling interval is the widest possible. better, worse: questions on which the first run does
-    better, worse. unpaired: questions that only one run has samples of, or whose rows differ between the runs;
-    unpaired_ids: the first few of them.
+    detection_growth, missing_shift: the numbers from which `smallest` computes it. at_most: a run has one sample of
+    every question, or copies, so its sampling interval is the widest possible. better, worse: questions on which the
+    first run does better, worse. unpaired: questions that only one run has samples of, or whose rows differ between the
+    runs; unpaired_ids: the first few of them.
     """
 
     benchmark: str

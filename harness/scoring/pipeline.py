@@ -58,14 +58,14 @@ OnGraded = Callable[[str, int], None]
 class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
-    questions: the planned ones, in order. samples: planned a question; None: what is there is the plan. grades: in the
-    order of questions and sample indices. warnings: about the journal. observed, rows: facts of the samples, and the
-    row of each grade. failed: failed requests, if there are several endpoints. speed, workload, anomalies: as in
-    `Score`. equal_texts: the copies among the samples. from_reasoning: the grades with answers taken from the reasoning
-    where there is no other; None = the option was not given. cut: by budget in tokens, the grades of the longer replies
-    cut there; None = the option was not given. first_right: completion tokens up to where the right answer first
-    stands, of the samples in which it does, likewise. ks, tau, salvaged: see `GradingOptions`. judge_errors: as in
-    `Score`.
+    questions: the planned ones, in order. samples: planned of each question; None: all stored samples were planned.
+    grades: in the order of questions and sample indices. warnings: about the journal. observed, rows: facts of the
+    samples, and the row of each grade. failed: failed requests, if there are several endpoints. speed, workload,
+    anomalies: as in `Score`. equal_texts: the copies among the samples. from_reasoning: the grades with answers taken
+    from the reasoning where there is no other; None = the option was not given. cut: by budget in tokens, the grades of
+    the longer replies cut there; None = the option was not given. first_right: completion tokens up to where the right
+    answer first stands, of the samples in which it does, likewise. ks, tau, salvaged: see `GradingOptions`.
+    judge_errors: as in `Score`.
     """
 
     folder: BenchmarkFolder

@@ -15,8 +15,8 @@ from harness.generation.plan import Task
 class Ask:
     """Send one request. Its end is reported once: by `answered`, `failed`, `cancelled` or `broke`.
 
-    attempt: number of this request for the sample in this session, from 1. go_on: it may continue what was already
-    written of the sample; False: a whole request.
+    attempt: number of this request for the sample in this session, from 1. go_on: whether the request may continue the
+    part of the reply that an earlier request left; False: it asks for the whole reply.
     """
 
     task: Task

@@ -22,12 +22,14 @@ A sample is in one of four states; each arrow is a method:
 | is in `elsewhere_only` | to an endpoint that has not failed it, or never |
 
 Guarantees: a sample is handed out again only after `give_back`, so it never runs twice at a time (keeping the first of
-two answers would favour short ones). Of several endpoints, a faster one takes the longest sample, and at every eighth
-time any sample. A clearly slower one takes any sample, or the shortest, but none that it would finish after the faster
-endpoints have emptied the queue. "Any" is by a checksum, so that every endpoint gets samples of every kind of question:
-a score can then tell a broken endpoint from one that got harder questions (`harness.scoring.by_endpoint`). Of tied
-questions with long prompts an endpoint takes one whose prompt it has seen, since its prefix cache then holds the
-prompt.
+two answers would favour short ones).
+
+With several endpoints, a faster one takes the longest sample, except that every eighth of its samples is a random one.
+A clearly slower one takes a random sample or the shortest, but none that it would finish after the faster endpoints
+have emptied the queue. "Random" means by a checksum: so every endpoint gets samples of every kind of question, and a
+score can tell a broken endpoint from one that got harder questions (`harness.scoring.by_endpoint`). If several
+questions with long prompts are tied, an endpoint takes one whose prompt it has read before, because its prefix cache
+then holds the prompt.
 
 Long: the order of samples is one structure, which every method of it reads and changes.
 """
@@ -68,16 +70,16 @@ _ABOUT = 0.8
 """Questions whose urgency is at least this fraction of the best are tied."""
 
 _EVERY = 8
-"""One of so many samples that an endpoint takes beside others is any sample of the wave, not the longest."""
+"""With several endpoints, one of this many samples of an endpoint is a random sample of the wave, not the longest."""
 
 _LOOKED_AT = 16
-"""At most so many tied questions are searched for a prompt that the endpoint has seen."""
+"""Largest number of tied questions that are searched for a prompt that the endpoint has read before."""
 
 _PRUDENCE = 1.6
 """A slow endpoint takes the shortest sample only if this multiple of its expected length would not finish last."""
 
 _PRUDENCE_ANY = 4.0
-"""The same of a sample that is any, not the shortest: its length is known worse."""
+"""The same multiple for a random sample; it is larger because the lengths of random samples vary more."""
 
 
 @dataclass(slots=True)
@@ -366,8 +368,8 @@ class Scheduler:
         return self._n_returned[task] >= WORN or (hopeless and self._n_unasked > 0)
 
     def _from_wave(self, endpoint: int) -> Task | None:
-        """Hand out the most urgent sample of the wave, or any; to a slow endpoint any or the shortest that would not
-        end last.
+        """Hand out the most urgent sample of the wave, or a random one; to a slow endpoint a random one, or the
+        shortest if it would not end last.
         """
         speed = self._endpoints[endpoint]
         while self._n_waiting:

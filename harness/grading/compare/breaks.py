@@ -1,18 +1,23 @@
 """Where functions with steps and corners break: the points at which an identity with |x|, ⌊x⌋ or max must be tried.
 
-Between its breaks such a function is smooth, so points that look random decide there. They miss a short piece, as
-between the jumps of ⌊x⌋ and ⌊x + 10⁻⁴⁰⌋ or under the peak of max(0, 1 − (999x − 143)²). So the breaks are solved for:
-|u|, sgn u and max(a, b) break where u or a − b is 0, ⌊u⌋ and u mod m where u or u / m is an integer. An even root of u
-breaks there, too, as √(u²) is |u|.
+A break is a point at which the formula of a function changes, as |x| does at 0 and ⌊x⌋ at each integer. Between its
+breaks such a function is smooth, so a few points that look random decide there whether two of them are equal. But such
+points miss a short piece, as between the jumps of ⌊x⌋ and ⌊x + 10⁻⁴⁰⌋ or under the peak of max(0, 1 − (999x − 143)²).
+So the breaks are computed:
 
-    conditions ──► polynomials of the letters, 0 at a break ──► values of a letter at and between their zeros
-                   (|u| within u stands for u and for −u)       (the other letters first, where conditions join them)
+    |u|, sgn u           break where u = 0                ⌊u⌋, ⌈u⌉     break where u is an integer
+    max(a, b), min       break where a − b = 0            u mod m      breaks where u / m is an integer
+    an even root of u    breaks where u = 0, because √(u²) is |u|
 
-    one letter       zeros of factors without common zeros; two that lie too close to tell apart cannot be solved for
-    several letters  polynomials of one letter each, or linear: a letter is eliminated from each pair (Fourier, Motzkin)
+Each of these conditions is written as polynomials of the letters that are 0 at the break (|u| inside u stands for u and
+for −u), and the polynomials are solved:
 
-Anything else cannot be solved for: `NoBreaks`. Then only a single condition is decided (`single_condition`): both its
-signs must have been seen.
+    one letter       the zeros of the polynomials; zeros that lie too close to tell apart cannot be solved for
+    several letters  only if each polynomial has one letter or is linear: letters are eliminated one by one from pairs
+                     of polynomials (Fourier and Motzkin), and then get values at and between the zeros
+
+Anything else cannot be solved for: `NoBreaks`. Then an identity is decided only if all breaks come from one condition
+u = 0 (`single_condition`), and points with both signs of u were tried.
 """
 
 from __future__ import annotations
@@ -36,10 +41,10 @@ _MAX_DEGREE = 8
 _MAX_MONOMIALS = 60
 _MAX_BRANCHES = 16
 _MAX_TRIALS = 400
-"""Points at which the breaks of one comparison are tried at most; an expression with more cannot be solved for."""
+"""Largest number of points that one comparison tries because of breaks; an expression with more raises `NoBreaks`."""
 
 _PRECISION = Fraction(1, 10**40)
-"""Width to which an irrational zero is enclosed."""
+"""Width of the interval by which an irrational zero is known."""
 
 _MAX_ROOT_BOUND = 10**60
 
@@ -106,7 +111,7 @@ def _polynomials_of(node: Node) -> Iterator[Polynomial]:
         try:
             yield from (part for pair in _quotients(node.args[node.op == "root"]) for part in pair)
         except NoBreaks:
-            return  # hardly any root hides a corner, and no point is known at which it could
+            return  # hardly any root hides a corner, and this one's zeros cannot be computed
 
 
 def _factors(node: Node) -> list[Node]:

@@ -30,13 +30,12 @@ _STRETCHES = (Fraction(1, 8), 3, 17, 131)
 """Factors by which variables are moved away from the usual points, if too few of those give real values."""
 
 _SPANS_OF_A_RATIO = 10
-"""Spans of digits for a ratio, more than for a value: one changed term changes a ratio by another size of a term less.
-
-See `numeric` for what a span is.
+"""A ratio is compared with this multiple of the span in digits (`numeric` explains the span), a value with less: one
+changed term of a sum changes a ratio by less than it changes the sum.
 """
 
 PointAt = Callable[[int], Point]
-"""A point, by the digits with which it is evaluated."""
+"""Function of a number of digits that returns a point at which trees are evaluated with that many digits."""
 
 
 def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None:
