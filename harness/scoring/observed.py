@@ -349,8 +349,7 @@ def grade_journal(
     reused, new = _Marks(), _Marks()
     former_positions = array("q")  # Positions in `former.grades` of the samples in `reused`.
 
-    def ungraded() -> Iterator[Sample]:
-        """The samples that have no usable former grade; all samples are noted in passing."""
+    def ungraded() -> Iterator[Sample]:  # the samples that have no usable former grade; all are noted in passing
         for sample in reader:
             row = observed.observe(sample)
             number = by_id.numbers.get(sample.question_id)
