@@ -63,8 +63,8 @@ class GradingOptions(AnyK):
     sandbox: Annotated[
         str | None,
         Option(
-            "The sandbox that programs are run in: bwrap (bubblewrap), docker, podman, or one of both with an image of "
-            "yours (docker:IMAGE). Default: bwrap.",
+            "The sandbox that programs are run in: bwrap (bubblewrap), docker or podman (docker:IMAGE for an image of "
+            "yours), or the URL of a SandboxFusion server, whose key HARNESS_SANDBOX_KEY holds. Default: bwrap.",
             under=HEADING,
             metavar="KIND",
         ),

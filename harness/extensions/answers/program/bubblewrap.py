@@ -185,7 +185,7 @@ def command(channel: int, needs: Needs) -> list[str]:
     starts = (
         f"import sys; sys.path[:] = [*filter(None, sys.path), {_LIBRARY!r}]; "
         "from harness.extensions.answers.program.inside import cell, frames; "
-        f"cell.serve(frames.Channel({channel}, {channel}), name_spaces=True)"
+        f"cell.serve(frames.Channel({channel}, {channel}), name_spaces=True, alone=True)"
     )
     # Remounted read-only at the end: the mounts above still create their folders in it. Not -I: it would ignore the
     # hash seed; there is no other variable, and the current folder is taken out of the path.

@@ -38,13 +38,29 @@ from {package} import {module}
 """
 
 
+OPTIONS = ["-s", "-S", "-B"]
+"""Options of the Python in a sandbox. Not -I, which would ignore the hash seed."""
+
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""Its environment. A fixed hash seed gives sets one order, one thread gives one timing: verdicts can be repeated."""
+
+_FRESH = """
+import os, sys
+os.execve(sys.executable, [sys.executable, *{options!r}, {text!r}], {environment!r})
+"""
+
+
 @cache
-def python_text(module: str, call: str) -> str:
-    """A text of Python that calls a function of a module of `inside`, such as `cell` and `serve_streams()`."""
+def python_text(module: str, call: str, *, fresh: bool = False) -> str:
+    """A text of Python that calls a function of a module of `inside`, such as `cell` and `serve_streams()`.
+
+    fresh: for a Python that somebody else starts: it replaces itself by one with our options and no environment.
+    """
     packages = _PACKAGE.split(".")
     sources = {".".join(packages[:end]): "" for end in range(1, len(packages) + 1)}
     for path in sorted((Path(__file__).parent / "inside").glob("*.py")):
         if path.stem != "__init__":
             sources[f"{_PACKAGE}.{path.stem}"] = path.read_text("utf-8")
     packed = base64.b64encode(zlib.compress(json.dumps(sources).encode(), 9)).decode()
-    return _TEXT.format(packed=packed, package=_PACKAGE, module=module, call=call)
+    text = _TEXT.format(packed=packed, package=_PACKAGE, module=module, call=call)
+    return _FRESH.format(text=text, options=[*OPTIONS, "-c"], environment=ENVIRONMENT) if fresh else text

@@ -20,7 +20,7 @@ from functools import cached_property
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.extensions.answers.program.carried import python_text
+from harness.extensions.answers.program.carried import ENVIRONMENT, OPTIONS, python_text
 from harness.extensions.answers.program.cells import Needs
 
 ENGINES = ("docker", "podman")
@@ -41,8 +41,7 @@ _CLOSED = [
     "--security-opt=no-new-privileges", f"--pids-limit={_MAX_PROCESSES}", f"--ulimit=nofile={_MAX_FILES}:{_MAX_FILES}",
     f"--ulimit=nproc={_MAX_THREADS}:{_MAX_THREADS}", "--tmpfs=/tmp:rw,nosuid,nodev,size=64m,mode=1777",
     "--workdir=/tmp",
-    # A fixed hash seed gives sets one order, and one thread gives one timing: verdicts can be repeated.
-    "--env=PYTHONHASHSEED=0", "--env=OMP_NUM_THREADS=1", "--env=OPENBLAS_NUM_THREADS=1",
+    *(f"--env={name}={value}" for name, value in ENVIRONMENT.items()),
 ]  # fmt: skip
 """Options that close a container. --init=false: the process of `inside.cell` is the first, and ends all others."""
 
@@ -93,7 +92,7 @@ class ContainerEngine:
         ]  # fmt: skip
         if self.engine == "podman":  # else it mounts writable folders over a read-only image
             words.append("--read-only-tmpfs=false")
-        return [*words, self.image, "-s", "-S", "-B", "-c", python_text("cell", "serve_streams()")]
+        return [*words, self.image, *OPTIONS, "-c", python_text("cell", "serve_streams()")]
 
     def start(self, channel: int, needs: Needs) -> subprocess.Popen[bytes]:
         """Start a container that speaks over `channel`, a descriptor of this process. Raises `UsageError`."""

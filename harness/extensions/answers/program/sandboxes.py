@@ -10,6 +10,7 @@ from harness.extensions.answers.program import bubblewrap, compilers
 from harness.extensions.answers.program.cells import Needs, SandboxCell
 from harness.extensions.answers.program.containers import ENGINES, ContainerEngine
 from harness.extensions.answers.program.decide import Sandbox
+from harness.extensions.answers.program.fusion import Fusion
 
 
 class StartedSandbox(Sandbox, Protocol):
@@ -66,6 +67,19 @@ class _Container:
         return SandboxCell(self._engine)
 
 
+class _Fusion:
+    def __init__(self, fusion: Fusion) -> None:
+        self._fusion = fusion
+
+    def name(self) -> str:
+        """ "fusion" and the server's interpreter, which is asked for once. Raises `UsageError`."""
+        return self._fusion.name
+
+    def start(self) -> StartedSandbox:
+        """The server: each job is a request of its own."""
+        return self._fusion
+
+
 _MEMORY_OF_QUESTION = 512 << 20
 """Bytes of the container that is asked for its version."""
 
@@ -91,6 +105,11 @@ def sandbox_kind(word: str | None) -> SandboxKind:
         return _Bubblewrap()
     if kind in ENGINES:
         return _Container(ContainerEngine(kind, image))
+    if kind in ("http", "https"):
+        return _Fusion(Fusion(word or ""))
     raise UsageError(
-        f"unknown sandbox; there are bwrap, {', '.join(ENGINES)} ({ENGINES[0]}:IMAGE)", field="sandbox", value=word
+        f"unknown sandbox; there are bwrap, {', '.join(ENGINES)} ({ENGINES[0]}:IMAGE), and the URL of a SandboxFusion "
+        "server",
+        field="sandbox",
+        value=word,
     )

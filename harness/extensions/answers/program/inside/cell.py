@@ -48,10 +48,11 @@ _LIBRARIES = (
 LiveCodeBench imports for every program, and others that are often used."""
 
 
-def serve(channel: frames.Channel, *, name_spaces: bool) -> None:
+def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
     """Do jobs until the harness closes the channel.
 
-    name_spaces: whether each program runs in Linux namespaces of its own, such as those of mounts and processes.
+    name_spaces: whether each program runs in Linux namespaces of its own, such as those of mounts and processes. alone:
+    whether all processes in sight belong to this sandbox, which kills those that a job has left.
     """
     for name in _LIBRARIES.split():
         importlib.import_module(name)
@@ -62,7 +63,6 @@ def serve(channel: frames.Channel, *, name_spaces: bool) -> None:
     gc.collect()
     # Frozen objects are not touched by a collection, so forked programs share their pages instead of copying them.
     gc.freeze()
-    alone = name_spaces or os.getpid() == 1
     frames.send(channel.sends, {"ready": platform.python_version()})
     while os.read(channel.receives, 1) == b"j":
         pid = os.fork()
@@ -87,7 +87,7 @@ def serve_streams() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1):  # so that nothing but messages reaches the harness
         os.dup2(null, fd)
-    serve(channel, name_spaces=False)
+    serve(channel, name_spaces=False, alone=os.getpid() == 1)
 
 
 def _reap(alone: bool) -> None:
@@ -132,14 +132,17 @@ def _in_memory(packed: str) -> int:
 class _Supervisor:
     """The process that does one job: it forks the program, watches its limits, and runs the tests.
 
-    _pid: the program's process; 0 if there is none. _status: its wait status. _since, _spent, _waited, _own_waited:
-    wall time, the program's CPU time, and the time for which the program and this process waited for a processor, all
-    at the moment when the latest answer was asked for. _base: the program's CPU time that no longer counts against the
-    limit, because earlier tests used it. _slept: the program's sleep in earlier answers.
+    _user: the user of both processes, where this one is root. _pid: the program's process; 0 if there is none. _status:
+    its wait status. _since, _spent, _waited, _own_waited: wall time, the program's CPU time, and the time for which the
+    program and this process waited for a processor, all at the moment when the latest answer was asked for. _base: the
+    program's CPU time that no longer counts against the limit, because earlier tests used it. _slept: the program's
+    sleep in earlier answers.
     """
 
     def __init__(self, channel: frames.Channel, name_spaces: bool) -> None:
         self._channel, self._name_spaces = channel, name_spaces
+        # One of its own for each job, since the bound on threads counts all processes of a user.
+        self._user = 10_000 + int.from_bytes(os.urandom(4), "big") % 50_000
         self._pid = self._status = 0
         self._replies = self._requests = self._schedstat = -1
         self._own_schedstat = _opened("/proc/self/schedstat")
@@ -264,6 +267,7 @@ class _Supervisor:
         work = frames.receive(self._channel.receives)
         # The tests are the benchmark's code, but values from the program can make them run for ever.
         confinement.limit(int(self._limits["tests_memory"]), int(self._limits["tests_cpu"]), 0, _MAX_THREADS)
+        confinement.leave_root(self._user)
         confinement.confine(supervises=True)
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 1)
@@ -362,6 +366,7 @@ class _Supervisor:
                 os.dup2(source, target)
             # The channel to the harness above all must not be open in the program.
             os.closerange(max(descriptors) + 1, 4_096)
+            confinement.leave_root(self._user)
             become()
         finally:
             # Whatever happens, the fork must not return into the supervisor's code.

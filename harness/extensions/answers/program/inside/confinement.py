@@ -165,6 +165,14 @@ def limit(memory: int, cpu_seconds: int, file_bytes: int, threads: int) -> None:
         resource.setrlimit(kind, (value, value))
 
 
+def leave_root(user: int) -> None:
+    """Become the user `user`, who owns nothing, if this process is root: on a server that runs programs as root."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+
+
 def allow_stack(memory: int) -> None:
     """Let the stack of what this process executes grow to `memory` bytes, as contests do: for deep recursion."""
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]

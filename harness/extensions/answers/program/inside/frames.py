@@ -29,10 +29,30 @@ class ClosedError(Exception):
     """The other side closed the connection, or sent bytes that are no message."""
 
 
-def send(fd: int, message: Any) -> None:
+def message(value: Any) -> bytes:
+    """The message of a value that JSON can hold, as bytes."""
+    body = json.dumps(value, separators=(",", ":")).encode()
+    return _HEADER.pack(len(body)) + body
+
+
+def messages(data: bytes) -> list[dict[str, Any]]:
+    """The messages in these bytes, which must be mappings. Raises `ClosedError`."""
+    values, offset = [], 0
+    while offset < len(data):
+        try:
+            (size,) = _HEADER.unpack_from(data, offset)
+            values.append(json.loads(data[offset + _HEADER.size : offset + _HEADER.size + size]))
+        except (struct.error, ValueError, RecursionError) as error:
+            raise ClosedError(f"no message: {error}") from error
+        offset += _HEADER.size + size
+    if not values or not all(isinstance(value, dict) for value in values):
+        raise ClosedError("no message, or one that is no mapping")
+    return values
+
+
+def send(fd: int, value: Any) -> None:
     """Write a message, a value that JSON can hold. Raises `ClosedError`."""
-    body = json.dumps(message, separators=(",", ":")).encode()
-    data = memoryview(_HEADER.pack(len(body)) + body)
+    data = memoryview(message(value))
     try:
         while data:
             # A pipe takes only as much as it has room for, so one write may be a part.
