@@ -59,13 +59,16 @@ SPEAK_OF_PYTHON = {
     "harness/__main__.py": "in a line to be typed",
     "harness/core/about.py": "in a line to be typed",
     "harness/extensions/answers/program/bubblewrap.py": "finds the interpreter that a sandbox runs, by -I -S",
+    "harness/extensions/answers/program/carried.py": "in the text that a sandbox elsewhere runs",
     "server_launchers/embedded/llama_cpp_server.py": "in a line to be typed; it imports nothing of ours",
     "server_launchers/isolated.py": "the one place",
 }
 """Files that may name the interpreter, and why."""
 
 ENGINES = {
-    "harness/extensions/answers/program/bubblewrap.py": "starts Python by -I -S, from / or in a sandbox",
+    "harness/extensions/answers/program/bubblewrap.py": "starts Python by -S, from / or in a sandbox",
+    "harness/extensions/answers/program/carried.py": "in the text that a sandbox elsewhere runs",
+    "harness/extensions/answers/program/containers.py": "starts the Python of an image, in a container",
     "server_launchers/machine/environments.py": "asks an engine's environment for a version, from /",
     "server_launchers/engines/routers.py": "starts a router in an empty folder",
     "server_launchers/program.py": "the words that start an engine whose key must stay off the command line",
