@@ -187,7 +187,7 @@ class RaceState(NamedTuple):
     difference: float
     interval: Interval
     verdict: RaceVerdict
-    called: int = 0
+    called: int
     withheld: str = ""
 
 

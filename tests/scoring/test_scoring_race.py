@@ -13,8 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.scoring.differences import detection
+from harness.scoring.intervals import Interval
 from harness.scoring.race import (
     BETS,
+    DRIFT_ERRORS,
+    RaceState,
+    RaceVerdict,
     Totals,
     boundaries,
     change_after,
@@ -152,6 +156,17 @@ def test_no_round_says_nothing_and_rounds_that_contradict_each_other_decide_noth
     assert state.interval.low == -state.interval.high < -0.9
 
 
+def test_a_state_tells_the_round_of_its_verdict_and_none_without_one() -> None:
+    clear, vague = Totals(200, 100, 20), Totals(3, 20, 4)
+    assert [judge(rounds, 0.0).called for rounds in ([clear], [vague, clear], [vague, clear, clear])] == [1, 2, 2]
+    assert judge([vague], 0.0).called == 0
+    assert judge([Totals(300, 0, 0), Totals(0, 0, 300)], 0.0).called == 0
+
+
+def test_a_difference_may_be_as_large_as_one() -> None:
+    assert 0.99 < lower_end(Totals(3000, 0, 0), 0.05) < 1.0
+
+
 def test_equal_within_the_margin_needs_both_ends_inside() -> None:
     for totals in (Totals(35, 900, 15), Totals(15, 900, 35)):
         low, high = judge([totals], 0.0).interval
@@ -260,6 +275,42 @@ def test_an_early_verdict_waits_for_half_as_many_rounds_again() -> None:
     later = judge_planned(won[:due], lost[:due], looks, 0.0)
     assert confirmed(later, won[:due], lost[:due], 24).verdict == "better"
     assert confirmed(early, won[:first], lost[:first], first).verdict == "better"  # no round is left
+
+
+@pytest.mark.parametrize(
+    ("called", "rounds", "due"),
+    [(4, 4, 6), (5, 6, 8), (6, 8, 9), (7, 7, None), (9, 9, None)],
+)
+def test_only_a_verdict_of_the_first_half_has_to_be_confirmed(called: int, rounds: int, due: int | None) -> None:
+    won = np.ones((rounds, 30), dtype=bool)
+    state = RaceState(rounds, 1.0, Interval(0.5, 1.0), "better", called)
+    answer = confirmed(state, won, ~won, 12)
+    assert answer.withheld == (f"better after {called} rounds, to be confirmed by round {due}" if due else "")
+    assert (answer.verdict == "better") == (due is None)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("called", "split"), [(8, 6), (6, 6), (12, 6)])
+def test_a_verdict_is_withheld_by_a_change_of_more_than_1_64_errors(called: int, split: int, sign: int) -> None:
+    """After a verdict of the last round, the halves are compared."""
+    verdict: RaceVerdict = "better" if sign == 1 else "worse"
+    answers = {}
+    for n_later in range(0, 31, 2):
+        ahead, behind = np.zeros((12, 60), dtype=bool), np.zeros((12, 60), dtype=bool)
+        behind[:, 30:] = np.arange(12)[:, None] % 2  # noise of both sides
+        ahead[:split, :30], ahead[split:, :n_later] = True, True
+        candidate, baseline = (ahead, behind) if sign == 1 else (behind, ahead)
+        at = called if called < 12 else split
+        change, error = change_after(candidate, baseline, at)
+        answer = confirmed(RaceState(12, 0.3, Interval(0.1, 0.9), verdict, called), candidate, baseline, 12)
+        if f"the first {at} the difference changes by {100 * change:+.1f} points" in answer.withheld:
+            assert answer.verdict == "undecided"
+        else:
+            assert answer.verdict == verdict
+        answers[-sign * change / error if error else 0.0] = answer.verdict
+    assert {errors > DRIFT_ERRORS for errors in answers} == {True, False}
+    assert answers == {errors: "undecided" if errors > DRIFT_ERRORS else verdict for errors in answers}
+    assert any(DRIFT_ERRORS / 2 < errors < DRIFT_ERRORS for errors in answers)
 
 
 def raced(rng: np.random.Generator, early: float, late: float, n_early: int) -> str:

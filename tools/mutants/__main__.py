@@ -18,7 +18,7 @@ import pytest
 
 from tools.mutants import cases, planting, rooms, session
 from tools.mutants.cases import Case
-from tools.mutants.children import Ended, Job, Message, Say, ended
+from tools.mutants.children import DONE, Ended, Job, Message, Say, ended
 from tools.mutants.results import KILLED, LATE, SURVIVED, Remembered, Result, hash_of
 from tools.mutants.session import Measured
 from tools.tests_of import CHECKOUT, modules
@@ -278,15 +278,9 @@ def _measure(trial: Trial, items: dict[str, pytest.Item], say: Say) -> None:
             stale[file] = hash_
     chosen = {name: item for name, item in items.items() if name.partition("::")[0] in stale}
     if chosen:
-        act = functools.partial(session.measure, chosen, trial.files)
-        heard = next(ended(iter([Job("measure", act, lambda _: _MEASURING_SECONDS)]), 1))
         measured: defaultdict[str, dict[str, Measured]] = defaultdict(dict)
-        for message in heard.messages:
-            if "crash" in message or heard.late:
-                raise RuntimeError(f"a test could not be measured: {heard.messages[-2:]}")
-            if "measured" in message:
-                name = message.pop("measured")
-                measured[name.partition("::")[0]][name] = Measured(**message)
+        for name, test in _measured(chosen, trial.files).items():
+            measured[name.partition("::")[0]][name] = test
         for file, hash_ in stale.items():
             trial.remembered.measured[file] = hash_, measured[file]
     for file in trial.tests:
@@ -296,6 +290,23 @@ def _measure(trial: Trial, items: dict[str, pytest.Item], say: Say) -> None:
     trial.remembered.save()
     if not any(test.passed for test in trial.measured.values()):
         raise RuntimeError(f"none of the tests passes: {[test.why[-100:] for test in trial.measured.values()][:1]}")
+
+
+def _measured(items: dict[str, pytest.Item], files: list[str]) -> dict[str, Measured]:
+    """What each test does. One that ends the process that runs it (by a library's fault, say) judges no mutant."""
+    deadly: dict[str, Measured] = {}
+    while True:
+        act = functools.partial(session.measure, items, files)
+        heard = next(ended(iter([Job("measure", act, lambda _: _MEASURING_SECONDS)]), 1))
+        if any("crash" in message for message in heard.messages):
+            raise RuntimeError(f"a test could not be measured: {str(heard.messages[-3:])[:500]}")
+        if DONE in heard.messages:
+            break
+        last = heard.messages[-1]["test"]
+        deadly[last] = Measured(0.0, {}, starts=False, passed=False, why="it ends its process, or never ends")
+        items = {name: item for name, item in items.items() if name != last}
+    lines = [message for message in heard.messages if "measured" in message]
+    return deadly | {message.pop("measured"): Measured(**message) for message in lines}
 
 
 def _try_in_place(trial: Trial, items: dict[str, pytest.Item], pending: list[Case], say: Say) -> None:

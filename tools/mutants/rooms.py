@@ -68,7 +68,7 @@ ROOMS = {
     "estimators": Room(
         "scoring.estimators scoring.observed",
         "scoring/test_scoring_formulas.py scoring/test_scoring_intervals.py scoring/test_scoring_observed.py"
-        " scoring/test_scoring_anomalies.py scoring/test_scoring_speed.py scoring/test_scoring_tokens.py",
+        " scoring/test_scoring_anomalies.py scoring/test_scoring_tokens.py",
     ),
     "intervals": Room(
         "scoring.intervals scoring.uncertainty scoring.resampling",

@@ -176,9 +176,11 @@ def measure(items: Mapping[str, pytest.Item], files: Sequence[str], say: Say) ->
     """Run each test once, and tell what they do (`Measured`)."""
     n_started = 0
 
+    starting = _STARTS  # the hook outlives the names of this module
+
     def count(event: str, _: object) -> None:
         nonlocal n_started
-        n_started += event in _STARTS
+        n_started += event in starting
 
     sys.addaudithook(count)
     tracer = Tracer(files)
