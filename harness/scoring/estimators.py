@@ -205,8 +205,7 @@ def _win_chance(sizes: tuple[int, ...], n: int, own: int, k: int) -> float:
     p = k / n
     own_weights = _binomial(own, p, k)
     counts = [v for v in range(1, min(own, k) + 1) if own_weights[v] > _NEGLIGIBLE * float(_binomial(n, p, k)[k])]
-    if not counts:
-        return 0.0
+    # There is a count: the likeliest of them has a chance of more than 1 / n².
     rivals = list(sizes)
     rivals.remove(own)
     # Without the rivals that are too small for any of the counts: leaving a sample of one of them out then is one case.

@@ -206,8 +206,8 @@ def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
     files = {url: counts[number] for url, number in observed.endpoints.items() if url.startswith(FROM_FILE)}
     shown = {visible(url.removeprefix(FROM_FILE), MAX_NAME_CHARS): n for url, n in sorted(files.items())}
     return [
-        f"{n} sample{'' if n == 1 else 's'} were taken over from another tool's file ({name}): their settings are "
-        f"unknown"
+        f"{n} sample{' was' if n == 1 else 's were'} taken over from another tool's file ({name}): "
+        f"{'its' if n == 1 else 'their'} settings are unknown"
         for name, n in shown.items()
         if n
     ]
@@ -373,7 +373,7 @@ def grade_journal(
     marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
     question = (marks[order] >> _INDEX_BITS).astype(np.uint32)
-    index = marks[order] & ((1 << _INDEX_BITS) - 1)
+    index = marks[order].astype(np.uint32)  # keeps the lower 32 bits
     rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
 
     def in_order() -> Iterator[Grade]:  # all grades, former and new, by question and sample
@@ -390,7 +390,7 @@ def grade_journal(
     return Graded(
         grades=Packed(Grade, in_order()),
         question=question,
-        index=index.astype(np.uint32),
+        index=index,
         rows=rows,
         observed=observed,
         report=reader.report,

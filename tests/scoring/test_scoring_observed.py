@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from harness.core.records import Grade, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.runs import grades
 from harness.scoring.estimators import quantile
-from harness.scoring.observed import Column, Observed
+from harness.scoring.observed import ById, Column, Observed, salvage_warnings, takeover_warnings
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, question
@@ -107,6 +108,46 @@ def test_a_sample_and_its_grade_take_little_memory() -> None:
     assert used < 150 * n
 
 
+def test_what_other_tools_made_is_named_with_its_number_by_file() -> None:
+    observed = Observed()
+    for n, file in enumerate(("file:b.jsonl", A, "file:a.jsonl", "file:b.jsonl", "file:c.jsonl")):
+        observed.observe(sample("q", n, file))
+    assert takeover_warnings(observed, np.arange(4, dtype=np.int64)) == [
+        "1 sample was taken over from another tool's file (a.jsonl): its settings are unknown",
+        "2 samples were taken over from another tool's file (b.jsonl): their settings are unknown",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("exact", "counted", "warning"),
+    [
+        ((), True, None),
+        ((), False, None),
+        ((True,), True, None),
+        ((True,), False, "1 of 2 samples were continued after an interruption, over the same tokens; the score leaves"),
+        ((False,), True, "1 of them after their text was turned into tokens again; a score can leave them out"),
+        ((False,), False, "1 of them after their text was turned into tokens again; the score leaves them out"),
+    ],
+)
+def test_continued_samples_are_warned_of_where_they_are_left_out_or_inexact(
+    exact: tuple[bool, ...], counted: bool, warning: str | None
+) -> None:
+    observed = Observed()
+    seams = tuple(Seam(tokens=1, text=1, reasoning=0, exact=each) for each in exact)
+    observed.observe(sample("q", 0, A))
+    observed.observe(msgspec.structs.replace(sample("q", 1, A), salvaged_at=seams))
+    warnings = salvage_warnings(observed, np.arange(2, dtype=np.int64), counted=counted)
+    assert len(warnings) == (warning is not None)
+    assert warning is None or warning in warnings[0]
+
+
+def test_questions_by_their_ids_are_a_mapping() -> None:
+    by_id = ById([question("q1"), question("q0")])
+    assert [(*by_id,), len(by_id), by_id["q0"].question_id, by_id.numbers] == [
+        ("q1", "q0"), 2, "q0", {"q1": 0, "q0": 1}
+    ]  # fmt: skip
+
+
 def test_grades_of_a_file_in_any_order_hold_still_and_the_last_of_a_key_counts(tmp_path: Path) -> None:
     asked = [question(f"q{i}") for i in range(4)]
     samples = [sample(f"q{i}", n, (A, B)[n % 2], right=(i + n) % 3 > 0) for n in range(3) for i in (2, 0, 3, 1)]
@@ -116,6 +157,9 @@ def test_grades_of_a_file_in_any_order_hold_still_and_the_last_of_a_key_counts(t
     ordered = [*grades.read(place)]
     assert [one.key for one in ordered] == sorted(one.key for one in ordered)
     turned = msgspec.structs.replace(ordered[0], verdict="undecided")
+    grades.write(place, [turned, *ordered[1:]])
+    (other,) = score_run(run, GradingOptions(workers=1))
+    assert other.n_undecided == 1, "a former grade is reused, the first of all, too"
     grades.write(place, [turned, *reversed(ordered)])
     assert score_run(run, GradingOptions(workers=1)) == [first]
     assert [*grades.read(place)] == ordered

@@ -165,6 +165,7 @@ def test_a_state_tells_the_round_of_its_verdict_and_none_without_one() -> None:
 
 def test_a_difference_may_be_as_large_as_one() -> None:
     assert 0.99 < lower_end(Totals(3000, 0, 0), 0.05) < 1.0
+    assert -1.0 < lower_end(Totals(30, 0, 3000), 0.05) < -0.9
 
 
 def test_equal_within_the_margin_needs_both_ends_inside() -> None:
