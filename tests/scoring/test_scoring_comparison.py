@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 from pathlib import Path
@@ -128,6 +129,24 @@ def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None
     assert (result.n_questions, result.unpaired) == (1, 3)
     with pytest.raises(UsageError, match="share no question"):
         compare_runs(tallied(a="c"), tallied(b="c"))
+
+
+def test_five_of_the_questions_without_a_partner_are_named() -> None:
+    first = tallied(**{f"q{n}": "cw" for n in range(7)})
+    result = compare_runs(first, tallied(q0="cc"))
+    assert (result.unpaired, result.unpaired_ids) == (6, ("q1", "q2", "q3", "q4", "q5"))
+
+
+def test_copies_count_as_the_samples_that_are_independent() -> None:
+    copied = [
+        tuple(dataclasses.replace(item, independent=2) for item in run)
+        for run in (tallied(q1="cccc", q2="ccww"), tallied(q1="ccww", q2="wwww"))
+    ]
+    whole = (tallied(q1="cc", q2="cw"), tallied(q1="cw", q2="ww"))
+    result, plain = compare_runs(*copied), compare_runs(*whole)
+    assert (result.sampling_error, result.p_sampling) == pytest.approx((plain.sampling_error, plain.p_sampling))
+    assert (result.at_most, plain.at_most) == (True, False)
+    assert compare_runs((copied[0][0], whole[0][1]), whole[1]).at_most, "one question with copies is enough"
 
 
 def published(percent: float, samples: int | None, **changes: Any) -> PublishedScore:

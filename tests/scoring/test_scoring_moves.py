@@ -56,6 +56,7 @@ def test_what_fell_most_comes_first_and_what_stayed_is_no_move() -> None:
     second = [tally("same", 2, 4), tally("fell", 0, 8), tally("rose", 8, 8), tally("slipped", 7, 8)]
     found = moves(first, second)
     assert [move.question.question_id for move in found] == ["fell", "slipped", "rose"]
+    assert [move.change for move in found] == [-1.0, -0.125, 1.0]
     # Four questions are compared, so Holm multiplies the smallest p by four.
     assert found[0].p == pytest.approx(4 * fisher(8, 8, 0, 8))
     assert found[1].p == 1.0
