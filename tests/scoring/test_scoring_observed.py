@@ -17,7 +17,7 @@ from harness.core.records import Grade, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.runs import grades
 from harness.scoring.estimators import quantile
-from harness.scoring.observed import ById, Column, Observed, salvage_warnings, takeover_warnings
+from harness.scoring.observed import ById, Column, Observed, basis, salvage_warnings, takeover_warnings
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, question
@@ -139,6 +139,18 @@ def test_continued_samples_are_warned_of_where_they_are_left_out_or_inexact(
     warnings = salvage_warnings(observed, np.arange(2, dtype=np.int64), counted=counted)
     assert len(warnings) == (warning is not None)
     assert warning is None or warning in warnings[0]
+
+
+def test_a_column_states_nothing_until_a_row_does() -> None:
+    column = Column()
+    column.put(0, None)
+    assert not column.stated
+    column.put(1, 0.0)
+    assert column.stated
+
+
+def test_former_grades_are_known_by_the_digest_that_older_versions_wrote() -> None:
+    assert basis(question("q0")) == "90aea43a26bb"
 
 
 def test_questions_by_their_ids_are_a_mapping() -> None:
