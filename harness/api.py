@@ -216,7 +216,7 @@ def score(
     scoring.check([path], score_options)
     scored = scoring.score(path, score_options, judge, Watcher())
     for tracker in trackers.values():
-        scoring.tell(scored, tracker)
+        scoring.tell(scored, tracker, score_options)
     agreements = {
         grader: second_opinions(scored.source, grader, score_options.also_python)
         for grader in score_options.second_graders
@@ -369,6 +369,7 @@ def sweep(
     *,
     judge: Judge | None = None,
     k: int | None = None,
+    track: Sequence[str] = (),
     progress: bool = False,
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
@@ -376,12 +377,13 @@ def sweep(
     """Run and score every cell of a sweep file or a suite. The same call again continues where it was stopped.
 
     options: those of `run`; they override the file, but `serve` counts only if the file names no servers. judge: as in
-    `score`. k: of pass@k in the tables, in place of the file's. progress, on_progress: as in `run`. A cell that fails
+    `score`. k: of pass@k in the tables, in place of the file's. track: trackers that get each cell's scores; a
+    series of checkpoints is one run there. progress, on_progress: as in `run`. A cell that fails
     stops no other cell; the result's `lost` names it. Called from Python, a sweep runs one server after the other,
     whatever `slots` the file has. Raises `UsageError`, `StoreError`, `Interrupted`.
     """
     verbs.check("sweep", options)
-    planned = whole.planned(os.fspath(file), options, {} if judge is None else judge.given, k)
+    planned = whole.planned(os.fspath(file), options, {} if judge is None else judge.given, k, track)
     with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
         ended = whole.carry_out(planned, watcher)
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))

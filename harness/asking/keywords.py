@@ -130,6 +130,8 @@ class ScoreKeywords(TypedDict, total=False):
     repeats: Literal["auto", "samples", "questions"]
     out: FilePath | None
     track: Texts
+    step: int | None
+    series: str | None
     on: str | None
 
 

@@ -56,6 +56,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
     harness score results/qwq-32b --follow
     harness score results/qwq-32b --also math-verify --also sympy
     harness score results/qwq-32b --track wandb
+    harness score results/ck/step_500 --track wandb --step 500 --series my-training
     harness score results/qwq-32b-shard-*-of-8 --out results/qwq-32b
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
     """
@@ -123,7 +124,7 @@ def _print_more(
     for grader in options.second_graders:
         _show_opinions(label, scored, grader, options.also_python, stderr=stderr)
     for name, tracker in trackers.items():
-        address = tell(scored, tracker)
+        address = tell(scored, tracker, options)
         click.echo(f"told {visible(name, 100)}{': ' + visible(address, 400) if address else ''}", err=True)
     if scored.judged is not None and scored.judge is not None:
         judges.show(scored.judged, scored.judge, stderr=stderr)

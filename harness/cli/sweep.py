@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,6 +55,12 @@ def _prints() -> Any:
     metavar="K",
     help="k of pass@k in the tables, for every benchmark. Default: what the file says.",
 )
+@click.option(
+    "--track",
+    multiple=True,
+    metavar="TOOL",
+    help="Send scores to wandb, mlflow, trackio or a plug-in's tracker; a series of checkpoints is one run there.",
+)
 @json_option(_prints, "the cells instead of the tables")
 @click.option("--lane", hidden=True, help="Used by a sweep for its own processes: the server whose cells are run.")
 @click.option(
@@ -68,6 +76,7 @@ def command(
     dry_run: bool,
     follow: float | None,
     k: int | None,
+    track: tuple[str, ...],
     as_json: bool,
     lane: str | None,
     lane_devices: str,
@@ -90,7 +99,7 @@ def command(
     from harness.verbs.sweep import whole
 
     without_cells = {"--schema": schema, "--list": list_suites, "--dry-run": dry_run}
-    if as_json and (flags := [flag for flag, given in without_cells.items() if given]):
+    if as_json and (flags := [flag for flag, asks in without_cells.items() if asks]):
         raise UsageError(f"--json prints how a sweep ended: leave out {flags[0]}")
     if schema or list_suites:
         _schema() if schema else _list()
@@ -98,11 +107,12 @@ def command(
     if file is None:
         raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
     words = typed(given)
+    plan = functools.partial(whole.planned, file, k=k, track=track)
     if follow is not None:
         if dry_run or as_json:
             raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
-        sys.exit(_follow(file, words, 60 * follow, k, verify=verify))
-    planned = whole.planned(file, run_given(words), judge_given(words), k)
+        sys.exit(_follow(file, lambda: plan(run_given(words), judge_given(words)), 60 * follow, verify=verify))
+    planned = plan(run_given(words), judge_given(words))
     if dry_run:
         sys.exit(EXIT_OWED if sweep_plan.show(planned) else EXIT_COMPLETE)
     if lane is not None:
@@ -111,13 +121,13 @@ def command(
         sys.exit(_run(planned, verify=verify, as_json=as_json))
 
 
-def _follow(file: str, words: dict[str, Any], patience_s: float, k: int | None, *, verify: bool) -> int:
-    """Carry the sweep out again with each new checkpoint. Returns the last exit code."""
+def _follow(file: str, plan: Callable[[], Sweep], patience_s: float, *, verify: bool) -> int:
+    """Carry the sweep out again, as planned anew, with each new checkpoint. Returns the last exit code."""
     from harness.verbs.sweep import file as files
-    from harness.verbs.sweep import following, whole
+    from harness.verbs.sweep import following
 
     def run() -> int:
-        return _run(whole.planned(file, run_given(words), judge_given(words), k), verify=verify, as_json=False)
+        return _run(plan(), verify=verify, as_json=False)
 
     return following.follow(files.read(files.find(file)), run, patience_s)
 

@@ -46,13 +46,22 @@ class Tracked:
     `harness_version`, and by `benchmark.field` the identity of each benchmark. scores: fractions, by
     `benchmark/column`; the columns are those of `report.csv`, with `pass@4` spelt `pass_at_4` and `pass^4` spelt
     `pass_hat_4`; unknown numbers are left out. In a name, a character that is no letter, digit or one of `_.- :/`
-    becomes `_`.
+    becomes `_`. step: the run is this step of a series; key and name are then the series' and the same for each step.
     """
 
     key: str
     name: str
     facts: Mapping[str, Fact]
     scores: Mapping[str, float]
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesStep:
+    """A run's place in a series of checkpoints, which is one run in a tracker. name: the series'."""
+
+    name: str
+    step: int
 
 
 Tracker = Callable[[Tracked], object]
@@ -75,22 +84,27 @@ def find_tracker(name: str) -> Tracker:
     return offered
 
 
-def track(folder: RunFolder, scores: Sequence[Score], tracker: Tracker) -> str:
-    """Send a run's scores. Returns where they can be seen; empty if the tracker does not say. Raises `UsageError`."""
+def track(folder: RunFolder, scores: Sequence[Score], tracker: Tracker, step: SeriesStep | None = None) -> str:
+    """Send a run's scores. Returns where they can be seen; empty if the tracker does not say. Raises `UsageError`.
+
+    step: the run is a step of this series.
+    """
+    described = describe_run(Manifest.load(folder), folder.path.absolute().name, scores, step)
     with contextlib.redirect_stdout(sys.stderr):  # trackers print; our standard output may have to be JSON only
-        return str(tracker(describe_run(Manifest.load(folder), folder.path.absolute().name, scores)) or "")
+        return str(tracker(described) or "")
 
 
-def describe_run(manifest: Manifest, name: str, scores: Sequence[Score]) -> Tracked:
-    """The facts and scores of a run as a tracker gets them. name: the run folder's name."""
-    run = f"{manifest.created}\n{manifest.model}\n{name}"
+def describe_run(manifest: Manifest, name: str, scores: Sequence[Score], step: SeriesStep | None = None) -> Tracked:
+    """The facts and scores of a run as a tracker gets them. name: the run folder's name. step: as in `track`."""
+    run = f"{manifest.created}\n{manifest.model}\n{name}" if step is None else f"series\n{step.name}"
     facts = dict(_flat("model", manifest.model))
     facts |= {"created": manifest.created, "harness_version": manifest.harness_version}
     for benchmark, record in manifest.benchmarks.items():
         facts |= dict(_flat(_tracker_name(benchmark), without_secrets(record.identity)))
     return Tracked(
         key=hashlib.sha256(run.encode("utf-8", "surrogatepass")).hexdigest()[:16],
-        name=name,
+        name=name if step is None else step.name,
+        step=None if step is None else step.step,
         facts=facts,
         scores={
             _tracker_name(f"{score.benchmark}/{column}"): value

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError, option
-from harness.exports.trackers import Tracker, find_tracker, track
+from harness.exports.trackers import SeriesStep, Tracker, find_tracker, track
 from harness.runs import RunFolder
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, score_run
@@ -130,6 +130,8 @@ def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     return {name: find_tracker(name) for name in names}
 
 
-def tell(scored: Scored, tracker: Tracker) -> str:
+def tell(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
     """Send the scores to a tracker. Returns the address where they can be seen; empty where the tracker names none."""
-    return track(scored.folder, scored.scores, tracker)
+    around = scored.folder.path.absolute().parent.name
+    step = None if options.step is None else SeriesStep(options.series or around, options.step)
+    return track(scored.folder, scored.scores, tracker, step)

@@ -94,6 +94,24 @@ def test_the_same_run_is_the_same_entry_and_another_is_another(tmp_path: Path, t
     assert told[0].scores == told[1].scores
 
 
+def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, told: list[Tracked]) -> None:
+    for step in (500, 1000):
+        run = write_run(tmp_path / f"my training/step_{step}", varied())
+        harness.score(run, track="notes", step=step, workers=1)
+        harness.score(run, track="notes", step=step, series="other", workers=1)
+    assert [(one.name, one.step) for one in told] == [
+        ("my training", 500), ("other", 500), ("my training", 1000), ("other", 1000)
+    ]  # fmt: skip
+    assert told[0].key == told[2].key != told[1].key == told[3].key
+
+
+def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, told: list[Tracked]) -> None:
+    run = write_run(tmp_path / "run", varied())
+    for options, sentence in (({"step": 1}, "name one with track"), ({"series": "s"}, "give the run's with step")):
+        with pytest.raises(UsageError, match=sentence):
+            harness.score(run, **options)
+
+
 def test_names_are_such_as_every_tracker_takes(tmp_path: Path, told: list[Tracked]) -> None:
     many = [sample(number, index, rf"\boxed{{{number + 1}}}", "gym:a@b") for number in range(3) for index in range(4)]
     harness.score(write_run(tmp_path / "run", {"gym:a@b": many}), track="notes", workers=1)

@@ -23,9 +23,13 @@ import numpy as np
 import pytest
 
 import harness as reasoning_harness
+from harness.asking.options import ScoreOptions
+from harness.asking.watching import Watcher
 from harness.cli.main import main
 from harness.core.errors import HarnessError
 from harness.scoring import intervals
+from harness.verbs.sweep import whole as sweeps
+from harness.verbs.sweep.scorer import CellScore
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.patience import PATIENCE_SECONDS
@@ -440,6 +444,27 @@ def answering(model: str) -> Callable[[Request], Iterator[Step]]:
         return iter([models(model)]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
 
     return answer
+
+
+def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sweeps, "trackers_named", lambda _names: {})
+    for step in (20, 100):
+        (tmp_path / f"ck/step_{step}").mkdir(parents=True)
+    with FaultServer(answering(str(tmp_path / "ck/step_20"))) as server:
+        questions(tmp_path, "a", 1, 3)
+        content = {"checkpoints": [f"{tmp_path}/ck/step_*"], "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
+        run = {"base_url": server.base_url, "fingerprint": False, "canary": False}
+        (tmp_path / "s.yaml").write_text(json.dumps(content | {"run": run}))
+        planned = sweeps.planned("s.yaml", {}, {}, track=["notes"])
+        scored: list[ScoreOptions] = []
+
+        def score(_folder: Path, options: Any, _judge: Any) -> CellScore:
+            scored.append(options)
+            return CellScore(code=0)
+
+        sweeps.carry_out(planned, Watcher(), score=score)
+    assert [(options.track, options.series, options.step) for options in scored][:1] == [(("notes",), "s ck", 20)]
 
 
 def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from harness.asking.options.headings import GRADING, OUTPUT, OUTPUTS
+from harness.core.errors import UsageError, option
 from harness.core.options import Kind, Option, Options, options_of
 from harness.presets.grading import GradingOptions
 
@@ -78,6 +79,14 @@ class ScoreOptions(GradingOptions, OutputsOptions):
             metavar="TOOL",
         ),
     ] = ()
+    step: Annotated[
+        int | None,
+        Option("Send the scores as step N of one tracker run, which --series names.", under=OUTPUT, least=0),
+    ] = None
+    series: Annotated[
+        str | None,
+        Option("Name of the tracker run of all steps. Default: the folder's around RUN.", under=OUTPUT, metavar="NAME"),
+    ] = None
     on: Annotated[
         str | None,
         Option(
@@ -86,6 +95,14 @@ class ScoreOptions(GradingOptions, OutputsOptions):
             metavar="ray[://HOST:PORT]",
         ),
     ] = None
+
+    def _check(self) -> None:
+        """Raise `UsageError` for a step that is sent nowhere, and for a series without a step."""
+        super()._check()
+        if self.step is not None and not self.track:
+            raise UsageError(f"it is a step in a tracker: name one with {option('track')}", field="step")
+        if self.series is not None and self.step is None:
+            raise UsageError(f"a series has steps: give the run's with {option('step')}", field="series")
 
     @property
     def of_outputs(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sends scores to MLflow: one MLflow run for each run folder, found again by its tag when it is scored anew."""
+"""Sends scores to MLflow: one MLflow run for each run folder or series, found again by its tag."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ def send(scored: Tracked) -> str:
     # MLflow's filter reads a name with a dot only between backticks.
     runs = client.search_runs([experiment], f"tags.`{tag}` = '{scored.key}'", max_results=1)
     run = runs[0] if runs else client.create_run(experiment, run_name=scored.name, tags={tag: scored.key})
-    facts = [Param(field, str(value)) for field, value in scored.facts.items()]
+    # MLflow keeps a parameter as it was first sent, so a series has those of its first step.
+    facts = [Param(field, str(value)) for field, value in scored.facts.items() if not runs or scored.step is None]
     for first in range(0, len(facts), _BATCH):
         client.log_batch(run.info.run_id, params=facts[first : first + _BATCH])
     now = int(time.time() * 1000)
     client.log_batch(
-        run.info.run_id, metrics=[Metric(column, value, now, 0) for column, value in scored.scores.items()]
+        run.info.run_id,
+        metrics=[Metric(column, value, now, scored.step or 0) for column, value in scored.scores.items()],
     )
     client.set_terminated(run.info.run_id)
     return f"run {run.info.run_id} of {name} at {without_user_info(client.tracking_uri)}"

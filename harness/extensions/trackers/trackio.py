@@ -1,4 +1,4 @@
-"""Sends scores to trackio: one trackio run for each run folder, found again by its name when it is scored anew."""
+"""Sends scores to trackio: one trackio run for each run folder or series, found again by its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def send(scored: Tracked) -> str:
         project=PROJECT, name=name, config=dict(scored.facts), resume="allow", embed=False, auto_log_cpu=False,
         auto_log_gpu=False,
     )  # fmt: skip
-    run.log(dict(scored.scores))
+    run.log(dict(scored.scores), step=scored.step)
     trackio.finish()
     return f"{name} of {PROJECT}: see it with trackio show"
 

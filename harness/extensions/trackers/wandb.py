@@ -1,4 +1,4 @@
-"""Sends scores to Weights & Biases: one run there for each run folder, resumed by its id when it is scored anew."""
+"""Sends scores to Weights & Biases: one run there for each run folder or series, resumed by its id."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ def send(scored: Tracked) -> str:
         project=project, id=scored.key, name=scored.name, resume="allow", config=dict(scored.facts),
         allow_val_change=True, job_type="evaluation", settings=quiet,
     )  # fmt: skip
-    run.log(dict(scored.scores))
+    if scored.step is None:
+        run.log(dict(scored.scores))
+    else:
+        # Steps of wandb's own must grow; a column of the row may come in any order.
+        run.define_metric("*", step_metric="step")
+        run.log({**scored.scores, "step": scored.step})
     run.finish()
     folder = str(run.settings.sync_dir)
     return f"{folder} (offline: `wandb sync` sends it)" if run.offline else str(run.url or folder)

@@ -91,7 +91,8 @@ class Sweep:
     """The plan of a sweep.
 
     axes: every entry of every axis in the file, in order. slots: devices of each of the servers that run at once; an
-    empty list: as the file says. suite: what the sweep repeats; None for a file of the user's.
+    empty list: as the file says. suite: what the sweep repeats; None for a file of the user's. track: trackers that get
+    each cell's scores.
     """
 
     name: str
@@ -103,11 +104,26 @@ class Sweep:
     table: schema.TableOptions
     slots: tuple[tuple[str, ...], ...]
     suite: schema.Suite | None
+    track: tuple[str, ...] = ()
 
     @property
     def cells(self) -> list[Cell]:
         """The cells of all groups, in order."""
         return [cell for group in self.groups for cell in group.cells]
+
+    def step_of(self, cell: Cell) -> tuple[str, int] | None:
+        """(line of the series, step) of a checkpoint's cell; None for another cell. A line holds all benchmarks."""
+        named = cell.point.get("models", "")
+        entry = next((entry for entry in self.axes.get("models", ()) if entry.name == named), None)
+        if entry is None or entry.step is None:
+            return None
+        run = entry.label.rpartition("-")[0]
+        rest = [
+            self.label(axis, name)
+            for axis, name in cell.point.items()
+            if axis not in ("models", "benchmarks") and len(self.axes[axis]) > 1
+        ]
+        return " ".join([*([run] if run else []), *rest]), entry.step
 
     def folder(self, cell: Cell) -> Path:
         """The cell's run folder."""

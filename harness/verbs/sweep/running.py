@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from harness.asking import prepare, servers
-from harness.asking.options import GradingOptions, JudgeOptions
+from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, Sentence, ServerError
 from harness.core.inert import quoted, visible
@@ -289,13 +289,24 @@ class _Group:
         """Grade and score what is stored. judge: the judge that was started for the sweep."""
         late = _judges_late(self._sweep)
         judging = judge or (None if late else self._sweep.judge)
-        ended = self._score(self._sweep.folder(cell), self._sweep.score, judging)
+        ended = self._score(self._sweep.folder(cell), self._tracked(cell), judging)
         stage: Stage = "judged" if judging is not None else "scored"
         if ended.code:
             # The samples stay; the next start tries the scoring again.
             self.ended(cell, "sampled", f"scoring ended with {ended.code}: {ended.reason}", ended.code)
         else:
             self.ended(cell, stage)
+
+    def _tracked(self, cell: Cell) -> GradingOptions:
+        """The options of the cell's scoring, with the trackers that get its score."""
+        place = self._sweep.step_of(cell)
+        if not self._sweep.track:
+            return self._sweep.score
+        if place is None:
+            return ScoreOptions.of(**self._sweep.score.plain, track=self._sweep.track)
+        line, step = place
+        series = f"{self._sweep.name} {line}".strip()
+        return ScoreOptions.of(**self._sweep.score.plain, track=self._sweep.track, step=step, series=series)
 
 
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:

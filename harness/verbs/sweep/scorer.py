@@ -20,7 +20,7 @@ from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import EXIT_UNJUDGED, HarnessError
 from harness.core.inert import quoted
-from harness.verbs.score import score
+from harness.verbs.score import score, tell, trackers_named
 from harness.verbs.second_opinions import second_opinions
 from server_launchers import isolated
 
@@ -31,7 +31,7 @@ MAX_SAID_CHARS = 2000
 class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
     """The task of the child process.
 
-    options: fields of `GradingOptions`; judge: fields of `JudgeOptions`; only those set.
+    options: fields of `ScoreOptions`; judge: fields of `JudgeOptions`; only those set.
     """
 
     folder: str
@@ -76,6 +76,8 @@ def _scored(task: ScoringTask) -> CellScore:
         scored = score(Path(task.folder), options, judge, Watcher())
         for grader in options.second_graders:
             second_opinions(scored.source, grader, options.also_python)
+        for tracker in trackers_named(options.track).values():
+            tell(scored, tracker, options)
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
     reasons = [*scored.owed, *scored.verifier_errors]

@@ -331,20 +331,13 @@ def _mean_cells(aggregate: Aggregate, notes: Notes) -> tuple[str, str]:
 
 def _series(results: Results) -> dict[str, list[Step]]:
     """Benchmark → the checkpoints' scores; one line per run of checkpoints and point of the other axes."""
-    steps = {entry.name: entry for entry in results.sweep.axes.get("models", ()) if entry.step is not None}
     by_series: dict[str, list[Step]] = {}
     for result in results.results:
-        entry = steps.get(result.cell.point.get("models", ""))
-        if entry is None or entry.step is None or result.score is None:
-            continue
-        run = entry.label.rpartition("-")[0]
-        rest = [
-            results.sweep.label(axis, name)
-            for axis, name in result.cell.point.items()
-            if axis not in ("models", "benchmarks") and len(results.sweep.axes[axis]) > 1
-        ]
-        line = " ".join([result.cell.benchmark, *([run] if run else []), *rest])
-        by_series.setdefault(result.cell.benchmark, []).append(Step(line, entry.step, result.score))
+        place = results.sweep.step_of(result.cell)
+        if place is not None and result.score is not None:
+            line, step = place
+            name = " ".join([result.cell.benchmark, *([line] if line else [])])
+            by_series.setdefault(result.cell.benchmark, []).append(Step(name, step, result.score))
     return by_series
 
 

@@ -14,6 +14,7 @@ from harness.asking.watching import Watcher
 from harness.core.errors import Sentence, ServerError, UsageError
 from harness.core.inert import visible
 from harness.verbs.judge import check_judge
+from harness.verbs.score import trackers_named
 from harness.verbs.sweep import cells, running, table
 from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
@@ -27,11 +28,18 @@ A group: the cells that share one server. A slot: the devices of one of the serv
 """
 
 
-def planned(name: str, given: Mapping[str, Any], judge: Mapping[str, Any], k: int | None = None) -> Sweep:
+def planned(
+    name: str,
+    given: Mapping[str, Any],
+    judge: Mapping[str, Any],
+    k: int | None = None,
+    track: Sequence[str] = (),
+) -> Sweep:
     """The plan of a sweep's file, or of a suite.
 
     given: options of a run that override the file's, `serve` among them. judge: options of a judge that override the
-    file's. k: of pass@k in the tables, in place of the file's. An option that is None stays as the file has it, except
+    file's. k: of pass@k in the tables, in place of the file's. track: trackers that get each
+    cell's scores. An option that is None stays as the file has it, except
     a seed. Raises `UsageError` with file and line, or with the option.
     """
     over = SweepOptions.without_unset(given)
@@ -40,6 +48,8 @@ def planned(name: str, given: Mapping[str, Any], judge: Mapping[str, Any], k: in
     except ValueError as error:
         raise UsageError(str(error), field="serve", value=given["serve"]) from error
     sweep = cells.plan(files.read(files.find(name)), over, serve, JudgeOptions.without_unset(judge))
+    trackers_named(track)  # refused now, and not after the first cell
+    sweep = replace(sweep, track=tuple(track))
     return sweep if k is None else replace(sweep, table=sweep.table.model_copy(update={"k": k}))
 
 
