@@ -299,12 +299,12 @@ class _Group:
 
     def _tracked(self, cell: Cell) -> GradingOptions:
         """The options of the cell's scoring, with the trackers that get its score."""
-        place = self._sweep.step_of(cell)
+        series_step = self._sweep.step_of(cell)
         if not self._sweep.track:
             return self._sweep.score
-        if place is None:
+        if series_step is None:
             return ScoreOptions.of(**self._sweep.score.plain, track=self._sweep.track)
-        line, step = place
+        line, step = series_step
         series = f"{self._sweep.name} {line}".strip()
         return ScoreOptions.of(**self._sweep.score.plain, track=self._sweep.track, step=step, series=series)
 

@@ -333,9 +333,9 @@ def _series(results: Results) -> dict[str, list[Step]]:
     """Benchmark → the checkpoints' scores; one line per run of checkpoints and point of the other axes."""
     by_series: dict[str, list[Step]] = {}
     for result in results.results:
-        place = results.sweep.step_of(result.cell)
-        if place is not None and result.score is not None:
-            line, step = place
+        series_step = results.sweep.step_of(result.cell)
+        if series_step is not None and result.score is not None:
+            line, step = series_step
             name = " ".join([result.cell.benchmark, *([line] if line else [])])
             by_series.setdefault(result.cell.benchmark, []).append(Step(name, step, result.score))
     return by_series
