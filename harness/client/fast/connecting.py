@@ -246,8 +246,8 @@ class ClockOffset:
         seconds, offset = self._seconds, self._nanoseconds
         shift = seconds + offset * 1e-9  # a float is exact to a quarter of a microsecond here, equally for all stamps
         times = [second - shift + nanosecond * 1e-9 for second, nanosecond in _TIMESPEC.iter_unpack(b"".join(stamps))]
-        if max(times) > now + 0.001 or min(times) < since - 1.0:
+        times.sort()  # time synchronisation adjusts the wall clock, which may so go back by microseconds
+        if times[-1] > now + 0.001 or times[0] < since - 1.0:
             self._measure()
             return [now] * len(times)
-        times.sort()  # time synchronisation adjusts the wall clock, which may so go back by microseconds
         return times

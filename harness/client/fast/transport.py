@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from harness.client.address.endpoint import Endpoint, host_and_port, quote_safely, secrets_of
 from harness.client.fast.batches import Templates
 from harness.client.fast.connecting import ClockOffset, Connector, Peer
-from harness.client.fast.connection import Connection
+from harness.client.fast.connection import Connection, unparsed_bytes
 from harness.client.interface import Arriving, Deadlines, look_last, request_headers
 from harness.client.protocol.http1 import Leftovers, request_head
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -36,9 +36,11 @@ LOOK_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """What all requests to one path of an endpoint share. head: the request's head, without the value of
-    Content-Length, which ends it. secrets: texts that no message may show."""
+    """What all requests to one path of an endpoint share. endpoint: held, so that no other object gets its identity.
+    head: the request's head, without the value of Content-Length, which ends it. secrets: texts that no message may
+    show."""
 
+    endpoint: Endpoint
     peer: Peer
     head: bytes
     secrets: tuple[Secret, ...]
@@ -62,7 +64,8 @@ class FastTransport:
         self._memory = memory or Memory()
         self._active: set[Connection] = set()
         self._idle: dict[Peer, list[Connection]] = {}
-        self._routes: dict[tuple[Endpoint, str], _Route] = {}
+        # By the endpoint's identity: to hash its address and headers for each request takes longer than the look-up.
+        self._routes: dict[tuple[int, str], _Route] = {}
         self._templates: dict[Peer, Templates] = {}
         self._leftovers: dict[Peer, Leftovers] = {}
         self._looking: asyncio.TimerHandle | None = None
@@ -77,7 +80,7 @@ class FastTransport:
         arriving: Arriving | None = None,
     ) -> Reply:
         """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
-        route = self._routes.get((endpoint, path)) or self._route(endpoint, path)
+        route = self._routes.get((id(endpoint), path)) or self._route(endpoint, path)
         request = b"%b%d\r\n\r\n%b" % (route.head, len(body), body)
         # A server may close an idle connection while the request is on its way, which HTTP/1.1 allows: the next round
         # takes another connection.
@@ -156,7 +159,7 @@ class FastTransport:
     def _look(self) -> None:
         """Check the deadlines and unparsed bytes of the active connections; called every `LOOK_S`."""
         now = time.monotonic()
-        self._memory.unparsed_bytes = sum(connection.unparsed_bytes for connection in self._active)
+        self._memory.unparsed_bytes = unparsed_bytes(self._active)
         # A list, since a look may end a request, which changes the set.
         for connection in [connection for connection in self._active if connection.look_at <= now]:
             connection.look(now)
@@ -175,7 +178,8 @@ class FastTransport:
         except ValueError as error:
             message = quote_safely(str(error), secrets)
             raise RequestFailed("refused", f"the request cannot be made: {message}") from None
-        route = self._routes[endpoint, path] = _Route((parts.hostname or "", parts.port or 80), head, secrets)
+        peer = (parts.hostname or "", parts.port or 80)
+        route = self._routes[id(endpoint), path] = _Route(endpoint, peer, head, secrets)
         return route
 
     async def _open(self, peer: Peer, seconds: float) -> Connection:

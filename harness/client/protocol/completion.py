@@ -26,6 +26,7 @@ import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from operator import sub
 from typing import Any, Final, Literal, NoReturn
 
 from harness.client.protocol.event_fields import (
@@ -251,7 +252,7 @@ class Completion:
         assert self.finish_reason is not None
         text, reasoning = self._text(0), self._text(1)
         stamps = self.stamps
-        gaps = sorted(map(float.__sub__, stamps[1:], stamps))
+        gaps = sorted(map(sub, stamps[1:], stamps))
         return Reply(
             text=text,
             reasoning=reasoning,

@@ -84,8 +84,9 @@ def request_head(url: str, headers: Mapping[str, str]) -> bytes:
 class ResponseReader:
     """Reads one response from its bytes; the module's table has the states.
 
-    status: 0 until the head is whole. headers: by names in lower case. ended: whether the response is whole. started:
-    whether a byte of it has come. surplus: whether bytes came behind its end.
+    status: 0 until the head is whole. headers: by names in lower case. chunked: whether the body comes in chunks; False
+    until the head is whole. ended: whether the response is whole. started: whether a byte of it has come. surplus:
+    whether bytes came behind its end.
     """
 
     __slots__ = (
@@ -94,6 +95,7 @@ class ResponseReader:
         "_interim",
         "_keep_alive",
         "_left",
+        "chunked",
         "ended",
         "headers",
         "started",
@@ -104,6 +106,7 @@ class ResponseReader:
     def __init__(self) -> None:
         self.status = 0
         self.headers: Mapping[str, str] = _NO_HEADERS
+        self.chunked = False
         self.ended = False
         self.started = False
         self._framing = ""  # "chunked", "length" or "close"; empty until the head is whole
@@ -114,14 +117,9 @@ class ResponseReader:
         self.surplus = False
 
     @property
-    def chunked(self) -> bool:
-        """Whether the body comes in chunks; False until the head is whole."""
-        return self._framing == "chunked"
-
-    @property
     def at_chunk_border(self) -> bool:
         """Whether the next byte begins the size line of a chunk."""
-        return self._framing == "chunked" and not self._left and not self._buffer and not self.ended
+        return self.chunked and not self._left and not self._buffer and not self.ended
 
     @property
     def reusable(self) -> bool:
@@ -138,7 +136,7 @@ class ResponseReader:
         if self.ended:
             self.surplus = True
             return b""
-        if self._framing == "chunked":
+        if self.chunked:
             if data == _LAST_CHUNK and not self._left and not self._buffer:
                 self.ended = True
                 return b""
@@ -173,6 +171,7 @@ class ResponseReader:
             # 101 is final too: what follows it is no HTTP any more.
             if head.status >= 200 or head.status == 101:
                 self.status, self.headers, self._keep_alive, self._framing, self._left = head
+                self.chunked = head.framing == "chunked"
                 self.ended = self._framing == "length" and not self._left
                 self._buffer = b""
                 return data[position:]
