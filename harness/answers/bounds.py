@@ -30,3 +30,6 @@ MAX_LITERAL_DIGITS = 1_000
 
 MAX_DECIMAL_EXPONENT = 400
 """Largest exponent in e-notation, of either sign; 1e401 is unreadable."""
+
+LAST_LETTER = "J"
+"""Last option letter of a question whose options are not known."""

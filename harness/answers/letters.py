@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from harness.answers.bounds import LAST_LETTER
 from harness.answers.grammar.characters import plain_latex
-
-LAST_LETTER = "J"
-"""Last option letter of a question whose options are not known."""
 
 _MAX_CHARS = 2_000
 """A letter is looked for in the first so many characters of an answer; the rest is ignored."""

@@ -329,9 +329,10 @@ def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, int | 
     return card.with_data(data, options.split, options.data_config), samples
 
 
-_HAN = re.compile("[\u4e00-\u9fff]")
-_LATIN_WORD = re.compile("[A-Za-z]{2,}")
-_NOT_CHINESE = re.compile("[\u3040-\u30ff\uac00-\ud7af]")
+# Compiled when they are first used: that takes as long as ten other patterns, and few runs need them.
+_HAN = "[\u4e00-\u9fff]"
+_LATIN_WORD = "[A-Za-z]{2,}"
+_NOT_CHINESE = "[\u3040-\u30ff\uac00-\ud7af]"
 """Kana and Hangul: a text with Han characters and one of these is Japanese or Korean."""
 
 
@@ -341,7 +342,7 @@ def _prompt_for(options: RunOptions, data: str) -> str | None:
     row = next(tables.stream(path, options.split), None) if path.is_file() else None
     columns = (options.question_key,) if options.question_key else QUESTION_COLUMNS
     text = next((str(row.value[name]) for name in columns if name in row.value), "") if row is not None else ""
-    if len(_HAN.findall(text)) <= len(_LATIN_WORD.findall(text)) or _NOT_CHINESE.search(text):
+    if len(re.findall(_HAN, text)) <= len(re.findall(_LATIN_WORD, text)) or re.search(_NOT_CHINESE, text):
         return None
     return "boxed_letter_zh" if options.choices_key else "boxed_zh"
 

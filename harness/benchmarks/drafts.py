@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import msgspec
 
-from harness.answers.boxed import boxes_from_end, without_boxes
-from harness.answers.letters import LAST_LETTER, letter_of
-from harness.answers.words import is_words
+from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks.card import Card, Names
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
@@ -77,12 +75,17 @@ def read_reference(
 
 def kind_of(reference: str) -> AnswerKind:
     """The kind of a reference answer, told by its form: integer, choice, text, multiple, number or expression."""
+    if plain := _PLAIN.fullmatch(reference):
+        return cast("AnswerKind", plain.lastgroup)
+    from harness.answers.boxed import without_boxes
+    from harness.answers.grammar.literals import Unreadable
+    from harness.answers.grammar.parse import parse
+    from harness.answers.letters import letter_of
+    from harness.answers.words import is_words
+
     reference = without_boxes(reference)
     if plain := _PLAIN.fullmatch(reference):
         return cast("AnswerKind", plain.lastgroup)
-    from harness.answers.grammar.literals import Unreadable
-    from harness.answers.grammar.parse import parse
-
     if len(reference) < _MAX_CHOICE_CHARS and letter_of(reference, LAST_LETTER) is not None:
         return "choice"
     try:
@@ -119,6 +122,8 @@ def read_references(value: Any, form: AnswerForm, kind: CardKind, structured: bo
             raise ValueError('has no "####" before its answer')
         text = text.rpartition("####")[2].strip()
     elif form == "last_box" or (form == "box_or_plain" and "boxed" in text):
+        from harness.answers.boxed import boxes_from_end
+
         box = next(boxes_from_end(text), None)
         if box is None:
             raise ValueError(r"has no closed \boxed{}")
@@ -416,6 +421,8 @@ def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[t
             return tuple(texts), answer.strip(), None  # a letter counts before a text: options may be blood groups
         if answer.strip() in texts:
             return tuple(texts), LETTERS[texts.index(answer.strip())], None
+        from harness.answers.letters import letter_of
+
         named = letter_of(answer, LETTERS[len(texts) - 1])
         if named is not None:
             return tuple(texts), named, None

@@ -303,7 +303,7 @@ class Options:
         }
         left_out = set(without)
         cls._table = {
-            name: replace(option, strict=strict or option.strict)
+            name: replace(option, strict=True) if strict and not option.strict else option
             for name, option in table.items()
             if name not in left_out
         }

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from harness.answers.bounds import MAX_ANSWER_CHARS
+from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import boxes_from_end, without_boxes
-from harness.answers.letters import LAST_LETTER
 from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Question, Sample
 from harness.core.records import Verdict as Outcome

@@ -12,13 +12,14 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from harness.answers.bounds import LAST_LETTER
 from harness.answers.boxed import without_boxes
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node, sym
 from harness.answers.grammar.units import counted_in_words
-from harness.answers.letters import LAST_LETTER, is_one_of_letters, letter_of, letters_of
+from harness.answers.letters import is_one_of_letters, letter_of, letters_of
 from harness.answers.words import is_words, without_layout, without_text_commands, words_of
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.compare.dates import same_days
