@@ -509,8 +509,8 @@ class Connection:
 def unparsed_bytes(connections: Collection[Connection]) -> int:
     """Memory of the reads that all `connections` have stored, in bytes, about."""
     # No loop in Python: thousands of connections are counted four times a second.
-    n_reads = sum(map(len, map(_PIECES, connections)))
-    return sum(map(_SIZE, connections)) + _READ_OVERHEAD_BYTES * n_reads
+    n_bytes: int = sum(map(_SIZE, connections))
+    return n_bytes + _READ_OVERHEAD_BYTES * sum(map(len, map(_PIECES, connections)))
 
 
 def _nothing() -> None:
