@@ -103,6 +103,8 @@ class Connection:
 
     templates: of the server's events. leftovers: of the server's replies. kernel_stamps: see `fast.transport`. look_at:
     when `look` must be called again, on the monotonic clock.
+
+    Wide: what a request brings stands here too, since an object of its own would cost each request its creation.
     """
 
     __slots__ = (
