@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from harness.core.errors import UsageError
 from harness.scoring import load_published
 from harness.scoring.published import loading
+from tests.conftest import CHECKOUT
 
 RECORD: dict[str, Any] = {
     "schema_version": "0.3.0",
@@ -279,3 +280,14 @@ def test_whatever_stands_there_is_read_or_refused(
     assert bool(scores) != bool(refused)
     assert "\n" not in refused
     assert all(0 <= score.value <= 1 and score.k >= 1 for score in scores)
+
+
+def test_the_page_counts_the_shipped_scores_and_those_that_were_held_against_their_sources() -> None:
+    files = [path.read_text("utf-8") for path in sorted((CHECKOUT / "results/published").glob("*.yaml"))]
+    scores = [text.count("\n  - {model: ") for text in files]
+    checked = sum(n for n, text in zip(scores, files, strict=True) if "\n  checked: " in text)
+    quoted = sum(text.count(", quoted: true") for text in files)
+    page = " ".join((CHECKOUT / "docs/statistics.md").read_text("utf-8").split())
+    assert f"There are {sum(scores):,} scores in {len(files)} files. {quoted} of them are quoted" in page
+    assert f"{checked:,} were held against stored copies" in page
+    assert f"{sum(scores) - checked} could not be reached" in page

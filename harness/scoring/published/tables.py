@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -20,11 +21,14 @@ MAX_FILE_BYTES = 1024 * 1024
 
 
 class _SourceFields(Part):
+    """The source of a file's rows. checked: the day on which every row was last held against it; None: never."""
+
     title: str
     url: str = pydantic.Field(pattern=r"^https://")
     by: Literal["authors", "others"]
     engine: str = ""
     note: str = ""
+    checked: datetime.date | None = None
 
 
 _PERCENT = r"^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)$"
@@ -82,7 +86,7 @@ def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
         file = _ScoreFile.model_validate(content)
     except pydantic.ValidationError as error:
         raise UsageError(f"{path}: {first_problem(error).sentence}") from error
-    source = Source(**file.source.model_dump())
+    source = Source(**file.source.model_dump(exclude={"checked"}))
     return [
         PublishedScore(
             model=row.model,
