@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from harness.benchmarks.prompts import PROMPTS, Prompt
+from harness.benchmarks.row_forms import RowForm
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.core import plugins
 from harness.core.errors import UsageError, near_names
@@ -102,7 +103,8 @@ class HubSource(_Part):
     revision: commit of the data set (40 hex digits); null: the newest one, which the notes of a run then name. files:
     paths in the data set, also in a zip archive of it (`rows.zip/test/a.csv`); `{config}` in a path stands for each
     configuration. Without `files` the Parquet or JSONL files of `config` and `split` are looked up. config_column: name
-    of a column that is added to each row, with the row's configuration.
+    of a column that is added to each row, with the row's configuration. documents: path of a zip archive with the
+    documents that the rows name (`harness.benchmarks.sources.documents`).
     """
 
     kind: Literal["hub"]
@@ -112,6 +114,7 @@ class HubSource(_Part):
     revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
     files: Names = ()
     config_column: Annotated[str, Field(min_length=1)] | None = None
+    documents: Annotated[str, Field(pattern=r"\.zip$")] | None = None
 
     @model_validator(mode="after")
     def _check_configuration(self) -> HubSource:
@@ -137,12 +140,13 @@ class FileSource(_Part):
 class UrlSource(_Part):
     """A file at a URL that names its version (a commit). sha256: of the file's bytes. damaged_rows: number of rows of
     this very file, a CSV table, that have another number of cells than the header. They are left out; any other number
-    of such rows is refused."""
+    of such rows is refused. split: which list or mapping of rows is read, of a JSON file that holds several."""
 
     kind: Literal["url"]
     url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     damaged_rows: Annotated[int, Field(ge=0)] = 0
+    split: str | None = None
 
 
 class GymSource(_Part):
@@ -283,6 +287,9 @@ class Card(_Part):
     language: Literal["en", "zh"] = "en"
 
     source: Annotated[HubSource | FileSource | UrlSource | GymSource, Field(discriminator="kind")]
+    row_form: RowForm | None = None
+    """The form of rows that are no plain question and answer (`harness.benchmarks.row_forms`): the columns `question`,
+    `answer`, `id` and `cluster` are made of them."""
     columns: Columns
     choices: Choices | None = None
     id_rule: IdRule = "auto"
@@ -396,11 +403,14 @@ class Card(_Part):
         them, so that the checksums of older cards stay the same."""
         rare = (
             *("program", "releases", "date_column", "dates", "only", "twin_of", "original_key", "original_until"),
-            "cluster_after",
+            *("cluster_after", "row_form"),
         )
         exclude: dict[str, Any] = {name: True for name in rare if not getattr(self, name)}
-        if isinstance(self.source, UrlSource) and not self.source.damaged_rows:
-            exclude["source"] = {"damaged_rows"}
+        of_source = {name for name in ("damaged_rows", "documents") if not getattr(self.source, name, True)}
+        if isinstance(self.source, UrlSource) and self.source.split is None:
+            of_source.add("split")
+        if of_source:
+            exclude["source"] = of_source
         return self.model_dump(mode="json", exclude=exclude)
 
     def restrict_to(self, arguments: Sequence[str]) -> Card:

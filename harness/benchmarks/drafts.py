@@ -21,6 +21,7 @@ import msgspec
 
 from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks.card import Card, Names
+from harness.benchmarks.row_forms import formed
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import IN_OTHER_LANGUAGES
@@ -226,7 +227,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     seen: dict[str, str] = {}
     equal_rows: dict[str, int] = {}
     number = 0
-    for number, row in enumerate(_selected(card, rows), 1):
+    for number, row in enumerate(_selected(card, formed(card.row_form, rows)), 1):
         if number == 1:
             id_column = _id_column(card, row)
         row_digest = digest(row.value)

@@ -9,6 +9,9 @@ TAIL_CHARS = 12_000
 MAX_EXTRACTED_CHARS = 20_000
 """Longest answer that is compared, in characters; a longer one is cut and marked as cut."""
 
+MAX_WHOLE_REPLY_CHARS = 400_000
+"""Longest reply that is given whole to a benchmark's own verifier, in characters; a longer one gives no answer."""
+
 MAX_CANDIDATES = 16
 """Largest number of boxes beside the answer that are compared as well, to see whether one of them holds the right
 answer.

@@ -20,11 +20,12 @@ from typing import NamedTuple
 
 from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import boxes_from_end, without_boxes
+from harness.core.codec import digest
 from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Question, Sample
 from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
-from harness.grading.bounds import MAX_CANDIDATES
+from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS
 from harness.grading.find.extract import Extraction, candidates, extract_from, shorten_answer
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
@@ -48,6 +49,9 @@ EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
 
 MAX_VOTE_CHARS = 200
 """Longest vote of an answer that a verifier judged, in characters."""
+
+_DIGITS_OF_REPLY = 16
+"""Digits of the checksum of a whole reply that is its vote."""
 
 MAX_STEP_CHARS = 600
 """Longest step of a verdict, in characters; a longer one is cut in its middle."""
@@ -223,7 +227,8 @@ def search(
     if extraction is None and answer_from_reasoning:
         extraction = _find_in_reasoning(question, sample)
     steps = _steps_of_search(question, sample.text or "", extraction) if with_steps else ()
-    return Search(extraction, _other_boxes(sample.text, extraction), tuple(steps))
+    boxes = [] if question.rules.whole_reply else _other_boxes(sample.text, extraction)
+    return Search(extraction, boxes, tuple(steps))
 
 
 def find(question: Question, text: str | None, *, truncated: bool = False) -> Extraction | None:
@@ -239,8 +244,8 @@ def stated(question: Question, sample: Sample) -> list[StatedValue]:
 
     Ends are characters of the reasoning and the text together.
     """
-    if question.kind == "program":
-        return []  # a reply on its way states no program that could be right or wrong
+    if question.kind == "program" or question.rules.whole_reply:
+        return []  # a reply on its way states nothing that could be right or wrong
     reasoning, text = sample.reasoning or "", sample.text or ""
     values = statements(f"{reasoning}\n{text}", question.kind, _last_letter(question))
     # Behind the reasoning, the line break between the two texts counts for neither.
@@ -260,6 +265,10 @@ def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
 
 def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
     """Return the answer to `question` in text[start:end], of bounded length."""
+    if question.rules.whole_reply:
+        whole = text[start:end].strip()
+        # Of a longer reply no part is judged: the instructions that it must follow hold for all of it.
+        return Extraction(whole, start, end, "reply") if whole and len(whole) <= MAX_WHOLE_REPLY_CHARS else None
     extraction = extract_from(
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
         last=_last_letter(question),
@@ -388,7 +397,9 @@ def _by_verifier(question: Question, answer: str) -> AnswerVerdict:
     """Return the verdict of the benchmark's own verifier."""
     ruling = verifier.ask(question, answer)
     outcome: Outcome = "undecided" if ruling.correct is None else "correct" if ruling.correct else "wrong"
-    return AnswerVerdict(outcome, ruling.rule, answer[:MAX_VOTE_CHARS] or None, ruling.steps)
+    # A whole reply votes with its equals only: by its checksum, as programs do.
+    vote = digest(answer)[:_DIGITS_OF_REPLY] if question.rules.whole_reply else answer[:MAX_VOTE_CHARS]
+    return AnswerVerdict(outcome, ruling.rule, vote or None, ruling.steps)
 
 
 NO_ANSWER = AnswerVerdict("no_answer", "no answer", None)

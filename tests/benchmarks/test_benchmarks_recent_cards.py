@@ -1,15 +1,19 @@
 """Cards of 2025 and 2026 whose rows could not be read: each against a local hub that holds made-up rows of its form.
 
 For: harness.benchmarks.card, harness.benchmarks.drafts, harness.benchmarks.sources.tables,
-harness.benchmarks.sources.json_array.
+harness.benchmarks.sources.json_array, harness.benchmarks.sources.documents, harness.benchmarks.row_forms.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import random
+import shutil
 import tracemalloc
+import unicodedata
+import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -24,6 +28,7 @@ from harness.benchmarks import card, catalogue, questions
 from harness.benchmarks.card import HubSource
 from harness.benchmarks.sources import json_array, tables
 from harness.core.errors import UsageError
+from harness.core.records import Question
 from tests.benchmarks.hub_server import Dataset, Hub
 
 Rows = list[dict[str, Any]]
@@ -129,6 +134,41 @@ LAYOUTS = {
         ["18"] * 18,
         {"integer"},
     ),
+    "ugmathbench": Layout(
+        {
+            f"data/{subject}.json": [
+                {"id": f"{subject}_0000", "subject": subject, "level": "3", "keywords": []}
+                | {f"problem_v{n}": f"Find $x_{n}$: [ANS] and [ANS]" for n in (1, 2, 3)}
+                | {f"answer_v{n}": ["x^2", "5"][: 1 + n % 2] for n in (1, 2, 3)}
+                | {f"answer_type_v{n}": ["EX", "NV"][: 1 + n % 2] for n in (1, 2, 3)}
+                | {f"options_v{n}": [[], []][: 1 + n % 2] for n in (1, 2, 3)}
+            ]
+            for subject in catalogue.load("ugmathbench").source.config  # type: ignore[union-attr]
+        },
+        ["x^2, 5", "x^2", "x^2, 5"] * 16,
+        {"multiple", "expression"},
+    ),
+    "zebralogic": Layout(
+        {
+            "grid_mode/test-00000-of-00001.parquet": [
+                {"id": "lgp-test-2x2-0", "size": "2*2", "puzzle": "There are 2 houses …", "created_at": "2024"}
+                | {"solution": {"header": ["House", "Name"], "rows": [["1", "Arnold"], ["2", "Eric"]]}}
+            ]
+        },
+        ['{"House 1": {"Name": "Arnold"}, "House 2": {"Name": "Eric"}}'],
+        {"text"},
+    ),
+    "ruler_4k": Layout(
+        {
+            "4096/test-00000-of-00001.parquet": [
+                {"context": "Some text.", "question": "What are the special magic numbers? ", "answer": ["1", "23"]}
+                | {"answer_prefix": "They are", "task": task, "max_new_tokens": 128}
+                for task in ("niah_multivalue", "qa_1")
+            ]
+        },
+        ['{"all": ["1", "23"]}', '{"any": ["1", "23"]}'],
+        {"text"},
+    ),
     "longbench_v2": Layout(
         {
             "data.json": [
@@ -168,6 +208,91 @@ def test_a_card_reads_the_form_of_its_data_from_the_hub(hub: Hub, name: str) -> 
     built = questions.build(shipped.model_copy(update={"questions": None}))
     assert [question.references[0] for question in built.questions] == layout.references
     assert {question.kind for question in built.questions} == layout.kinds
+
+
+def made(name: str, rows: Rows, tmp_path: Path) -> list[Question]:
+    (tmp_path / "rows.jsonl").write_bytes(stored("rows.jsonl", rows))
+    return [*questions.build(catalogue.load(name).with_data(str(tmp_path / "rows.jsonl"))).questions]
+
+
+def test_a_task_of_grids_is_a_question_for_each_of_its_tests(tmp_path: Path) -> None:
+    pair = {"input": [[1, 0]], "output": [[0], [1]]}
+    pinned = tmp_path / "tasks.json"
+    pinned.write_text(json.dumps({"train": {}, "eval": {"00a": {"train": [pair, pair], "test": [pair, pair]}}}))
+    built = questions.build(catalogue.load("arc_agi_1").with_data(str(pinned), "eval"))
+    assert [(asked.question_id, asked.references) for asked in built.questions] == [
+        ("00a_0", ("[[0], [1]]",)),
+        ("00a_1", ("[[0], [1]]",)),
+    ]
+    assert {asked.metadata["cluster"] for asked in built.questions} == {"00a"}
+    text = built.questions[0].messages[-1].content
+    assert text.startswith("You are participating in a puzzle solving competition.")
+    assert text.endswith("--Test Input--\n[[1, 0]]\n--End of Test Input--\n\nYour response:")
+    assert text.count("INPUT:\n\n[[1, 0]]\n\nOUTPUT:\n\n[[0], [1]]") == 2
+    for wrong in ([[1, 10]], [[]], [1], [["1"]]):
+        with pytest.raises(UsageError, match="is no row of the form arc: Expected"):
+            made("arc_agi_1", [{"id": "a", "train": [], "test": [{"input": wrong, "output": [[1]]}]}], tmp_path)
+
+
+def test_instructions_are_asked_as_they_are_and_their_empty_arguments_left_out(tmp_path: Path) -> None:
+    row: dict[str, Any] = {"key": 7, "prompt": "Write 300 words.", "instruction_id_list": ["a:b", "c:d"]}
+    (asked,) = made("ifbench", [row | {"kwargs": [{"n": 300, "m": None}, None]}], tmp_path)
+    assert (asked.question_id, asked.messages[-1].content) == ("7", "Write 300 words.")
+    assert json.loads(asked.references[0]) == [["a:b", {"n": 300}], ["c:d", {}]]
+    with pytest.raises(UsageError, match=r"is no row of the form instructions: .*another number of instructions"):
+        made("ifeval", [row | {"kwargs": [{}]}], tmp_path)
+
+
+def test_needles_are_read_as_the_program_that_makes_them_writes_them(tmp_path: Path) -> None:
+    (asked,) = made("ruler_4k", [{"index": 0, "input": "A long text. Which?", "outputs": ["17"]}], tmp_path)
+    assert (asked.messages[-1].content, asked.references) == ("A long text. Which?", ('{"all": ["17"]}',))
+    with pytest.raises(UsageError, match="holds no question"):
+        made("ruler_4k", [{"question": "Which?", "answer": []}], tmp_path)
+
+
+def test_a_puzzle_shows_the_table_to_fill_in_and_not_the_solution(hub: Hub, tmp_path: Path) -> None:
+    solution = {"header": ["House", "Name"], "rows": [["1", "Arnold"]]}
+    (asked,) = made("zebralogic", [{"id": "z", "size": "1*1", "puzzle": "One house.", "solution": solution}], tmp_path)
+    text = asked.messages[-1].content
+    assert '"House 1": {\n            "Name": "___"' in text
+    assert text.count("Arnold") == 6  # all of the example
+    with pytest.raises(UsageError, match="rows are not as long as its header"):
+        made("zebralogic", [{"id": "z", "size": "", "puzzle": "p", "solution": solution | {"rows": [["1"]]}}], tmp_path)
+
+
+def archive_of(members: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+def test_the_documents_of_a_row_stand_before_its_question_in_the_order_of_the_row(hub: Hub) -> None:
+    shipped = catalogue.load("aa_lcr").model_copy(update={"questions": None})
+    assert isinstance(shipped.source, HubSource)
+    assert shipped.source.revision
+    table = (
+        "document_category,document_set_id,question_id,question,answer,data_source_filenames\n"
+        'Legal,set1,1,Which?,"One, 2",b.txt;Café.txt\n'
+    )
+    decomposed = unicodedata.normalize("NFD", "lcr/Legal/set1/Café.txt")
+
+    def publish(members: dict[str, str]) -> None:
+        files = {"AA-LCR_Dataset.csv": table.encode(), "extracted_text/AA-LCR_extracted-text.zip": archive_of(members)}
+        hub.datasets[shipped.source.id] = Dataset({shipped.source.revision: files})  # type: ignore[union-attr, dict-item]
+
+    publish({"lcr/Legal/set1/b.txt": "second"})
+    with pytest.raises(UsageError, match=r"holds no document 'Legal/set1/Café.txt'"):
+        questions.build(shipped)
+    publish({decomposed: "first", "lcr/Legal/set1/b.txt": "second"})
+    shutil.rmtree(os.environ["HF_HUB_CACHE"])
+    (asked,) = questions.build(shipped).questions
+    assert asked.references == ("One, 2",)
+    assert asked.messages[-1].content.startswith(
+        "BEGIN INPUT DOCUMENTS\n\nBEGIN DOCUMENT 1:\nsecond\nEND DOCUMENT 1\n\nBEGIN DOCUMENT 2:\nfirst\nEND DOCUMENT 2"
+    )
+    assert asked.messages[-1].content.endswith("START QUESTION\n\nWhich?\n\nEND QUESTION")
 
 
 def test_the_languages_of_one_problem_are_one_cluster(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -24,7 +24,7 @@ import msgspec
 
 from harness.benchmarks.card import HubSource
 from harness.benchmarks.limits import MAX_LISTING_BYTES
-from harness.benchmarks.sources import archives, tables
+from harness.benchmarks.sources import archives, documents, tables
 from harness.benchmarks.sources.hub_files import choose
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
@@ -86,9 +86,12 @@ def read(source: HubSource, *, long_fields: bool = False) -> Rows:
         (config, file, _file(source, listing, archives.split_path(file)[0]))
         for config, file in _files_to_read(source, listing)
     ]
-    rows = chain.from_iterable(
+    rows: Iterable[Row] = chain.from_iterable(
         _rows_of_file(source, config, file, path, long_fields=long_fields) for config, file, path in files
     )
+    if source.documents is not None:
+        archive = _file(source, listing, source.documents)
+        rows = documents.with_documents(rows, archive, f"{source.id}:{source.documents}")
     return Rows(rows, _origin(source, listing, notes), tuple(notes))
 
 
@@ -150,6 +153,7 @@ def is_cached(source: HubSource) -> bool:
         return False
     try:
         files = {archives.split_path(file)[0] for _, file in _files_to_read(source, listing)}
+        files |= {source.documents} if source.documents else set()
         return all(_cached_file(source, listing, file) for file in files)
     except UsageError:
         return False

@@ -385,6 +385,7 @@ def _json_rows(data: bytes, shown: str, split: str | None, responses: bool) -> I
         return
     if isinstance(value, dict):
         lists = {key: item for key, item in value.items() if isinstance(item, list)}
+        lists = lists or {key: rows for key, item in value.items() if (rows := _named_rows(item))}
         if split is None and len(lists) == 1:
             value = next(iter(lists.values()))
         elif split in lists:
@@ -401,6 +402,13 @@ def _json_rows(data: bytes, shown: str, split: str | None, responses: bool) -> I
         raise UsageError(f"{shown} must hold a list of objects, found {_json_type(value)}")
     for number, item in enumerate(value, 1):
         yield _row_of(item, f"row {number} of {shown}")
+
+
+def _named_rows(value: Any) -> list[dict[str, Any]]:
+    """The rows of a mapping of names to objects, each with its name in the column `id`; empty for anything else."""
+    if not (isinstance(value, dict) and all(isinstance(item, dict) for item in value.values())):
+        return []
+    return [{"id": name} | item for name, item in value.items()]
 
 
 def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> Iterator[Row]:

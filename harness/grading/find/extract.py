@@ -41,7 +41,7 @@ from harness.grading.find.refusals import (
 )
 from harness.grading.find.several import join_boxes, with_exact_value
 
-Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line"]
+Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "reply"]
 
 
 class Extraction(NamedTuple):

@@ -1,0 +1,242 @@
+"""Rows that are no plain question and answer, and the rows that drafts can read which are made of them.
+
+A card names the form by `row_form`. Each form is one struct, which says what a row must hold; its `rows` makes the
+columns `question`, `answer`, `id` and `cluster`, and the row's own columns stay beside these.
+
+    form           a row holds                                          gives
+    arc            train and test: pairs of input and output grid       a row for each test grid, which is the answer
+    zebra_grid     puzzle; solution: header and rows                    the puzzle and an empty table; answer: the table
+    instructions   prompt, instruction_id_list, kwargs                  the prompt; answer: [name, arguments] of each
+    versions       problem_v1 to problem_v3, answer_v1 …, answer types  a row for each version; answer: a list
+    needles        question (or input), answer (or outputs): a list     the question; answer: {"all": the list}
+    documents      question; documents (or context)                     the question behind its documents
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+
+from harness.benchmarks.sources.tables import Row
+from harness.core.errors import UsageError
+from harness.core.inert import quoted
+
+RowForm = Literal["arc", "zebra_grid", "instructions", "versions", "needles", "documents"]
+
+Grid = Annotated[
+    list[Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=9)]], msgspec.Meta(min_length=1, max_length=30)]],
+    msgspec.Meta(min_length=1, max_length=30),
+]
+"""Cells of a grid of ARC by row."""
+
+Columns = dict[str, Any]
+
+
+class GridPair(msgspec.Struct):
+    """An input and its output."""
+
+    input: Grid
+    output: Grid
+
+
+class ArcTask(msgspec.Struct):
+    """A task of ARC-AGI. id: the name of its file."""
+
+    id: str
+    train: list[GridPair]
+    test: list[GridPair]
+
+    def rows(self) -> Iterator[Columns]:
+        """A row for each test input, in the words of the ARC Prize's own program."""
+        shown = "\n\n".join(
+            f"--Example {number}--\n\nINPUT:\n\n{json.dumps(pair.input)}\n\nOUTPUT:\n\n{json.dumps(pair.output)}"
+            for number, pair in enumerate(self.train)
+        )
+        for number, pair in enumerate(self.test):
+            text = (
+                f"--Training Examples--\n{shown}\n--End of Training Examples--\n\n"
+                f"--Test Input--\n{json.dumps(pair.input)}\n--End of Test Input--"
+            )
+            yield {
+                "question": text,
+                "answer": json.dumps(pair.output),
+                "id": f"{self.id}_{number}",
+                "cluster": self.id,
+            }
+
+
+class PuzzleTable(msgspec.Struct):
+    """The solution of a puzzle. header: "House", then the attributes. rows: the cells, a house each."""
+
+    header: list[str]
+    rows: list[list[str]]
+
+
+class ZebraGrid(msgspec.Struct):
+    """A puzzle of ZebraLogic."""
+
+    puzzle: str
+    solution: PuzzleTable
+
+    def rows(self) -> Iterator[Columns]:
+        """The puzzle with the table to fill in, as its authors ask it."""
+        _, *attributes = self.solution.header
+        if any(len(row) != len(self.solution.header) for row in self.solution.rows):
+            raise ValueError("holds a solution whose rows are not as long as its header")
+        table = {
+            f"House {number}": dict(zip(attributes, cells, strict=True))
+            for number, (_, *cells) in enumerate(self.solution.rows, 1)
+        }
+        empty = {house: dict.fromkeys(row, "___") for house, row in table.items()}
+        template = json.dumps({"reasoning": "___", "solution": empty}, indent=4, ensure_ascii=False)
+        yield {
+            "question": f"{self.puzzle.strip()}\n\n# Instruction\n\nNow please solve the above puzzle. Present your "
+            f"reasoning and solution in the following json format:\n\n{template}",
+            "answer": json.dumps(table, ensure_ascii=False),
+        }
+
+
+class Instructions(msgspec.Struct):
+    """A prompt of IFEval or IFBench. kwargs: the arguments of each instruction; null stands for none."""
+
+    key: int | str
+    prompt: str
+    instruction_id_list: list[str]
+    kwargs: list[dict[str, Any] | None]
+
+    def rows(self) -> Iterator[Columns]:
+        """The prompt as it is; its instructions are the reference."""
+        if len(self.instruction_id_list) != len(self.kwargs):
+            raise ValueError("holds another number of instructions than of their arguments")
+        stated = [
+            (name, {key: value for key, value in (arguments or {}).items() if value is not None})
+            for name, arguments in zip(self.instruction_id_list, self.kwargs, strict=True)
+        ]
+        yield {"question": self.prompt, "answer": json.dumps(stated, ensure_ascii=False), "id": self.key}
+
+
+ANSWER_TYPES = {
+    "NV": "a numerical value",
+    "EX": "an expression",
+    "EQ": "an equation",
+    "INT": "an interval",
+    "TF": "either True or False",
+    "MCS": "one option of a multiple choice question",
+    "MCM": "more than one option concatenated without space or commas of a multiple choice question",
+    "OE": "a word, phrase, term or sentence that satisfies the requirements of the problem",
+    "OL": "an ordered list of answers surrounded by parentheses with any answer types, separated by commas",
+    "UOL": "an unordered list of answers surrounded by parentheses with any answer types, separated by commas",
+}
+"""Answer types of UGMathBench, in the words by which a question names them."""
+
+
+class Versions(msgspec.Struct):
+    """A problem of UGMathBench in three versions, with other numbers each."""
+
+    id: str
+    problem_v1: str
+    problem_v2: str
+    problem_v3: str
+    answer_v1: list[str]
+    answer_v2: list[str]
+    answer_v3: list[str]
+    answer_type_v1: list[str]
+    answer_type_v2: list[str]
+    answer_type_v3: list[str]
+
+    def rows(self) -> Iterator[Columns]:
+        """A row for each version, which says how many answers of which types it asks for."""
+        versions = (
+            (self.problem_v1, self.answer_v1, self.answer_type_v1),
+            (self.problem_v2, self.answer_v2, self.answer_type_v2),
+            (self.problem_v3, self.answer_v3, self.answer_type_v3),
+        )
+        for number, (problem, answers, types) in enumerate(versions, 1):
+            names = [ANSWER_TYPES.get(name, name) for name in types]
+            request = (
+                f"This problem involves one placeholder [ANS] to be completed. Its answer type is {names[0]}."
+                if len(names) == 1
+                else f"This problem involves {len(names)} placeholders [ANS] to be completed. Their answer types are, "
+                f"in order, {', '.join(names)}."
+            )
+            yield {
+                "question": f"{request}\n\nProblem:\n{problem.strip()}",
+                "answer": answers[0] if len(answers) == 1 else answers,
+                "id": f"{self.id}_v{number}",
+                "cluster": self.id,
+                "version": number,
+            }
+
+
+class Needles(msgspec.Struct):
+    """A row of RULER: as it stands on the hub (`question`, `answer`), or as its authors' program writes it (`input`,
+    `outputs`). task: such as `niah_multikey_1`."""
+
+    question: str = ""
+    input: str = ""
+    answer: list[str] = []
+    outputs: list[str] = []
+    task: str = ""
+
+    def rows(self) -> Iterator[Columns]:
+        """The question, and the texts that a reply must name: any of them in the tasks `qa_…`, else all of them."""
+        texts = self.answer or self.outputs
+        text = (self.question or self.input).strip()
+        if not (texts and text):
+            raise ValueError("holds no question (`question` or `input`) with its answers (`answer` or `outputs`)")
+        how = "any" if self.task.startswith("qa") else "all"
+        yield {"question": text, "answer": json.dumps({how: texts}, ensure_ascii=False)}
+
+
+class WithDocuments(msgspec.Struct):
+    """A question of AA-LCR. documents: texts; context: the same as one text, as other copies have it."""
+
+    question: str
+    documents: list[str] = []
+    context: str = ""
+
+    def rows(self) -> Iterator[Columns]:
+        """The question behind its documents, in its authors' words."""
+        texts = (f"BEGIN DOCUMENT {n}:\n{text}\nEND DOCUMENT {n}" for n, text in enumerate(self.documents, 1))
+        text = "\n\n".join(texts) or self.context.strip()
+        if not text:
+            raise ValueError("holds no documents")
+        yield {
+            "question": f"BEGIN INPUT DOCUMENTS\n\n{text}\n\nEND INPUT DOCUMENTS\n\nAnswer the following question "
+            f"using the input documents provided above.\n\nSTART QUESTION\n\n{self.question.strip()}\n\nEND QUESTION",
+            "documents": len(self.documents),
+        }
+
+
+class FormedRow(Protocol):
+    """A row of one form."""
+
+    def rows(self) -> Iterator[Columns]:
+        """The rows made of it, without the columns that stay as they are. Raises `ValueError`."""
+        ...
+
+
+FORMS: dict[RowForm, type[FormedRow]] = {
+    "arc": ArcTask,
+    "zebra_grid": ZebraGrid,
+    "instructions": Instructions,
+    "versions": Versions,
+    "needles": Needles,
+    "documents": WithDocuments,
+}
+
+
+def formed(name: RowForm | None, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows that are read in place of `rows`; None: the same. Raises `UsageError` for a row of another form."""
+    for row in rows:
+        if name is None:
+            yield row
+            continue
+        try:
+            for columns in msgspec.convert(row.value, FORMS[name]).rows():
+                yield Row(row.where, {**row.value, **columns})
+        except (msgspec.ValidationError, ValueError) as error:
+            raise UsageError(f"{row.where} is no row of the form {name}: {quoted(str(error))}") from error

@@ -1,0 +1,61 @@
+"""The documents of a row, from a zip archive beside the rows (AA-LCR).
+
+A row names its documents by `document_category`, `document_set_id` and `data_source_filenames`, names with semicolons
+between; in the archive they stand at CATEGORY/SET/NAME, in whatever folder.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from harness.benchmarks.limits import FREE_UNPACKED_BYTES, MAX_UNPACKED_RATIO
+from harness.benchmarks.sources.tables import Row
+from harness.core.errors import UsageError
+from harness.core.inert import quoted, visible
+
+COLUMNS = ("document_category", "document_set_id", "data_source_filenames")
+
+
+def with_documents(rows: Iterable[Row], archive: Path, shown: str) -> Iterator[Row]:
+    """Each row with a column `documents`: the texts of its documents, in the row's order.
+
+    shown: the archive's name for messages. Raises `UsageError`.
+    """
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = {_name(info.filename): info for info in opened.infolist() if not info.is_dir()}
+            for row in rows:
+                yield Row(row.where, {**row.value, "documents": _texts(row, opened, members, shown)})
+    # zipfile raises RuntimeError for an encrypted file, and for a compression that this Python cannot read.
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
+        raise UsageError(f"cannot read {visible(shown)}: {quoted(str(error))}") from error
+
+
+def _texts(row: Row, opened: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], shown: str) -> list[str]:
+    category, group, names = (str(row.value.get(column) or "") for column in COLUMNS)
+    texts = []
+    for name in filter(None, map(str.strip, names.split(";"))):
+        member = members.get(_name(f"{category}/{group}/{name}"))
+        if member is None:
+            raise UsageError(
+                f"{row.where}: {visible(shown)} holds no document {visible(f'{category}/{group}/{name}', 200)!r}"
+            )
+        bound = FREE_UNPACKED_BYTES + MAX_UNPACKED_RATIO * member.compress_size
+        with opened.open(member) as file:
+            # The size in the archive's list is its maker's claim, so reading stops at the bound.
+            data = file.read(bound + 1)
+        if len(data) > bound:
+            raise UsageError(f"{visible(shown)}: {visible(name, 200)} unpacks to more than {bound} bytes")
+        texts.append(data.decode("utf-8", "replace"))
+    if not texts:
+        raise UsageError(f"{row.where} names no documents in {', '.join(COLUMNS)}")
+    return texts
+
+
+def _name(path: str) -> str:
+    """The last three parts of a path; archives of other systems spell accents in another way."""
+    return "/".join(PurePosixPath(unicodedata.normalize("NFC", path)).parts[-3:])

@@ -1,0 +1,89 @@
+"""Grids in a reply: a matrix of integers (ARC), and the table of a logic puzzle (ZebraLogic).
+
+The answer is the last one of its form in the reply: a list of lists of integers, or an object with a `solution`. A
+reply may think aloud in JSON first, so earlier ones do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from harness.core.records import Question
+
+MAX_OPENINGS = 400
+"""Brackets from the end of a reply at which a JSON value is tried; a reply with its answer before these has none."""
+
+Table = dict[str, dict[str, str]]
+"""House → attribute → its value, folded."""
+
+
+def same_grid(answer: str, question: Question) -> bool:
+    """Whether the last grid in the reply has the size and all cells of the reference."""
+    expected = json.loads(question.references[0])
+    return next((grid == expected for grid in _values(answer, "[") if _is_grid(grid)), False)
+
+
+def solved_puzzle(answer: str, question: Question) -> bool:
+    """Whether every cell of the puzzle's table is right, letter case and outer blanks aside."""
+    right, n_cells = cells(answer, question)
+    return right == n_cells
+
+
+def cells(answer: str, question: Question) -> tuple[int, int]:
+    """(cells that are right, cells of the puzzle): `Cell Acc` of ZebraLogic is the sum of the first over that of the
+    second, a reply without a table counting 0.
+
+    A cell that holds a list counts by its first item, as in its authors' program.
+    """
+    expected = _table(json.loads(question.references[0]))
+    solutions = (value["solution"] for value in _values(answer, "{") if "solution" in value)
+    table = _table(next(solutions, None))
+    right = sum(
+        table.get(house, {}).get(attribute) == value
+        for house, attributes in expected.items()
+        for attribute, value in attributes.items()
+    )
+    return right, sum(map(len, expected.values()))
+
+
+def _is_grid(value: Any) -> bool:
+    rows = value if isinstance(value, list) else []
+    return bool(rows) and all(
+        isinstance(row, list) and row and all(type(cell) is int for cell in row)  # JSON's true is no cell
+        for row in rows
+    )
+
+
+def _table(value: Any) -> Table:
+    """The cells of a solution that are texts; anything else in it is left out."""
+    houses = value.items() if isinstance(value, dict) else ()
+    return {
+        house: {name: text.strip().casefold() for name, cell in attributes.items() if (text := _text_of(cell))}
+        for house, attributes in houses
+        if isinstance(attributes, dict)
+    }
+
+
+def _text_of(cell: Any) -> str:
+    first = cell[0] if isinstance(cell, list) and cell else cell
+    return first if isinstance(first, str) else ""
+
+
+def _values(text: str, bracket: str) -> Iterator[Any]:
+    """The JSON values of the reply that begin with this bracket, those that end last first, an outer one before those
+    inside it. A value that is not whole, or nested too deeply, is passed over."""
+    decoder = json.JSONDecoder()
+    openings = [match.start() for match in re.finditer(re.escape(bracket), text)][-MAX_OPENINGS:]
+    spans: list[tuple[int, int, Any]] = []
+    for opening in openings:
+        if spans and opening < spans[-1][1]:
+            continue  # inside the value before
+        try:
+            value, end = decoder.raw_decode(text, opening)
+        except (ValueError, RecursionError):
+            continue
+        spans.append((opening, end, value))
+    return (value for _, _, value in reversed(spans))

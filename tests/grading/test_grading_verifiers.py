@@ -1,0 +1,150 @@
+"""Verifiers that come with the harness: grids, puzzles, needles, instructions; each is given the whole reply.
+
+For: harness.grading.verifiers.grids, harness.grading.verifiers.needles, harness.grading.verifiers.instructions.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from harness.core.errors import UsageError
+from harness.core.records import GradeRules, Question
+from harness.grading import grade
+from harness.grading.bounds import MAX_WHOLE_REPLY_CHARS
+from harness.grading.processes.pool import grader_names
+from harness.grading.verifiers import grids
+from tests.grading.given import question, sample
+
+ROOM = "harness.grading.verifiers."
+GRID = "[[1, 2], [3, 0]]"
+TABLE = {"House 1": {"Name": "Arnold", "Drink": "tea"}, "House 2": {"Name": "Peter", "Drink": "water"}}
+
+
+def asked(reference: Any, verifier: str) -> Question:
+    text = reference if isinstance(reference, str) else json.dumps(reference)
+    return question(text, kind="text", rules=GradeRules(grader=ROOM + verifier, whole_reply=True))
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        (GRID, "correct"),
+        ("<think>[[9]]</think>The output is\n```json\n[[1,2],\n [3,0]]\n```", "correct"),
+        ("first [[0, 0], [0, 0]], no: [[1, 2], [3, 0]] is it [see 1].", "correct"),
+        (r"\boxed{[[1, 2], [3, 0]]} and then again [[1, 2], [3, 1]]", "wrong"),
+        ("[[1, 2], [3, 0]", "wrong"),
+        ("[[1, 2], [3, false]]", "wrong"),
+        ("[[1, 2], [3, 0], []]", "wrong"),
+        ("[[1, 2, 3, 0]]", "wrong"),
+        ("[" * 5_000, "wrong"),
+        ("I do not know", "wrong"),
+        ("<think>" + GRID, "no_answer"),
+        (" \n", "no_answer"),
+        ("x" * (MAX_WHOLE_REPLY_CHARS + 1), "no_answer"),
+    ],
+)
+def test_a_grid_is_right_if_the_last_one_of_the_reply_is(reply: str, verdict: str) -> None:
+    assert grade(asked(GRID, "grids:same_grid"), sample(reply)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("solution", "right"),
+    [
+        (TABLE, 4),
+        ({"House 2": {"Drink": " Water", "Name": ["peter"]}, "House 1": {"Name": "ARNOLD", "Drink": "Tea "}}, 4),
+        (TABLE | {"House 2": {"Name": "Peter", "Drink": None}}, 3),
+        ({"House 1": {"Name": "Arnold"}}, 1),
+        ({"House 1": "Arnold", "House 2": {"Name": []}}, 0),
+        (["Arnold"], 0),
+        (None, 0),
+    ],
+)
+def test_a_puzzle_is_solved_if_every_cell_is_right(solution: Any, right: int) -> None:
+    reply = f"An example: {{}}\n```json\n{json.dumps({'reasoning': 'a { brace', 'solution': solution})}\n```\nDone."
+    puzzle = asked(TABLE, "grids:solved_puzzle")
+    assert grids.cells(reply, puzzle) == (right, 4)
+    assert grade(puzzle, sample(reply)).verdict == ("correct" if right == 4 else "wrong")
+
+
+def test_of_several_tables_the_last_counts_and_a_reply_without_one_is_wrong() -> None:
+    right, wrong = (json.dumps({"solution": table}) for table in (TABLE, {"House 1": {}}))
+    puzzle = asked(TABLE, "grids:solved_puzzle")
+    assert grade(puzzle, sample(wrong + right)).verdict == "correct"
+    assert grade(puzzle, sample(right + wrong)).verdict == "wrong"
+    assert grade(puzzle, sample(json.dumps(TABLE))).verdict == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply", "verdict"),
+    [
+        ({"all": ["7421", "Apple"]}, "They are 7421 and apple.", "correct"),
+        ({"all": ["7421", "Apple"]}, "It is 7421.", "wrong"),
+        ({"any": ["Paris", "the city of Paris"]}, "PARIS", "correct"),
+        ({"any": ["Paris"]}, "Rome", "wrong"),
+    ],
+)
+def test_needles_are_named_all_of_them_or_any(reference: Any, reply: str, verdict: str) -> None:
+    assert grade(asked(reference, "needles:named"), sample(reply)).verdict == verdict
+
+
+class NoComma:
+    """A check in the form of the authors' package."""
+
+    def __init__(self, name: str) -> None:
+        self.words = 0
+
+    def build_description(self, num_words: int = 0, prompt: str = "") -> None:
+        self.words = num_words or self.words
+
+    def get_instruction_args(self) -> dict[str, Any] | None:
+        return None
+
+    def check_following(self, reply: str) -> bool:
+        return "," not in reply and len(reply.split()) >= self.words
+
+
+@pytest.fixture
+def ifbench() -> Iterator[dict[str, Any]]:
+    """The modules of the process, from which the verifier is imported anew."""
+    name = ROOM + "instructions"
+    with mock.patch.dict(sys.modules):
+        sys.modules.pop(name, None)
+        yield sys.modules
+
+
+@pytest.mark.parametrize(
+    ("reply", "strictly", "loosely"),
+    [
+        ("one two three", "correct", "correct"),
+        ("Sure, here it is:\none two three", "wrong", "correct"),
+        ("one, two three", "wrong", "wrong"),
+        ("one two", "wrong", "wrong"),
+    ],
+)
+def test_instructions_are_checked_by_their_authors_package(
+    ifbench: dict[str, Any], reply: str, strictly: str, loosely: str
+) -> None:
+    registry = ModuleType("ifbench.instructions_registry")
+    vars(registry)["INSTRUCTION_DICT"] = {"punctuation:no_comma": NoComma}
+    ifbench |= {"ifbench": ModuleType("ifbench"), "ifbench.instructions_registry": registry}
+    reference = [["punctuation:no_comma", {"num_words": 3}]]
+    assert grade(asked(reference, "instructions:followed_strictly"), sample(reply)).verdict == strictly
+    assert grade(asked(reference, "instructions:followed_loosely"), sample(reply)).verdict == loosely
+
+
+def test_without_the_package_a_run_is_refused_and_told_what_to_install() -> None:
+    instructed = asked([["a:b", {}]], "instructions:followed_strictly")
+    with pytest.raises(UsageError, match="`pip install ifbench`"):
+        grader_names([instructed])
+
+
+def test_whole_replies_vote_only_with_their_equals() -> None:
+    votes = [grade(asked(GRID, "grids:same_grid"), sample(reply)).vote for reply in (GRID, GRID, GRID + ".")]
+    assert votes[0] == votes[1] != votes[2]
