@@ -21,7 +21,7 @@ import msgspec
 
 from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks.card import Card, Names
-from harness.benchmarks.row_forms import formed
+from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import IN_OTHER_LANGUAGES
@@ -227,7 +227,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     seen: dict[str, str] = {}
     equal_rows: dict[str, int] = {}
     number = 0
-    for number, row in enumerate(_selected(card, formed(card.row_form, rows)), 1):
+    for number, row in enumerate(_selected(card, _formed(card, rows)), 1):
         if number == 1:
             id_column = _id_column(card, row)
         row_digest = digest(row.value)
@@ -245,6 +245,19 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
         yield _draft(card, row, question_id, row_digest)
     if not number:
         raise UsageError(f"{card.name} holds no rows")
+
+
+def _formed(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows that are made of `rows` by the card's `row_form`; without one, `rows`."""
+    if card.row_form is None:
+        yield from rows
+        return
+    for row in rows:
+        try:
+            for value in rows_of(card.row_form, row.value):
+                yield Row(row.where, value)
+        except ValueError as error:
+            raise UsageError(f"{row.where} {error}") from error
 
 
 def _selected(card: Card, rows: Iterable[Row]) -> Iterator[Row]:

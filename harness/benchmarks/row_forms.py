@@ -15,13 +15,11 @@ columns `question`, `answer`, `id` and `cluster`, and the row's own columns stay
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 
-from harness.benchmarks.sources.tables import Row
-from harness.core.errors import UsageError
 from harness.core.inert import quoted
 
 RowForm = Literal["arc", "zebra_grid", "instructions", "versions", "needles", "documents"]
@@ -229,14 +227,10 @@ FORMS: dict[RowForm, type[FormedRow]] = {
 }
 
 
-def formed(name: RowForm | None, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows that are read in place of `rows`; None: the same. Raises `UsageError` for a row of another form."""
-    for row in rows:
-        if name is None:
-            yield row
-            continue
-        try:
-            for columns in msgspec.convert(row.value, FORMS[name]).rows():
-                yield Row(row.where, {**row.value, **columns})
-        except (msgspec.ValidationError, ValueError) as error:
-            raise UsageError(f"{row.where} is no row of the form {name}: {quoted(str(error))}") from error
+def rows_of(name: RowForm, row: Columns) -> Iterator[Columns]:
+    """The rows that are read in place of a row of this form. Raises `ValueError` for a row of another form."""
+    try:
+        for columns in msgspec.convert(row, FORMS[name]).rows():
+            yield {**row, **columns}
+    except (msgspec.ValidationError, ValueError) as error:
+        raise ValueError(f"is no row of the form {name}: {quoted(str(error))}") from error
