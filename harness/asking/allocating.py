@@ -169,7 +169,7 @@ def _of_table(source: Path) -> _FormerRun:
             )
         if str(question_id) in items:
             raise UsageError(
-                f"{where}: question {visible(str(question_id), 60)} is there twice",
+                f"{where}: question {visible(str(question_id), 60)} has a second row; leave one of its rows out",
                 field="allocate",
                 value=source,
             )

@@ -368,9 +368,9 @@ class Card(_Part):
             if name not in names and name not in plugins.names("prompt"):
                 raise ValueError(f"prompt {name!r} is not known.{near_names(name, names)}")
         if (self.kind == "program") != (self.program is not None):
-            raise ValueError("`kind: program` and `program` go together")
+            raise ValueError("a card of `kind: program` needs `program`, and no other card may have it")
         if (self.twin_of is None) != (not self.original_key):
-            raise ValueError("`twin_of` and `original_key` go together")
+            raise ValueError("`twin_of` and `original_key` go together: give both or neither")
         if self.cluster_after is not None and not self.cluster_key:
             raise ValueError("`cluster_after` needs a `cluster_key`")
         if self.original_until is not None and not self.original_key:

@@ -174,7 +174,7 @@ def _meant(meant: str, command: click.Command, ctx: click.Context) -> str:
         if isinstance(parameter, click.Argument):
             return f"That is {parameter.human_readable_name}, without a flag, here."
         return f"That is {parameter.opts[0]} here."
-    return f"See `{ctx.command_path} --help`: this command has nothing like it."
+    return f"This command has no such option; `{ctx.command_path} --help` lists those that it has."
 
 
 def _spread(words: dict[str, str]) -> Iterator[tuple[str, str]]:

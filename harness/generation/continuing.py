@@ -104,9 +104,13 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
     """Why no answer to these requests can be continued; empty if they can."""
     spelling, sampling = template.spelling, template.sampling
     if mode == "off" or not spelling.stream:
-        return "continuing is switched off" if mode == "off" else "replies come as a whole"
+        return (
+            "continuing is switched off"
+            if mode == "off"
+            else "replies are not streamed, so nothing half-written is ever stored"
+        )
     if spelling.prefill is not None:
-        return "replies are begun for the model"
+        return "every reply already begins with a prefill"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
         return f"the field {foreign[0]} may depend on the written text"
     fields = sampling_fields()
@@ -156,7 +160,11 @@ def continuation(
         left = _left(max_tokens, seam)
         body = template.body_after_message(question, message, by_message.body, _next_seed(seed, question, seam), left)
         return Continuation(begun=begun, path=template.path, body=body, seam=seam, echoed=by_message.echoes)
-    raise WrittenAnew("its tokens are not known" if salvage.mode == "exact" else "no way to go on is known")
+    raise WrittenAnew(
+        "the ids of its tokens are unknown"
+        if salvage.mode == "exact"
+        else "neither this engine nor this provider is known to continue a reply"
+    )
 
 
 def over_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
@@ -178,7 +186,7 @@ def _closed_if_it_is(begun: Partial, tokens: Tokens) -> Partial:
     """`begun`, with its reasoning marked as closed if the last of its ids closed it and nothing followed."""
     tag = tokens.tokens_of(THINK_END)
     if len(tag) != 1:
-        raise WrittenAnew("its reasoning ends by a tag that is not known here")
+        raise WrittenAnew("the tag that ends its reasoning is not a single token of this model")
     return msgspec.structs.replace(begun, text="") if tag[0] in (begun.ids or ()) else begun
 
 
@@ -240,7 +248,7 @@ def _seam(begun: Partial, n_tokens: int, exact: bool) -> Seam:
 def _left(max_tokens: int | None, seam: Seam) -> int | None:
     left = None if max_tokens is None else max_tokens - seam.tokens
     if left is not None and left < 1:
-        raise WrittenAnew("nothing is left of its bound")
+        raise WrittenAnew("the written part has already used up max_tokens")
     return left
 
 

@@ -9,7 +9,7 @@ length L_q, variance s²_q) and r_q still to come:
 
 While a run goes on, its end is the end of its longest stream: a maximum, which needs the tail. Lengths have long
 tails, and the short ones finish first, so that a mean of what has finished says "soon" until the very end. Hence the
-rest is played out some dozens of times:
+rest of the run is simulated some dozens of times (each simulation is a play):
 
 1. log(length) = centre + residual. The centre of a question is the mean logarithm of its samples, drawn towards that of
    its benchmark by the variance within questions over the variance between them (empirical Bayes; Efron and Morris

@@ -411,7 +411,7 @@ def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]])
             for line in split(file):
                 if line.data is None:
                     raise StoreError(
-                        f"{path}, line {line.number} is {line.length} bytes long: none of ours is. {remedy}"
+                        f"{path}, line {line.number} is {line.length} bytes long: no run writes such a line. {remedy}"
                     )
                 data = line.data.removeprefix(BOM) if line.number == 1 else line.data
                 if plain := data.removesuffix(b"\r"):

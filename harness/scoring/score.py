@@ -110,8 +110,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     Where sampling_error is None the sampling interval is the widest possible. n_clusters: independent groups of
     questions, None where every question is one (`QuestionTally.cluster`).
 
-    Coverage. n_samples: samples covered; samples_per_question: planned (None: what is there is the plan, or a
-    former run decided how many each question has); rounds: samples covered of each question. n_missing: planned samples
+    Coverage. n_samples: samples covered; samples_per_question: planned (None: no number was planned, or a former run
+    decided how many each question has); rounds: samples covered of each question. n_missing: planned samples
     without a grade. partial: some are missing inside what is covered, so the accuracy leans to what finished first;
     bounds hold in any case.
 
@@ -132,7 +132,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     was not given. It is no score, but shows what the budget cost. accuracy_overridden: if the n_overridden verdicts
     that a person corrected counted, which they do nowhere else in this score; None without any. judge_errors: what is
     known of the judge that decided some verdicts; None without one. audited: the accuracy by a person, estimated from
-    audits (`harness audit`); None without any. twins: what the accuracy of the originals lies above that of these
+    audits (`harness audit`); None without any. twins: by how much the accuracy of the originals exceeds that of these
     questions, if they are twins of a benchmark of the same run; else None.
 
     Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
@@ -219,7 +219,7 @@ def score_benchmark(
 ) -> Score:
     """The score of one benchmark over the planned `questions`.
 
-    samples_per_question: planned for each question; None where what is there is the plan (outputs of another tool, also
+    samples_per_question: planned for each question; None where no number was planned (outputs of another tool, also
     with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
     every question has; a k above these raises `UsageError`. endpoints, speed, workload, anomalies: from `Observed`.
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: sentences of earlier stages, handed on.

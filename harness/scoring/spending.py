@@ -24,8 +24,8 @@ point for 30 questions."""
 
 
 class SpentPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What `tokens` completion tokens a question buy of one run: the accuracy of the majority of k samples (k = 1:
-    pass@1).
+    """The accuracy that one run reaches with `tokens` completion tokens for each question: that of the majority of k
+    samples (k = 1: pass@1).
 
     weighted: each vote counts 1/tokens of its reply, since of replies to one question the shorter ones tend to be right
     (Hassid et al. 2025, arXiv:2505.17813). tokens: k times the mean over questions of a sample's. Intervals as in

@@ -9,9 +9,10 @@ sample of a question, the mean over our own samples of the same questions.
 | an error of it, of whatever kind | from √(v/(Q n)), the sampling error, to 1.96 √(p(1−p)/min(Q, n)) |
 | the deviation of one run | √(v/Q), but for chance, and at most √(p(1−p)/Q), but for chance |
 
-The first test is that of Brown and Heathers (2017, Soc. Psychol. Personal. Sci. 8:363). Errors have a margin, `MARGIN`,
-since v is estimated and models differ, and are not looked at where fewer than `MIN_VARYING` samples are right, or
-wrong: there a few samples make v. A doubt decides nothing: a source may have left out samples, or mean another error.
+The first test is that of Brown and Heathers (2017, Soc. Psychol. Personal. Sci. 8:363). The limits of an error are
+widened by the factor `MARGIN`, since v is estimated and models differ. An error is not tested if fewer than
+`MIN_VARYING` samples are right, or fewer are wrong, because a few samples then decide v. A contradiction is only a
+warning ("doubt"): the source may have left out samples, or may state another kind of error.
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ def _of_error(published: PublishedScore, n: int, n_questions: int, single: float
     if single and error < math.sqrt(single / (n_questions * n)) / MARGIN:
         needed = single / (n_questions * error**2) if error else math.inf
         words = f"about {needed:,.0f}" if needed < 1e6 else "endless ones"
-        return f"an error of {_points(error)} points would take {words}, going by the spread of this run"
+        return f"by the spread of this run, an error of {_points(error)} points would take {words}"
     if error > MARGIN * Z_95 * math.sqrt(_largest(published, n * n_questions) / min(n, n_questions)):
-        return f"no error of so many is as large as {_points(error)} points"
+        return f"with so many samples no error is as large as {_points(error)} points"
     return ""
 
 
@@ -85,7 +86,7 @@ def _of_deviation(published: PublishedScore, n: int, n_questions: int, single: f
 
 
 def _largest(published: PublishedScore, total: int) -> float:
-    """The largest variance of a sample at this accuracy, with two tosses mixed in, so that it is never 0."""
+    """The largest variance of a sample at this accuracy; one right and one wrong sample are added, so it is never 0."""
     accuracy = (published.value * total + 1) / (total + 2)
     return accuracy * (1 - accuracy)
 

@@ -121,8 +121,8 @@ def _with_spending(decision: Decision, benchmark: ScoredBenchmark, first: Scored
         of_run = spent_points(run, items)
         if not of_run:
             raise UsageError(
-                f"the tokens of some samples of {visible(run)} on {visible(benchmark.name, 80)} are not known, so "
-                "nothing can be compared by them",
+                f"the server stated no tokens for some samples of {visible(run)} on {visible(benchmark.name, 80)}, so "
+                "the runs cannot be compared at equal tokens; leave it out",
                 field="at_equal_tokens",
             )
         points += of_run

@@ -43,7 +43,10 @@ def typical_spread(benchmark: str) -> TypicalSpread:
     """The typical spread of a benchmark. Raises `UsageError` if no card has this name or it states no questions."""
     card = catalogue.load(benchmark)
     if not card.questions:
-        raise UsageError(f"the card {visible(benchmark, 80)} does not state its number of questions")
+        raise UsageError(
+            f"the card {visible(benchmark, 80)} does not state its number of questions; "
+            "give a scored run of it instead of its name"
+        )
     rows = _published()
     own = [(accuracy, variance) for name, accuracy, variance in rows if name == card.name]
     if len(own) >= MIN_PUBLISHED:

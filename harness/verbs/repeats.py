@@ -290,7 +290,9 @@ def _several(folders: Sequence[RunFolder]) -> Iterator[tuple[str, Counts, Counts
             question_ids.append([item.question.question_id for item in items])
             rows.append(_counts(items))
         if any(ids != question_ids[0] for ids in question_ids):
-            raise StoreError(f"the runs have different questions of {visible(name, 80)}.")
+            raise StoreError(
+                f"the runs have different questions of {visible(name, 80)}; repeats need the same ones in each run."
+            )
         yield name, np.array([correct for correct, _ in rows]), np.array([counts for _, counts in rows])
 
 

@@ -49,7 +49,7 @@ wrong.
 SHORTEST_WAIT_S = 0.001
 """Shortest wait in seconds; sums of times may be off by less."""
 
-_LOWERED = "the concurrency was lowered on the way"
+_LOWERED = "the concurrency was lowered after the request was planned"
 
 
 @dataclass(slots=True)
@@ -189,7 +189,7 @@ class Dispatcher:
             lane = self._lanes[lane_number]
             task = self._scheduler.next(lane_number, probe=lane.set_aside)
             if task is not None:
-                assert task not in self._flights, "one sample asked twice at a time"
+                assert task not in self._flights, "one sample is asked for by two requests at the same time"
                 mean = self.counts.tokens_per_request
                 expected = UNKNOWN_LENGTH if mean is None else mean
                 self._rate.sent(expected)

@@ -350,7 +350,7 @@ class Scheduler:
     def _from_returned(self, endpoint: int, *, worn: bool = False) -> Task | None:
         """Return the first returned sample that `endpoint` has not failed, or that all available endpoints have failed.
 
-        worn: choose among worn samples, or the others.
+        worn: choose among the worn samples (those that came back `WORN` times), or among the others.
         """
         up = {number for number, speed in enumerate(self._endpoints) if speed.available}
         for task in self._returned:

@@ -269,15 +269,16 @@ class Steering:
         return self._admit(endpoints, self._admission)
 
     def _admit(self, changed: Sequence[Endpoint] | None, admission: Admission) -> str:
-        """Take on those of the file's endpoints that may join by now."""
+        """Ask also those endpoints of the file that have passed the checks by now; return a sentence on it."""
         self._listed = self._listed if changed is None else changed
         admitted = admission.of(self._listed)
         left_out = len(self._listed) - len(admitted)
         if not admitted or admitted == self._taken:
-            return f"{left_out} endpoints are looked at, or refused" if left_out else "the file has not changed"
+            waiting = f"{left_out} endpoints of the file are still being examined, or were refused"
+            return waiting if left_out else "the file has not changed"
         self._taken = admitted
         sentence = self._dispatcher.replace_endpoints(admitted)
-        return f"{sentence}; {left_out} more are looked at first" if left_out else sentence
+        return f"{sentence}; {left_out} more are still being examined, or were refused" if left_out else sentence
 
     def _status(self) -> Answer:
         facts = self._facts()

@@ -20,7 +20,7 @@ KEEP_S = 5.0
 """Smallest number of seconds between two looks at one stream."""
 
 MIN_A_LOOK, SHARE_A_LOOK = 4, 8
-"""Largest number of streams that one look writes: the first number, and one in so many (the second) of those in flight.
+"""One look writes at most `MIN_A_LOOK` streams and, beside them, one in `SHARE_A_LOOK` of those in flight.
 
 Looks come ten times in `KEEP_S`, so all streams get their turn, and no look blocks the loop for long.
 """

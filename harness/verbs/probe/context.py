@@ -188,9 +188,8 @@ def _beyond_context_check(subject: Subject) -> Seen:
         answer = subject.chat(_prompt(words), max_tokens=1)
     except Refused as refused:
         return sound(sent, f"refused: {quoted(refused.sentence)}")
-    return spoils(
-        sent, f"a reply to {_count(answer) or 'an unknown number of'} prompt tokens: the prompt was cut without a word"
-    )
+    counted = _count(answer) or "an unknown number of"
+    return spoils(sent, f"a reply to {counted} prompt tokens: the server cut the prompt and reported no error")
 
 
 CHECKS = (

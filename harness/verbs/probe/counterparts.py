@@ -22,7 +22,7 @@ from harness.asking.options import WhichServer
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import quoted, visible
 from harness.core.secret import HIDDEN
 from harness.generation import fingerprint
@@ -86,7 +86,11 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
         try:
             saved = codec.decode(template.read_bounded(path, MAX_BYTES), cls)
         except (OSError, codec.DecodeError) as error:
-            raise UsageError(f"this file is no saved reference: {error}", field="reference", value=path) from error
+            raise UsageError(
+                f"this file is no saved reference ({error}); {option('save_reference')} writes one",
+                field="reference",
+                value=path,
+            ) from error
         n = len(reference.texts())
         if saved.version != reference.VERSION or len(saved.likeliest) != n or len(saved.rounded) not in (0, n):
             raise UsageError(
@@ -243,7 +247,7 @@ def counterpart(named: str | None, who: WhichServer, watcher: Watcher) -> Iterat
     elif path.exists():
         yield _of_path(path)
     elif path.suffix in FILES:
-        raise UsageError("there is no such file", field="reference", value=named)
+        raise UsageError("there is no such file; correct the path", field="reference", value=named)
     else:
         url, _, model = named.partition("#")
         theirs = WhichServer.of(base_url=url, model=model or None, ca_file=who.ca_file, api_key_env=who.api_key_env)
@@ -275,7 +279,12 @@ def _of_run(run: RunFolder) -> tuple[OfRun, RunSpelling]:
         raise UsageError(error.sentence, field="reference", value=run.path) from error
     stored = fingerprint.comparable(manifest.provenance)
     if stored is None:
-        raise UsageError("the run has no fingerprint of this version", field="reference", value=run.path)
+        raise UsageError(
+            "the run has no fingerprint of this version (the first words of eight greedy replies of its server); "
+            "name another reference",
+            field="reference",
+            value=run.path,
+        )
     return OfRun(f"the run {run.path.name}", stored.beginnings), _spelling(manifest, stored.neutral)
 
 

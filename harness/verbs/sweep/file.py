@@ -73,7 +73,9 @@ def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[
         base = read(find(str(content["extends"]))).content
     # A cycle over any number of files shows as Python's recursion limit.
     except RecursionError as error:
-        raise UsageError(f"{where}: the file extends itself") from error
+        raise UsageError(
+            f"{where}: the file extends itself, directly or through other files; name a file that does not extend it"
+        ) from error
     except UsageError as error:
         raise refused(where, error) from error
     joined = {key: {**base.get(key, {}), **content.get(key, {})} for key in ("run", "score", "judge", "table")}

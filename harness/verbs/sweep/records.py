@@ -65,7 +65,10 @@ def read(sweep: Sweep, cell: Cell) -> CellRecord | None:
         with open_untrusted(path) as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise StoreError(f"{path} is larger than {MAX_BYTES} bytes, too large for a cell's record.")
+            raise StoreError(
+                f"{path} is larger than {MAX_BYTES} bytes, too large for a cell's record; remove it, and the sweep "
+                "looks at the cell again."
+            )
         return codec.decode(data, CellRecord)
     except FileNotFoundError:
         return None

@@ -246,7 +246,7 @@ class _Pages:
         text = b""
         for n_shared, length in zip(shared, lengths, strict=True):
             if not 0 <= n_shared <= len(text):
-                raise DamagedError("a text shares more with the one before it than that has")
+                raise DamagedError("a text repeats more bytes of the text before it than that one has")
             self._budget.spend(n_shared)
             text = text[:n_shared] + bytes(page.take(length))
             values.append(text)
@@ -278,7 +278,7 @@ def _plain(page: ByteReader, physical: PhysicalType, width: int, n_values: int) 
         return texts
     width = 12 if physical is PhysicalType.INT96 else width
     if width <= 0:
-        raise DamagedError("values of a fixed size have none")
+        raise DamagedError("a column of values of fixed size states no size")
     data = bytes(page.take(n_values * width))
     return [data[start : start + width] for start in range(0, len(data), width)]
 
@@ -354,7 +354,7 @@ def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
 def _split_streams(page: ByteReader, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
     size = np.dtype(_NUMBERS[physical]).itemsize if physical in _NUMBERS else width
     if size <= 0:
-        raise DamagedError("values of a fixed size have none")
+        raise DamagedError("a column of values of fixed size states no size")
     streams = np.frombuffer(page.take(n_values * size), np.uint8).reshape(size, n_values)
     return _plain(ByteReader(streams.T.tobytes()), physical, width, n_values)
 

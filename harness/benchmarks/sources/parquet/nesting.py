@@ -230,7 +230,7 @@ class _Reader:
             raise DamagedError(f"a value does not fit its type: {error}") from error
         for column, position in zip(self._columns, self._position, strict=True):
             if position != len(column.definitions):
-                raise DamagedError("a column holds more than the rows of its group")
+                raise DamagedError("a column holds more rows than its group of rows")
 
     def _cell(self, node: _Node) -> Any:
         """The value of a field in the current row: None or [] if it is absent, a list if it repeats, else a single

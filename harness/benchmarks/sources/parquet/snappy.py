@@ -38,7 +38,7 @@ def unpack(data: memoryview, n_bytes: int) -> bytes:
         position += extra
         begin = len(out) - offset
         if not 0 <= begin < len(out):
-            raise DamagedError("a copy begins before the data")
+            raise DamagedError("a copied piece would begin before the data")
         if offset >= length:
             out += out[begin : begin + length]
         else:  # the copy reads what it writes: the last `offset` bytes again and again

@@ -72,7 +72,7 @@ def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
     if launcher.command is None:
         raise UsageError(f"{option('on')} starts servers, and this one runs elsewhere")
     if spec.devices is not None:
-        raise UsageError(f"Ray says which: give {option('gpus_per_replica')} instead", field="server.devices")
+        raise UsageError(f"Ray chooses the devices: give {option('gpus_per_replica')} instead", field="server.devices")
     if gpus is None:
         uses = launcher.devices == "sliced" and spec.device != "cpu"
         gpus = spec.tp * spec.pp * spec.dp if uses else 0
