@@ -42,6 +42,7 @@ from harness.runs.inflight import Partial
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
+from harness.runs.sample_labels import SampleLabel
 from harness.scoring.score import Bounds, GroupScore, Score
 from harness.scoring.tokens import TokenCounts, TokenStatistics
 from harness.scoring.uncertainty import Intervals
@@ -58,6 +59,7 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "<benchmark>/grades.jsonl": (Grade,),
     "<benchmark>/opinions.jsonl": (Opinion,),
     "<benchmark>/overrides.jsonl": (Override,),
+    "<benchmark>/labels.jsonl": (SampleLabel,),
     "inflight.jsonl": (Partial,),
     "<benchmark>/scores.json": (Score, Intervals, Bounds, GroupScore, TokenCounts, TokenStatistics, Speed),
 }

@@ -2,7 +2,7 @@
 
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
-                          grades.jsonl  opinions.jsonl  overrides.jsonl  scores.json
+                          grades.jsonl  opinions.jsonl  overrides.jsonl  labels.jsonl  scores.json
 
 Beside each file that lines are appended to, NAME.set-aside keeps its torn tails.
 
@@ -29,7 +29,8 @@ MANIFEST = "manifest.json"
 
 _RUN_FILES = (
     MANIFEST, "log.jsonl", "inflight.jsonl", "batches.jsonl",
-    "questions.jsonl", "samples.jsonl", "grades.jsonl", "opinions.jsonl", "overrides.jsonl", "scores.json",
+    "questions.jsonl", "samples.jsonl", "grades.jsonl", "opinions.jsonl", "overrides.jsonl", "labels.jsonl",
+    "scores.json",
 )  # fmt: skip
 """Names of the files that a run writes; other tools use some of these names, too."""
 
@@ -71,6 +72,11 @@ class BenchmarkFolder:
     def overrides(self) -> Path:
         """Verdicts that a person corrected."""
         return self.path / "overrides.jsonl"
+
+    @property
+    def labels(self) -> Path:
+        """Words that a person put on samples."""
+        return self.path / "labels.jsonl"
 
     @property
     def opinions(self) -> Path:

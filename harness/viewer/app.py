@@ -22,8 +22,9 @@ from aiohttp import web
 
 from harness.core import codec
 from harness.core.errors import HarnessError, StoreError, UsageError
+from harness.core.files import open_untrusted
 from harness.core.records import Key, Verdict
-from harness.runs import overrides
+from harness.runs import overrides, sample_labels
 from harness.viewer import pages
 from harness.viewer.differ import compare
 from harness.viewer.library import Library, OpenBenchmark
@@ -33,6 +34,9 @@ from harness.viewer.why import why
 
 MAX_BODY_BYTES = 64 * 1024
 """Largest request that is read, in bytes."""
+
+MAX_REPORT_BYTES = 64 * 1024 * 1024
+"""Largest report that is shown, in bytes."""
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -71,6 +75,18 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     verdict: Verdict | None
     who: str
     why: str
+
+
+class Labelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the page sends to put a label on a sample. put: False takes it off."""
+
+    run: str
+    benchmark: str
+    question: str
+    sample: int
+    label: str
+    put: bool
+    who: str
 
 
 class Viewer:
@@ -113,7 +129,9 @@ class Viewer:
                 web.get("/api/compare", self._compare),
                 web.get("/api/search", self._search),
                 web.get("/raw", self._raw),
+                web.get("/report", self._report),
                 web.post("/api/override", self._override),
+                web.post("/api/label", self._label),
                 web.get("/", self._page),
                 web.get("/run/{rest:[\\s\\S]*}", self._page),
                 web.get("/audit/{rest:[\\s\\S]*}", self._page),
@@ -294,6 +312,26 @@ class Viewer:
             response.headers["Content-Disposition"] = f"attachment; filename={_FILES.get(part, _FILES['text'])}"
         return response
 
+    async def _report(self, request: web.Request) -> web.Response:
+        """The report in a run's folder, as a page that can run nothing and load nothing."""
+
+        def read() -> bytes:
+            run = self._library.run(_asked(request, "run"))
+            try:
+                with open_untrusted(run.folder.path / pages.REPORT) as file:
+                    page = file.read(MAX_REPORT_BYTES + 1)
+            except OSError as error:
+                raise StoreError(f"{run.label} has no report that can be read: `harness report` writes one.") from error
+            if len(page) > MAX_REPORT_BYTES:
+                raise StoreError(f"the report of {run.label} is longer than {MAX_REPORT_BYTES} bytes.")
+            return page
+
+        response = web.Response(body=await asyncio.to_thread(read), content_type="text/html", charset="utf-8")
+        response.headers["Content-Security-Policy"] = (
+            "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:"
+        )
+        return response
+
     # --- overrides ---
     async def _override(self, request: web.Request) -> web.Response:
         """Store a verdict by hand, or take one back."""
@@ -304,12 +342,31 @@ class Viewer:
         await asyncio.to_thread(self._correct, correction)
         return _json({"stored": True})
 
-    def _correct(self, correction: Correction) -> None:
-        """Store the correction in the run. Raises `StoreError` if there is no such sample."""
-        benchmark = self._library.run(correction.run).benchmark(correction.benchmark)
-        key = Key(correction.question, correction.sample)
+    async def _label(self, request: web.Request) -> web.Response:
+        """Put a label on a sample, or take it off."""
+        try:
+            wish = codec.decode(await request.read(), Labelling)
+        except codec.DecodeError as error:
+            raise UsageError(f"the label cannot be read: {error}.") from error
+
+        def store() -> None:
+            benchmark, key = self._sample_of(wish)
+            sample_labels.set_label(benchmark.folder, key, wish.label, put=wish.put, who=wish.who)
+
+        await asyncio.to_thread(store)
+        return _json({"stored": True})
+
+    def _sample_of(self, wish: Correction | Labelling) -> tuple[OpenBenchmark, Key]:
+        """The benchmark and key of the sample that the page names. Raises `StoreError` if there is no such sample."""
+        benchmark = self._library.run(wish.run).benchmark(wish.benchmark)
+        key = Key(wish.question, wish.sample)
         if key.sample_index not in benchmark.indices(key.question_id):
             raise StoreError(f"{benchmark.name} has no sample {key.sample_index} of question {key.question_id!a}.")
+        return benchmark, key
+
+    def _correct(self, correction: Correction) -> None:
+        """Store the correction in the run. Raises `StoreError` if there is no such sample."""
+        benchmark, key = self._sample_of(correction)
         grade = benchmark.grade(key)
         overrides.correct(
             benchmark.folder,

@@ -13,6 +13,7 @@ from harness.runs import grades as grade_file
 from harness.runs import opinions as opinion_file
 from harness.runs import overrides as override_file
 from harness.runs import questions as question_file
+from harness.runs import sample_labels
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.opinions import Opinion
@@ -90,6 +91,7 @@ class OpenBenchmark:
         self.grades: Mapping[str, Mapping[int, Grade]] = {}
         self.overrides: Mapping[Key, Override] = {}
         self.audits: Mapping[Key, Override] = {}
+        self.labels: Mapping[Key, Sequence[str]] = {}
         self.opinions: Mapping[Key, Sequence[Opinion]] = {}
         self.score: Score | None = None
         self.n_stored = 0
@@ -137,6 +139,7 @@ class OpenBenchmark:
             self.questions = files.read(folder.questions, self._read_questions, {})
             self.grades = files.read(folder.grades, self._read_grades, {})
             self.opinions = files.read(folder.opinions, lambda: opinion_file.by_key(opinion_file.read(folder)), {})
+            self.labels = files.read(folder.labels, lambda: sample_labels.in_force(sample_labels.read(folder)), {})
             files.read(folder.samples, self._refresh_offsets, None)
             self.n_stored = self.offsets.n_samples
             return files.stamps()

@@ -23,6 +23,9 @@ from harness.viewer.library import Library, OpenBenchmark, OpenRun
 from harness.viewer.request import curl
 from harness.viewer.rows import ListedSample, QuestionRow, Vote, question_rows, sample_row, sample_rows, votes
 
+REPORT = "report.html"
+"""Name of the report in a run's folder."""
+
 MAX_SHOWN_CHARS = 400_000
 """Longest text of a sample or question that is shown whole; longer ones lose their middle.
 
@@ -173,10 +176,14 @@ class SamplePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
-    """One run: its facts, and by benchmark its first question as the model got it, which shows the prompt."""
+    """One run: its facts, and by benchmark its first question as the model got it, which shows the prompt.
+
+    has_report: whether `harness report` has written a page into the run's folder.
+    """
 
     facts: RunFacts
     prompts: dict[str, ShownQuestion]
+    has_report: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +327,7 @@ def run_page(run: OpenRun, facts: RunFacts) -> RunPage:
         with contextlib.suppress(StoreError):
             for first in islice(question_file.read_planned(benchmark.folder, benchmark.record), 1):
                 prompts[name] = shown_question(first)
-    return RunPage(facts=facts, prompts=prompts)
+    return RunPage(facts=facts, prompts=prompts, has_report=(run.folder.path / REPORT).is_file())
 
 
 def audit_page(benchmark: OpenBenchmark) -> AuditPage:

@@ -29,7 +29,7 @@ class ListedSample:
     verdict: the one that counts, None = not graded. graded: the grader's verdict, if a person overrode it. stored: its
     text is in the journal. truncated: cut by max_tokens. near_miss: how it misses a right answer by little. anomalies:
     signs that its text looks wrong. disputed_by: second graders that contradict the grader. record_bytes: length of
-    its record, reasoning included; None where it is not stored.
+    its record, reasoning included; None where it is not stored. labels: words that a person put on it.
     """
 
     index: int
@@ -45,6 +45,7 @@ class ListedSample:
     tokens: int | None
     record_bytes: int | None
     stored: bool
+    labels: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ class QuestionRow:
     indices (see `SIGNS`). fraction: correct of graded; interval: 95 %; None before any grading.
     near_misses: samples by how they miss. n_anomalous: samples that look wrong; anomalies: by sign. n_disputed: samples
     that a second grader judges otherwise.
+    labels: samples by the words that a person put on them.
     mean_tokens: over samples whose server stated them. majority: the most frequent answer, and whether it is correct.
     """
 
@@ -85,6 +87,7 @@ class QuestionRow:
     majority: str | None
     majority_correct: bool
     rules: tuple[str, ...]
+    labels: dict[str, int]
 
 
 SIGNS: dict[Verdict | None, str] = {"correct": "c", "wrong": "w", "no_answer": "n", "undecided": "u", None: "."}
@@ -123,6 +126,7 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> ListedSample:
         tokens=grade.completion_tokens if grade is not None else None if location is None else location.tokens,
         record_bytes=None if location is None else location.length,
         stored=location is not None,
+        labels=benchmark.labels.get(key, ()),
     )
 
 
@@ -171,6 +175,7 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
         majority=None if first is None else first.answer,
         majority_correct=first is not None and first.correct,
         rules=tuple(sorted({row.rule for row in rows if row.rule is not None})),
+        labels=dict(Counter(label for row in rows for label in row.labels)),
     )
 
 

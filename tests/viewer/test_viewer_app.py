@@ -18,7 +18,7 @@ import pytest
 from harness.core.records import Key
 from harness.grading.verdict import NEAR_MISSES
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, overrides, read_samples
+from harness.runs import RunFolder, overrides, read_samples, sample_labels
 from harness.scoring import score_file
 from harness.scoring.pipeline import score_run
 from tests.system.command import harness
@@ -386,6 +386,56 @@ def test_another_site_cannot_write(by_hand: RunFolder, client: httpx.Client) -> 
     before = place.read_bytes() if place.exists() else b""
     assert client.post("/api/override", json=correction()).status_code == 403
     assert (place.read_bytes() if place.exists() else b"") == before
+
+
+# --- labels ---
+def test_labels_are_put_on_counted_and_taken_off(by_hand: RunFolder, client: httpx.Client) -> None:
+    asked = {"run": "hand", "benchmark": "demo"}
+    wish = asked | {"question": "q1", "sample": 1, "label": " off  by one ", "put": True, "who": "Ada"}
+    assert client.post("/api/label", json=wish, headers=WRITES).status_code == 200
+    assert client.post("/api/label", json=wish | {"sample": 0}, headers=WRITES).status_code == 200
+    rows = client.get("/api/benchmark", params=asked).json()["questions"]
+    assert next(row["labels"] for row in rows if row["id"] == "q1") == {"off by one": 2}
+    page = client.get("/api/sample", params={**asked, "question": "q1", "sample": 1}).json()
+    assert (page["row"]["labels"], page["row"]["verdict"]) == (["off by one"], "wrong")
+    client.post("/api/label", json=wish | {"put": False}, headers=WRITES)
+    samples = client.get("/api/question", params={**asked, "question": "q1"}).json()["samples"]
+    assert [sample["labels"] for sample in samples[:2]] == [["off by one"], []]
+    assert [record.put for record in sample_labels.read(by_hand.benchmark("demo"))] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "sentence"),
+    [
+        ({"label": " "}, 400, "a label has 1 to 60 characters, this one has 0"),
+        ({"label": "x" * 61}, 400, "this one has 61"),
+        ({"who": ""}, 400, "needs the name"),
+        ({"sample": 9}, 409, "has no sample 9"),
+        ({"put": "yes"}, 400, "the label cannot be read"),
+    ],
+)
+def test_a_label_that_says_too_little_is_refused(
+    by_hand: RunFolder, client: httpx.Client, changed: dict[str, Any], status: int, sentence: str
+) -> None:
+    wish = {"run": "hand", "benchmark": "demo", "question": "q1", "sample": 1, "label": "a", "put": True, "who": "Ada"}
+    before = sample_labels.read(by_hand.benchmark("demo"))
+    answer = client.post("/api/label", json=wish | changed, headers=WRITES)
+    assert (answer.status_code, sentence in answer.json()["error"]) == (status, True)
+    assert client.post("/api/label", json=wish).status_code == 403
+    assert sample_labels.read(by_hand.benchmark("demo")) == before
+
+
+def test_a_report_of_a_run_is_shown_and_can_run_nothing(by_hand: RunFolder, client: httpx.Client) -> None:
+    assert client.get("/api/run", params={"run": "hand"}).json()["has_report"] is False
+    assert client.get("/report", params={"run": "hand"}).status_code == 409
+    (by_hand.path / "report.html").write_text("<script>alert(1)</script><p>A report")
+    assert client.get("/api/run", params={"run": "hand"}).json()["has_report"] is True
+    answer = client.get("/report", params={"run": "hand"})
+    assert "A report" in answer.text
+    assert answer.headers["Content-Security-Policy"].startswith("sandbox; default-src 'none'; ")
+    (by_hand.path / "report.html").unlink()
+    (by_hand.path / "report.html").symlink_to("/etc/hostname")
+    assert client.get("/report", params={"run": "hand"}).status_code == 409
 
 
 # --- the command ---

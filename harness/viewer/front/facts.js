@@ -4,10 +4,23 @@ import { foreign, h, queryOf } from "./dom.js";
 const POLL_MS = 2000;
 const known = new Map(); // address → {tag, text}
 
+const underWay = new Set(); // answers that are still to come
+
+/** Wait until nothing that was asked is still to come. */
+export const settled = () => Promise.allSettled(underWay);
+
 export class Refused extends Error {}
 
 /** The JSON at `path`. `changed` is false when it is what the last call got. */
-export async function facts(path, query = {}, signal = undefined) {
+export function facts(path, query = {}, signal = undefined) {
+  const answer = ask(path, query, signal);
+  underWay.add(answer);
+  const gone = () => underWay.delete(answer);
+  answer.then(gone, gone);
+  return answer;
+}
+
+async function ask(path, query, signal) {
   const address = path + "?" + queryOf(query);
   const before = known.get(address);
   const response = await fetch(address, { headers: before ? { "If-None-Match": before.tag } : {}, signal });

@@ -1,7 +1,7 @@
 // The address decides the page; the keyboard moves about in it; a page follows its run.
 import { address, decoded, foreign, h, plain, shortId } from "./dom.js";
 import { audit } from "./audit.js";
-import { facts, follow } from "./facts.js";
+import { facts, follow, settled } from "./facts.js";
 import { compare, sideBySide } from "./compare.js";
 import { overview } from "./overview.js";
 import { question } from "./question.js";
@@ -172,7 +172,22 @@ document.getElementById("theme").addEventListener("click", () => {
     // the theme holds until the page is left
   }
 });
-document.getElementById("print").addEventListener("click", () => print());
+document.getElementById("print").addEventListener("click", async () => {
+  unfold();
+  await settled(); // the reasons for a verdict are asked for when they are unfolded
+  print();
+});
+addEventListener("beforeprint", unfold);
+addEventListener("afterprint", () => { for (const one of main.querySelectorAll("details[data-printed]")) { one.open = false; delete one.dataset.printed; } });
+
+/** Open what is folded, for paper cannot be clicked. */
+function unfold() {
+  for (const one of main.querySelectorAll("details:not([open])")) {
+    one.dataset.printed = "";
+    one.open = true;
+    one.dispatchEvent(new Event("toggle")); // at once: its content is made by this event
+  }
+}
 document.getElementById("keys").addEventListener("click", () => help.showModal());
 help.append(h("h2", {}, "Keys"), h("dl", {}, KEYS.map(([key, words]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, words)])), h("form", { method: "dialog" }, h("button", {}, "Close")));
 facts("/api/runs").then(({ value }) => { who = value.who; }).catch(() => {}).then(() => show()).catch(failed);

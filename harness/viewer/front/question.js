@@ -2,7 +2,7 @@
 import { address, chip, count, foreign, h, plain, queryOf, verdictOf } from "./dom.js";
 import { Panel, facts } from "./facts.js";
 import { excerpt, rendered } from "./mathtext.js";
-import { NEAR_MISSES, chosen, rowsById } from "./questions.js";
+import { NEAR_MISSES, chosen, labelCounts, rowsById } from "./questions.js";
 
 const MAX_REFERENCE = 2000; // characters of all references together
 const MAX_HEADING = 80; // characters of a question in its title
@@ -21,7 +21,7 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
   let by = "index";
   const options = { maths: query.get("maths") !== "off" };
   const asked = new Panel("/api/question", where, drawQuestion);
-  const list = new Panel("/api/benchmark", { run, benchmark }, () => []);
+  const list = new Panel("/api/benchmark", { run, benchmark }, () => { one?.value && one.redraw(); return []; }); // its labels are offered
   const other = query.get("other");
   const beside = other ? new Panel("/api/benchmark", { run: other, benchmark }, () => []) : null;
   const one = sample === null ? null : new Panel("/api/sample", { ...where, sample }, (value) => drawSample(value));
@@ -87,7 +87,8 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
   }
 
   function drawSample(value) {
-    return sampleText(value, { ...options, where: { ...where, sample }, who, refresh });
+    const words = labelCounts(list.value?.questions ?? []);
+    return sampleText(value, { ...options, where: { ...where, sample }, who, refresh, words });
   }
 }
 
@@ -117,6 +118,7 @@ export function samplesOf(value, selected, at) {
     if (row.near_miss) notes.push(`near miss: ${NEAR_MISSES[row.near_miss]}`);
     if (row.anomalies.length) notes.push(`looks wrong: ${row.anomalies.join(", ")}`);
     if (row.disputed_by.length) notes.push(`${plain(row.disputed_by.join(", "), 80)} says otherwise`);
+    notes.push(...row.labels.map((word) => plain(word, 60)));
     if (row.extracted !== null) notes.push(plain(row.extracted, 60));
     const marks = `${row.truncated ? " cut" : ""}${row.graded ? " hand" : ""}${row.near_miss ? " near" : ""}${row.anomalies.length ? " odd" : ""}${row.disputed_by.length ? " disputed" : ""}`;
     return h("li", {}, row.stored
@@ -136,7 +138,7 @@ export function votesOf(value) {
 }
 
 /** A sample in full. */
-export function sampleText(value, { maths, where, who, refresh }) {
+export function sampleText(value, { maths, where, who, refresh, words = [] }) {
   const { row, usage, timing, grade } = value;
   const speed = usage.completion_tokens && timing.last_token && timing.first_token !== null && timing.last_token > timing.first_token
     ? (usage.completion_tokens - 1) / (timing.last_token - timing.first_token) : null;
@@ -168,6 +170,7 @@ export function sampleText(value, { maths, where, who, refresh }) {
     h("details", { "data-key": "request" }, h("summary", {}, "Request as curl"), lazily(() => h("div", {}, h("pre", { tabindex: 0, "aria-label": "Request as curl" }, excerpt(value.curl, MAX_REQUEST)), copyButton(value.curl)))),
     h("p", {}, "Raw: ", raw("text", "text"), " · ", value.reasoning ? [raw("reasoning", "reasoning"), " · "] : null, raw("record", "record"), " · ",
       h("a", { href: "/raw?" + queryOf({ ...where, part: "record", download: 1 }), download: true }, "download the record")),
+    who === undefined ? null : labelsOf(row, where, who, refresh, words),
     who === undefined ? null : corrections(value, where, who, refresh));
 }
 
@@ -192,14 +195,37 @@ function copyButton(text) {
   return button;
 }
 
+/** Post to the viewer. Resolves to the sentence of a refusal, or to nothing. */
+async function post(path, body) {
+  const response = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "X-Harness-View": "1" }, body: JSON.stringify(body) });
+  return response.ok ? null : (await response.json()).error;
+}
+
+/** The labels of a sample, each with a button that takes it off, and a field for another; words: the benchmark's labels with their counts. */
+function labelsOf(row, where, who, refresh, words) {
+  const said = h("p", { role: "status" });
+  const send = async (label, put) => {
+    const { run, benchmark, question, sample } = where;
+    const refused = await post("/api/label", { run, benchmark, question, sample, label, put, who: who || "viewer" });
+    if (refused) said.replaceChildren(foreign(refused)); else await refresh();
+  };
+  const add = (event) => { event.preventDefault(); const label = new FormData(event.target).get("label"); event.target.reset(); send(label, true); };
+  return h("section", { class: "labels", "aria-label": "Labels" },
+    row.labels.map((word) => h("span", { class: "chip none" }, foreign(plain(word, 60)), " ", h("button", { type: "button", "aria-label": `take off ${plain(word, 60)}`, click: () => send(word, false) }, "×"))),
+    h("form", { class: "label", submit: add },
+      h("label", {}, "Label ", h("input", { name: "label", "data-key": "label", list: "labels", required: true, maxlength: 60, autocomplete: "off" })),
+      h("datalist", { id: "labels" }, words.map(([word, n]) => h("option", { value: word }, `${n}`))),
+      h("button", { type: "submit" }, "Add")), said);
+}
+
 function corrections(value, where, who, refresh) {
   const said = h("p", { role: "status" });
   const send = async (event) => {
     event.preventDefault();
     const form = new FormData(event.target);
     const body = { run: where.run, benchmark: where.benchmark, question: where.question, sample: where.sample, verdict: form.get("verdict") || null, who: form.get("who"), why: form.get("why") };
-    const response = await fetch("/api/override", { method: "POST", headers: { "Content-Type": "application/json", "X-Harness-View": "1" }, body: JSON.stringify(body) });
-    if (response.ok) { event.target.reset(); await refresh(); } else said.replaceChildren(foreign((await response.json()).error));
+    const refused = await post("/api/override", body);
+    if (refused) said.replaceChildren(foreign(refused)); else { event.target.reset(); await refresh(); }
   };
   return h("details", { "data-key": "correct" }, h("summary", {}, "Correct this verdict", value.history.length ? ` (${value.history.length} so far)` : ""),
     h("p", { class: "quiet" }, "The grade stays as it is. Your verdict is stored beside it, with your name, and scores are shown with and without it."),

@@ -38,6 +38,13 @@ function nearMisses(row) {
   return Object.values(row.near_misses).reduce((all, n) => all + n, 0);
 }
 
+/** [label, number of its samples] of all rows, the most frequent first. */
+export function labelCounts(rows) {
+  const counts = new Map();
+  for (const row of rows) for (const [word, n] of Object.entries(row.labels)) counts.set(word, (counts.get(word) ?? 0) + n);
+  return [...counts].sort(([a, n], [b, m]) => m - n || a.localeCompare(b));
+}
+
 /** Id → row of the run that a panel has fetched; null before. */
 export function rowsById(panel) {
   return panel?.value ? new Map(panel.value.questions.map((row) => [row.id, row])) : null;
@@ -55,6 +62,7 @@ export function chosen(rows, query, others = null) {
     } else if (!test(row)) return false;
     if (query.get("near") && !row.near_misses[query.get("near")]) return false;
     if (query.get("sign") && !row.anomalies[query.get("sign")]) return false;
+    if (query.get("label") && !row.labels[query.get("label")]) return false;
     if (query.get("rule") && !row.rules.includes(query.get("rule"))) return false;
     for (const [name, wanted] of query) if (name.startsWith("is.") && wanted && String(row.metadata[name.slice(3)]) !== wanted) return false;
     return !find || `${row.id} ${row.excerpt} ${row.references.join(" ")}`.toLowerCase().includes(find);
@@ -88,6 +96,7 @@ export function questions({ query, run, benchmark, set, other }) {
     const rules = [...new Set(value.questions.flatMap((row) => row.rules))].sort();
     const misses = Object.keys(NEAR_MISSES).filter((kind) => value.questions.some((row) => row.near_misses[kind]));
     const signs = [...new Set(value.questions.flatMap((row) => Object.keys(row.anomalies)))].sort();
+    const labels = labelCounts(value.questions);
     const elsewhere = (runs.value?.runs ?? []).filter((one) => one.run !== run && one.benchmarks.some((b) => b.benchmark === benchmark)).map((one) => one.run);
     return [
       h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in ", foreign(run))),
@@ -108,6 +117,7 @@ export function questions({ query, run, benchmark, set, other }) {
         choice("Order", "sort", Object.entries(SORTS).filter(([key]) => other !== null || key !== "moved").map(([key, [words]]) => [key, words])),
         misses.length ? choice("Near miss", "near", [["", "any"], ...misses.map((kind) => [kind, NEAR_MISSES[kind]])]) : null,
         signs.length ? choice("Looks wrong", "sign", [["", "any"], ...signs.map((sign) => [sign, sign])]) : null,
+        labels.length ? choice("Label", "label", [["", "any"], ...labels.map(([word, n]) => [word, `${plain(word, 32)} (${n})`])]) : null,
         rules.length > 1 ? choice("Decided by", "rule", [["", "any"], ...rules.map((rule) => [rule, rule])]) : null,
         fields.map(([name, values]) => choice(name, `is.${name}`, [["", "any"], ...values.map((one) => [one, one])])),
         elsewhere.length ? choice("Beside", "other", [["", "no other run"], ...elsewhere.map((one) => [one, one])]) : null,
@@ -143,7 +153,8 @@ export function questions({ query, run, benchmark, set, other }) {
           nearMisses(row) ? `, ${nearMisses(row)} near miss${nearMisses(row) === 1 ? "" : "es"}` : null,
           row.n_anomalous ? `, ${row.n_anomalous} looking wrong` : null,
           row.n_disputed ? `, ${row.n_disputed} disputed` : null,
-          row.n_overridden ? `, ${row.n_overridden} by hand` : null)));
+          row.n_overridden ? `, ${row.n_overridden} by hand` : null,
+          Object.entries(row.labels).map(([word, n]) => [", ", foreign(plain(word, 60)), n > 1 ? ` (${n})` : ""]))));
   }
 
   async function seek(text) {

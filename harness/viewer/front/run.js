@@ -1,5 +1,5 @@
 // With which settings a run was made: settings, prompt, server, time, cost, warnings, the command that makes it again.
-import { foreign, h } from "./dom.js";
+import { foreign, h, queryOf } from "./dom.js";
 import { Panel } from "./facts.js";
 
 export function runFacts(run) {
@@ -7,8 +7,9 @@ export function runFacts(run) {
   const panel = new Panel("/api/run", { run }, draw, { live: false });
   return panel;
 
-  function draw({ facts, prompts }) {
+  function draw({ facts, prompts, has_report }) {
     return [
+      has_report ? h("p", {}, h("a", { href: "/report?" + queryOf({ run }), target: "_blank", rel: "noopener" }, "The report of this run")) : null,
       facts.warnings.length ? [h("h2", {}, "Warnings of its log"), facts.warnings.map((said) => h("p", { class: "note" }, foreign(said)))] : null,
       facts.tables.map(table),
       Object.entries(prompts).map(([name, question]) => prompt(name, question)),
