@@ -50,6 +50,7 @@ def command(reference: str, response: str | None, near_misses: bool, **given: An
 
     The last line is the verdict that `harness score` stores for a sample with this response. With --near-misses,
     REFERENCE is a scored run folder: the wrong answers that miss by little are listed, and RESPONSE is left out.
+    With --kind program, REFERENCE is tests in JSON, which the program in RESPONSE must pass in a sandbox.
 
     \b
     harness grade '1/2' 'So the answer is \\boxed{0.5}.'

@@ -43,6 +43,10 @@ class AnswerExtension(Protocol):
         """
         ...
 
+    def written(self, text: str) -> str:
+        """Return the reference that a person writes for `harness grade`. Raises `ValueError`: what is wrong with it."""
+        ...
+
     def shown(self, reference: str) -> str:
         """Return the reference as a person reads it."""
         ...

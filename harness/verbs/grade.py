@@ -10,6 +10,7 @@ from harness.asking.options import GradeOptions
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import Verdict
+from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes.lasting import lasting_verdict
 from harness.grading.processes.pool import verdict_on
 from harness.grading.verifier import RULES
@@ -26,15 +27,22 @@ def grade(reference: Any, response: str, options: GradeOptions, *, with_steps: b
     """
     if isinstance(reference, str) and not reference.strip():
         raise UsageError("the reference is empty: give the right answer", field="reference")
+    grader = options.grader
+    if grader == RULES and is_elsewhere(options.kind):
+        grader = options.kind
+        try:
+            reference = require_extension(grader).written(str(reference))
+        except ValueError as error:
+            raise UsageError(str(error), field="reference") from error
     rules = GradeRules(
-        grader=options.grader,
+        grader=grader,
         relative_tolerance=options.relative_tolerance,
         absolute_tolerance=options.absolute_tolerance,
         round_to_reference=options.round_to_reference,
     )
     deadline_s = DEADLINE_SECONDS if options.deadline is None else options.deadline
     kind, choices = options.kind, options.choices
-    if options.grader != RULES:
+    if grader != RULES:
         return verdict_on(reference, response, kind=kind, rules=rules, choices=choices, deadline_s=deadline_s)
     return lasting_verdict(
         reference, response, kind=kind, rules=rules, choices=choices, deadline_s=deadline_s, with_steps=with_steps

@@ -100,3 +100,31 @@ def test_without_a_sandbox_nothing_is_run_and_one_sentence_says_so(
     assert "Traceback" not in done.err
     assert not run.benchmark("sums").grades.exists()
     assert "there are bwrap" in harness(tmp_path, "score", "run", "--sandbox", "none").err
+
+
+@needs_sandbox
+def test_grade_runs_a_program_on_the_tests_of_a_person(tmp_path: Path) -> None:
+    reply = "```\nprint(sum(map(int, input().split())))\n```"
+    row = '{{"function": "f", "tests": ["assert f(1) == {}"]}}'
+    function = "```\ndef f(x): return x + 1\n```"
+    for tests, response, verdict in (
+        ('[{"input": "1 2", "output": "3"}]', reply, "correct"),
+        ('[{"input": "1 2", "output": "4"}]', reply, "wrong"),
+        (row.format(2), function, "correct"),
+        (row.format(3), function, "wrong"),
+        (row.format(2), "I cannot.", "no answer"),
+    ):
+        done = harness(tmp_path, "grade", "--kind", "program", tests, response)
+        assert done.code == 0, done.err
+        assert done.out.splitlines()[-1] == verdict
+    assert "the first test that failed is number 1\ninput: f(1)\nexpected: assert f(1) == 3\ncame: 2" in (
+        harness(tmp_path, "grade", "--kind", "program", row.format(3), function).out
+    )
+
+
+@pytest.mark.parametrize("reference", ["assert f(1) == 2", "3", "[]", '{"tests": [1]}', '{"style": "x"}'])
+def test_tests_that_cannot_be_read_are_refused_in_a_sentence(tmp_path: Path, reference: str) -> None:
+    done = harness(tmp_path, "grade", "--kind", "program", reference, "print(1)")
+    assert done.code == UsageError.exit_code
+    assert done.err.startswith("harness: REFERENCE: ") or "holds no tests" in done.err
+    assert "Traceback" not in done.err

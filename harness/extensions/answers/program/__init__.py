@@ -33,6 +33,13 @@ class ProgramAnswer:
         read_row = read(settings, text, row)
         return read_row.text, reference_of(read_row.tests)
 
+    def written(self, text: str) -> str:
+        """Return the reference for tests that a person writes as JSON. Raises `ValueError`."""
+        from harness.extensions.answers.program.rows import written
+        from harness.extensions.answers.program.tests_of import reference_of
+
+        return reference_of(written(text))
+
     def shown(self, reference: str) -> str:
         """Return the tests in a reference as a person reads them."""
         from harness.extensions.answers.program.shown import shown

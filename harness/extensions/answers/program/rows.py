@@ -20,7 +20,7 @@ import msgspec
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.extensions.answers.program.packed_text import unpacked_text
-from harness.extensions.answers.program.tests_of import Case, ProgramLimits, QuestionTests
+from harness.extensions.answers.program.tests_of import Case, ProgramLimits, QuestionTests, tests_of
 
 T = TypeVar("T")
 
@@ -80,6 +80,28 @@ def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> Read
     return read_row._replace(
         tests=msgspec.structs.replace(read_row.tests, limits=limits, language=settings["language"])
     )
+
+
+def written(text: str) -> QuestionTests:
+    """The tests that a person writes for `harness grade`: JSON of a row of `format: tests`, of its list of tests alone,
+    or of a run's stored reference. Raises `ValueError`."""
+    try:
+        value = codec.decode(text.encode("utf-8", "surrogatepass"), Any)
+    except codec.DecodeError as error:
+        raise ValueError(f"tests of a program are JSON, such as {_WRITTEN}: {error}") from error
+    if isinstance(value, dict) and "style" in value:
+        return tests_of(text)
+    row = {"tests": value} if isinstance(value, list) else value
+    if not isinstance(row, dict):
+        raise ValueError(f"tests of a program are a list or a mapping in JSON, such as {_WRITTEN}")
+    settings = {"format": "tests", "language": row.get("language", "python"), **msgspec.structs.asdict(ProgramLimits())}
+    try:
+        return read(settings, "", row).tests
+    except ValueError as error:
+        raise ValueError(f"the reference {error}") from error
+
+
+_WRITTEN = '[{"input": "1 2", "output": "3"}]'
 
 
 def _humaneval(text: str, row: Mapping[str, Any]) -> ReadRow:

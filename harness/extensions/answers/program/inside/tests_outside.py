@@ -82,7 +82,8 @@ class _Line:
             request["named"] = {key: encoded(value, _number) for key, value in named.items()}
         reply = self._ask(request)
         if what == "call":
-            self.last = (str(target), shown(arguments), "")
+            given = f"({shown(arguments[0])})" if len(arguments) == 1 else shown(arguments)
+            self.last = (str(target), given, "")
         if "raised" in reply:
             name, message = str(reply["raised"]), str(reply.get("message", ""))
             self.last = (*self.last[:2], f"{name}: {message}"[:MAX_SHOWN_CHARS])
