@@ -130,3 +130,25 @@ def test_a_sample_of_a_negative_index_is_damage() -> None:
         record.decode(line[:-1], BENCHMARK)
     assert record.plain(line, BENCHMARK) is None
     assert record.plain(record.encode(sample()).line, BENCHMARK) is not None
+
+
+@pytest.mark.parametrize("question_id", ["q", 'a","sample_index":1,"b', 'é\\" ', ""])
+@pytest.mark.parametrize("index", [0, 10**18 - 1])
+def test_a_beginning_of_a_line_holds_a_key_where_one_can_be_read_from_it(question_id: str, index: int) -> None:
+    line = record.encode(sample(question_id, index)).line
+    holds = [record.holds_key(line[:n], BENCHMARK) for n in range(len(line))]
+    assert holds == [record.head_key(line[:n], BENCHMARK) is not None for n in range(len(line))]
+    assert {True, False} == {*holds}
+    assert not record.holds_key(line, "AIME 2025")
+
+
+def test_a_plan_counts_what_it_expects() -> None:
+    keys = record.KeySet([Key("a", 0), Key("a", 3), Key("b", 1), Key("b", 4), Key("c", 0)])
+    even = record.Plan.every(4)
+    assert (even.of("a"), even.fewest, even.total(["a", "b", "c"])) == (4, 4, 12)
+    assert even.n_stored(keys, ["a", "b"]) == 3
+    allocated = record.Plan(samples=6, allocated={"a": 2, "b": 6, "c": 1})
+    assert [allocated.of(name) for name in ("a", "b", "c", "of no former run")] == [2, 6, 1, 6]
+    assert (allocated.fewest, allocated.total(["a", "b"])) == (1, 8)
+    assert allocated.n_stored(keys, ["a", "b", "c"]) == 4
+    assert record.Plan.every(allocated) is allocated

@@ -250,6 +250,9 @@ def _in_session(trial: Trial, pending: list[Case], say: Say) -> None:
     problems: list[BaseException] = []
 
     def work(items: dict[str, pytest.Item]) -> None:
+        # A module that only a test imports would have no function yet to put a mutant into.
+        for module in rooms.modules_of(trial.room):
+            importlib.import_module(module)
         trial.imported = tracer.stop().get(_COLLECTION, {})
         try:
             _measure(trial, items, say)
