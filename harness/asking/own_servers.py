@@ -45,6 +45,9 @@ class ServedHere:
         return f"the server {visible(name, 80)}, which this run asks, has ended: {why}"
 
     def _found(self) -> tuple[tuple[str, int], ...]:
+        """(name, number of the guard's process) of each server of this machine that the run asks; none if another
+        machine's server or a foreign one is among them.
+        """
         if not all(endpoint.local for endpoint in self._endpoints):
             return ()
         from server_launchers.errors import LaunchError

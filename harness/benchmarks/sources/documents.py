@@ -36,6 +36,9 @@ def with_documents(rows: Iterable[Row], archive: Path, shown: str) -> Iterator[R
 
 
 def _texts(row: Row, opened: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], shown: str) -> list[str]:
+    """The texts of one row's documents, in the row's order. members: the archive's files by `_name`. shown: the
+    archive's name for messages. Raises `UsageError`.
+    """
     category, group, names = (str(row.value.get(column) or "") for column in COLUMNS)
     texts = []
     for name in filter(None, map(str.strip, names.split(";"))):

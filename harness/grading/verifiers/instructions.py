@@ -36,6 +36,7 @@ def _instructions(question: Question) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _followed(name: str, arguments: dict[str, Any], readings: list[str], question: Question) -> bool:
+    """Whether at least one of the `readings` of a reply follows the instruction of this name with these arguments."""
     check = _CHECKS[name](name)
     check.build_description(**arguments)
     if "prompt" in (check.get_instruction_args() or ()):

@@ -133,6 +133,7 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
 
 
 def _compiled(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
+    """Compile the C++ program `code` in the sandbox, then test its binary; a program that does not compile is wrong."""
     job = {
         "style": "compile", "code": code, "language": tests.language,
         "limits": {

@@ -134,6 +134,10 @@ class Fusion:
             raise SandboxFailedError(f"the server sent a report that cannot be read: {error}") from error
 
     def _reply(self, content: bytes, seconds: float) -> _Reply:
+        """Send one request with the body `content` and return the server's reply, which may take `seconds`.
+
+        Raises `UsageError` if the server cannot be used at all, `SandboxFailedError` if only this request failed.
+        """
         try:
             with http_client(self._endpoint, _CONNECT_SECONDS, None) as client:
                 client.timeout = httpx.Timeout(_CONNECT_SECONDS, read=seconds + _START_SECONDS)

@@ -185,7 +185,7 @@ class Served:
                 self._stands[index] = now
                 self._report(index)
 
-    def _report(self, index: int) -> None:
+    def _report(self, index: int) -> None:  # tells the user in which state this replica is now
         stand, detail = self._stands[index]
         label = self._label(index)
         if stand == "ready":

@@ -373,6 +373,7 @@ class _Supervisor:
             os._exit(served.EXIT_EXCEPTION)
 
     def _become_program(self, job: dict[str, Any]) -> None:
+        """Confine this process and run the job's program in it, by Python or as a binary; does not return."""
         limits = self._limits
         is_binary = job["language"] == "binary"
         binary = _in_memory(job["code"]) if is_binary else -1
