@@ -15,8 +15,8 @@ TARGETS = set(re.findall(r"^([a-z][a-z-]*):(?! [A-Z]+ =)", MAKEFILE, re.MULTILIN
 
 
 def test_every_target_has_its_line_of_help() -> None:
-    said = re.findall(r"^## ([a-z-]+): \S.*\n(?:\1):", MAKEFILE, re.MULTILINE)
-    assert sorted(TARGETS - set(said)) == []
+    helped = re.findall(r"^## ([a-z-]+): \S.*\n(?:\1):", MAKEFILE, re.MULTILINE)
+    assert sorted(TARGETS - set(helped)) == []
     done = subprocess.run(
         ["make", "--no-print-directory", "help"], cwd=CHECKOUT, capture_output=True, text=True, check=True
     )

@@ -60,9 +60,9 @@ def test_each_mutant_of_a_module_compiles_to_other_code_and_has_a_name_of_its_ow
 
 
 def test_a_mutant_that_no_test_runs_survives() -> None:
-    said: list[Message] = []
-    session.run([], lambda _: 1.0, said.append)
-    assert said == [{"survived": True}]
+    messages: list[Message] = []
+    session.run([], lambda _: 1.0, messages.append)
+    assert messages == [{"survived": True}]
 
 
 def test_the_table_of_rooms_names_what_is_there() -> None:

@@ -154,9 +154,9 @@ def test_a_local_file_is_read_with_the_data_beside_it(tmp_path: Path) -> None:
     assert "B) 2" in shown.out
     near = harness(tmp_path, "run", "eval.yaml#lsted:3", "--base-url", "http://127.0.0.1:9")
     assert "has no task 'lsted': name one of listed, columns after a #. Did you mean listed?" in near.err
-    for name, said in (("eval.yaml", "several tasks"), ("eval.yaml#columns", "no configuration 'columns'")):
+    for name, message in (("eval.yaml", "several tasks"), ("eval.yaml#columns", "no configuration 'columns'")):
         refused = harness(tmp_path, "benchmarks", "show", name)
-        assert (refused.code, said in refused.err) == (2, True), refused.err
+        assert (refused.code, message in refused.err) == (2, True), refused.err
     (tmp_path / "listed" / "test-2.jsonl").write_bytes(lines(LISTED))
     with pytest.raises(UsageError, match="2 files belong to the split 'test'"):
         catalogue.load(str(tmp_path / "eval.yaml#listed"))
@@ -180,7 +180,7 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("task", "said"),
+    ("task", "message"),
     [
         (fields(input_image="picture"), "field_spec.input_image"),
         (fields(inputt="a"), "field_spec.inputt"),
@@ -208,14 +208,14 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
         ("a word", "tasks must be a list of tasks"),
     ],
 )
-def test_what_has_no_place_in_a_card_is_refused_by_its_field(tmp_path: Path, task: Any, said: str) -> None:
+def test_what_has_no_place_in_a_card_is_refused_by_its_field(tmp_path: Path, task: Any, message: str) -> None:
     (tmp_path / "eval.yaml").write_bytes(text(task))
     folder = tmp_path / (task.get("config", "") if isinstance(task, dict) else "")
     folder.mkdir(exist_ok=True)
     (folder / "test.jsonl").write_bytes(lines(SUMS))
     with pytest.raises(UsageError, match=r"eval\.yaml") as refused:
         catalogue.load(str(tmp_path / "eval.yaml"))
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

@@ -16,10 +16,12 @@ from tests.budget import examples
 def test_where_an_id_stands_is_among_its_candidates(ids: list[str], other: str) -> None:
     places = Places(ids)
     assert len(places) == len(ids)
-    for wanted in [*ids, other]:
-        found = [*places.candidates(wanted)]
+    for question_id in [*ids, other]:
+        found = [*places.candidates(question_id)]
         assert found == sorted(found)
-        assert [place for place in found if ids[place] == wanted] == [i for i, one in enumerate(ids) if one == wanted]
+        assert [place for place in found if ids[place] == question_id] == [
+            i for i, one in enumerate(ids) if one == question_id
+        ]
 
 
 def test_of_many_ids_nearly_every_one_has_one_candidate() -> None:

@@ -328,8 +328,8 @@ def test_a_template_with_an_unknown_field_is_refused(template: str) -> None:
 
 
 def test_latex_braces_are_text_in_a_template() -> None:
-    made = Prompt(name="x", template=r"{question} \boxed{answer} \frac{1}{2} {}")
-    assert prompts.substitute(made.template, "Q") == r"Q \boxed{answer} \frac{1}{2} {}"
+    prompt = Prompt(name="x", template=r"{question} \boxed{answer} \frac{1}{2} {}")
+    assert prompts.substitute(prompt.template, "Q") == r"Q \boxed{answer} \frac{1}{2} {}"
 
 
 @pytest.mark.parametrize("char", ["\b", "\x00", "\x1b", "\r", "\x7f", "\x9b"])

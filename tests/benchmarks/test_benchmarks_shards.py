@@ -41,7 +41,7 @@ def test_a_shard_reads_as_it_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         *[(text, "expected I/N") for text in ("", "3", "a/b", "1/2/3", "-1/2", "1.0/2", " 1/2", "1/²")],
         ("0/4", "counted from 1: expected 1/4 to 4/4"),
@@ -50,6 +50,6 @@ def test_a_shard_reads_as_it_is_written() -> None:
         ("1/10001", "expected 1 to 10000 parts"),
     ],
 )
-def test_what_is_no_shard_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_what_is_no_shard_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         Shard.parse(text)

@@ -37,12 +37,12 @@ def table(subject: str, rows: int = 2) -> bytes:
 
 
 def card(**source: Any) -> Card:
-    said = {"kind": "hub", "id": "someone/exam", "config": list(SUBJECTS), "revision": FIRST, **source}
+    source_fields = {"kind": "hub", "id": "someone/exam", "config": list(SUBJECTS), "revision": FIRST, **source}
     return from_mapping(
         {
             "name": "exam",
             "title": "Exam",
-            "source": said,
+            "source": source_fields,
             "columns": {"question": "Question", "answer": "Answer", "metadata": "subject"},
             "choices": {"options": ["A", "B", "C", "D"]},
             "kind": "choice",
@@ -80,7 +80,7 @@ def test_tables_inside_an_archive_are_read_once_and_then_offline(hub: Hub, monke
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (archive({"test/algebra.csv": table("a")}), "someone/exam:exam.zip/test/logic.csv: the archive holds no"),
         (archive({"test/algebra.csv": table("a"), "test/logic.csv": b"\xff"}), "is not UTF-8"),
@@ -88,11 +88,11 @@ def test_tables_inside_an_archive_are_read_once_and_then_offline(hub: Hub, monke
         (archive({"test/algebra.csv": table("a", 50)})[:-200], "cannot read someone/exam:exam.zip"),
     ],
 )
-def test_an_archive_that_is_none_is_one_sentence(hub: Hub, content: bytes, said: str) -> None:
+def test_an_archive_that_is_none_is_one_sentence(hub: Hub, content: bytes, message: str) -> None:
     hub.datasets["someone/exam"] = Dataset({FIRST: {"exam.zip": content}})
     with pytest.raises(UsageError) as refused:
         questions.build(card(**ZIPPED))
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -104,17 +104,17 @@ def test_a_member_unpacks_to_no_more_than_its_bound(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         ({"config": [], "config_column": "subject"}, "`config_column` needs a `config`"),
         ({"files": "all.csv", "config_column": "subject"}, "`{config}` in each of `files`"),
         ({"config": [], "files": "{config}.csv"}, "`{config}` in `files` needs a `config`"),
     ],
 )
-def test_a_column_needs_configurations(source: dict[str, Any], said: str) -> None:
+def test_a_column_needs_configurations(source: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=r"exam\.yaml: source") as refused:
         card(**source)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_letter_names_an_option_by_its_place_also_where_another_option_is_that_letter(hub: Hub) -> None:

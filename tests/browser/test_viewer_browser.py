@@ -285,8 +285,8 @@ def test_the_keys_go_on_among_the_questions_on_which_two_runs_differ(
     browser: Browser, viewer: Viewer, results: Path
 ) -> None:
     right, wrong = Said(r"\boxed{5}"), Said(r"\boxed{6}")
-    for name, said in (("one", [right, right, right]), ("two", [wrong, right, wrong])):
-        asked = {f"q{n}": Asked("?", "5", [one]) for n, one in enumerate(said)}
+    for name, replies in (("one", [right, right, right]), ("two", [wrong, right, wrong])):
+        asked = {f"q{n}": Asked("?", "5", [one]) for n, one in enumerate(replies)}
         write_run(results / "results" / name, {"demo": asked})
     browser.open(viewer, "/run/one/demo?other=two&show=differ")
     browser.wait(lambda: [one.text for one in browser.all(".questions .id")] == ["q0", "q2"])
@@ -342,8 +342,8 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     browser.one("form.correct button").click()
     browser.wait(lambda: "by hand; the grader said wrong" in browser.text(".sample h2"))
     browser.wait(lambda: "correct by Ada <b> at " in browser.text("details[data-key=correct]"))
-    (said,) = overrides.read(run.benchmark("demo"))
-    assert (said.verdict, said.who, said.why) == ("correct", "Ada <b>", "<img src=x onerror=alert(1)>")
+    (override,) = overrides.read(run.benchmark("demo"))
+    assert (override.verdict, override.who, override.why) == ("correct", "Ada <b>", "<img src=x onerror=alert(1)>")
     browser.open(viewer, "/run/hand/demo")
     note = browser.wait(lambda: [one.text for one in browser.all(".note") if "by hand" in one.text])
     assert "1 verdict corrected by hand: 50.00 % with them, 33.33 % without. The score above is without." in note[0]
@@ -361,7 +361,7 @@ def test_samples_are_judged_by_keyboard_without_their_verdicts(browser: Browser,
         browser.one("body").send_keys("y")
         browser.wait(lambda n=n: f"{n} of 6 samples are judged" in browser.text())
     browser.wait(lambda: "the accuracy by a person is 100.0 %" in browser.text())
-    assert {said.why for said in overrides.read(run.benchmark("demo"))} == {"audit"}
+    assert {override.why for override in overrides.read(run.benchmark("demo"))} == {"audit"}
 
 
 def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
@@ -453,8 +453,8 @@ def test_a_question_whose_id_is_no_utf8_has_a_link_that_works(browser: Browser, 
     browser.one("form.correct textarea").send_keys("by eye")
     browser.one("form.correct button").click()
     browser.wait(lambda: "by hand" in browser.text(".sample h2"))
-    (said,) = overrides.read(run.benchmark("demo"))
-    assert (said.question_id, said.sample_index) == (odd, 1)
+    (override,) = overrides.read(run.benchmark("demo"))
+    assert (override.question_id, override.sample_index) == (odd, 1)
 
 
 def test_a_line_of_ten_million_characters_is_shown_without_its_middle(
@@ -523,11 +523,11 @@ def test_a_formula_and_a_forged_correction_write_no_character_that_acts(
 ) -> None:
     text = r'$\char"202E$ and $x + \text{\char"202D y}$ and $z$'
     folder = write_run(results / "results" / "acts", {"demo": {"q": Asked(text, "1", [Said(text)])}})
-    said = overrides.Override(
+    override = overrides.Override(
         benchmark="demo", question_id="q", sample_index=0, verdict="correct", graded="wrong", who="\u202ewho",
         when="2026-01-01T00:00:00+00:00", why="\u202ewhy",
     )  # fmt: skip
-    overrides.append(folder.benchmark("demo"), said)
+    overrides.append(folder.benchmark("demo"), override)
     browser.open(viewer, "/run/acts/demo/q/s0")
     browser.wait(lambda: browser.all(".sample .formula.set"))
     browser.wait(lambda: len(browser.all(".sample .formula.unset")) == 2)

@@ -86,8 +86,10 @@ def manifest(**identities: dict[str, Any]) -> Manifest:
 
 
 def test_benchmarks_that_were_asked_alike_share_a_command() -> None:
-    made = manifest(aime24={"prompt": "boxed"}, math500={"prompt": "boxed"}, demo={"prompt": "demo", "seed": None})
-    lines = [typed(options) for options in options_again(made)]
+    two_benchmarks = manifest(
+        aime24={"prompt": "boxed"}, math500={"prompt": "boxed"}, demo={"prompt": "demo", "seed": None}
+    )
+    lines = [typed(options) for options in options_again(two_benchmarks)]
     assert [line.split()[2] for line in lines] == ["aime24:2,math500:2", "demo:2"]
     assert "--seed none" in lines[1]
     assert "--drop top_p --drop max_tokens" in lines[0]
@@ -95,7 +97,7 @@ def test_benchmarks_that_were_asked_alike_share_a_command() -> None:
 
 @pytest.mark.parametrize("hostile", ["x; rm -rf /", "$(reboot)", "`id`", "a'b\"c", "--out=/etc", "\x1b]52;c;x\x07"])
 def test_a_hostile_name_is_one_word_of_the_command(hostile: str) -> None:
-    made = manifest(demo={"prompt": "demo", "system_prompt": hostile})
-    line = typed(options_again(made)[0])
+    hostile_manifest = manifest(demo={"prompt": "demo", "system_prompt": hostile})
+    line = typed(options_again(hostile_manifest)[0])
     words = shlex.split(line)
     assert words[words.index("--system-prompt") + 1] == hostile

@@ -55,16 +55,16 @@ def test_a_ctrl_c_says_how_to_go_on_and_the_same_command_does(tmp_path: Path, mo
         # A terminal sends the signal to the demo and to its step.
         os.killpg(child.pid, signal.SIGINT)
         assert child.stderr is not None
-        said = ""
-        while "Ctrl-C again" not in said:
+        stderr = ""
+        while "Ctrl-C again" not in stderr:
             line = child.stderr.readline()
-            assert line, said
-            said += line
+            assert line, stderr
+            stderr += line
         os.killpg(child.pid, signal.SIGINT)
-        said += child.communicate(timeout=PATIENCE_SECONDS)[1]
-    assert child.returncode == demo.STOPPED, said
-    again = re.search(r"To go on: harness demo --samples 1 --out (results/demo-\S+)$", said, re.MULTILINE)
-    assert again, said
+        stderr += child.communicate(timeout=PATIENCE_SECONDS)[1]
+    assert child.returncode == demo.STOPPED, stderr
+    again = re.search(r"To go on: harness demo --samples 1 --out (results/demo-\S+)$", stderr, re.MULTILINE)
+    assert again, stderr
     monkeypatch.chdir(tmp_path)
     assert demo._unfinished(1) == Path(again[1])
     assert demo._unfinished(4) is None, "a run with other samples is another run"

@@ -28,14 +28,14 @@ PLAIN = {"bool": bool, "int": int, "float": (int, float), "str": str, "list": li
 
 
 def test_a_table_of_questions_is_asked_as_it_stands(tmp_path: Path) -> None:
-    made = harness(tmp_path, "init", "exam", "--for", "questions")
-    assert made.code == 0, made.err
+    done = harness(tmp_path, "init", "exam", "--for", "questions")
+    assert done.code == 0, done.err
     with FaultServer(lambda r: [models("m")] if r.method == "GET" else completion("42")) as server:
-        (line,) = [line for line in made.out.splitlines() if " run " in line]
+        (line,) = [line for line in done.out.splitlines() if " run " in line]
         words = line.partition("#")[0].replace("http://127.0.0.1:8000", server.base_url).split()[1:]
         ran = harness(tmp_path, *words, "--no-canary")
     assert ran.code == 0, ran.err
-    assert harness(tmp_path, *made.out.splitlines()[-1].split()[1:]).code == 0
+    assert harness(tmp_path, *done.out.splitlines()[-1].split()[1:]).code == 0
     assert harness(tmp_path, "init", "exam", "--for", "questions").code == 3, "it overwrites nothing"
 
 
@@ -60,8 +60,8 @@ def test_each_setting_of_training_is_one_that_its_trainer_publishes(name: str) -
 
 
 def test_training_gets_data_settings_rewards_and_lines_for_one_node_and_several(tmp_path: Path) -> None:
-    made = harness(tmp_path, "init", "train", "--for", "training")
-    assert made.code == 0, made.err
+    done = harness(tmp_path, "init", "train", "--for", "training")
+    assert done.code == 0, done.err
     folder = tmp_path / "train"
     assert {path.name for path in folder.iterdir()} == set(init.template_files("training"))
     lines = (folder / "README.md").read_text("utf-8")

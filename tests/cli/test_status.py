@@ -78,8 +78,8 @@ def test_a_shard_says_which_part_it_is(tmp_path: Path) -> None:
     write(tmp_path / "results" / "whole", [sampled(0, 0)], n_questions=2, planned=1)
     assert "part · shard 2/8: ended\n" in harness(tmp_path, "status", "results/part").out
     assert "whole: ended\n" in harness(tmp_path, "status", "results/whole").out
-    told = [json.loads(harness(tmp_path, "status", f"results/{one}", "--json").out)[0] for one in ("part", "whole")]
-    assert [one["shard"] for one in told] == ["2/8", None]
+    reports = [json.loads(harness(tmp_path, "status", f"results/{one}", "--json").out)[0] for one in ("part", "whole")]
+    assert [one["shard"] for one in reports] == ["2/8", None]
 
 
 def test_a_killed_run_is_told_from_one_that_ended(tmp_path: Path) -> None:
@@ -87,27 +87,27 @@ def test_a_killed_run_is_told_from_one_that_ended(tmp_path: Path) -> None:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
-        said = harness(tmp_path, "status", "results/run")
-        assert said.code == 0
-        assert "results/run: ended\nsums  0/12 samples (0%)\n" in said.out
-        assert "it ended without a record: it was killed" in said.out
+        status = harness(tmp_path, "status", "results/run")
+        assert status.code == 0
+        assert "results/run: ended\nsums  0/12 samples (0%)\n" in status.out
+        assert "it ended without a record: it was killed" in status.out
 
 
 def test_a_run_that_holds_its_folder_and_does_not_answer_is_silent(tmp_path: Path) -> None:
     with FaultServer(Holding()) as server, going(tmp_path, server) as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         (tmp_path / "results" / "run" / "control.sock").unlink()
-        said = harness(tmp_path, "status", "results/run").out
-        assert "results/run: silent\n" in said
-        assert f"process {run.pid} on " in said
+        status = harness(tmp_path, "status", "results/run").out
+        assert "results/run: silent\n" in status
+        assert f"process {run.pid} on " in status
 
 
 @pytest.mark.parametrize("where", ["nowhere", "."])
 def test_a_folder_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, where: str) -> None:
     for words in (["status", where], ["status"]):
-        said = harness(tmp_path, *words)
-        assert said.code == 3
-        assert said.err.startswith("harness: ")
+        done = harness(tmp_path, *words)
+        assert done.code == 3
+        assert done.err.startswith("harness: ")
 
 
 # ---- metrics
@@ -115,8 +115,8 @@ def test_a_folder_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, where:
 
 def scraped(address: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     """The figures, as Prometheus itself reads them."""
-    wanted = urllib.request.Request(address, headers={"Accept": "application/openmetrics-text; version=1.0.0"})
-    with urllib.request.urlopen(wanted, timeout=PATIENCE_SECONDS) as reply:
+    request = urllib.request.Request(address, headers={"Accept": "application/openmetrics-text; version=1.0.0"})
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as reply:
         assert reply.headers["Content-Type"].startswith("application/openmetrics-text")
         text = reply.read().decode()
     return {
@@ -227,5 +227,5 @@ def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Pa
 
 def test_only_a_run_can_be_followed(tmp_path: Path) -> None:
     (tmp_path / "outputs.jsonl").write_text('{"gen": "1", "answer": "1"}\n', encoding="utf-8")
-    said = harness(tmp_path, "score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--follow")
-    assert (said.code, "--follow is for run folders" in said.err) == (2, True)
+    done = harness(tmp_path, "score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--follow")
+    assert (done.code, "--follow is for run folders" in done.err) == (2, True)

@@ -86,8 +86,8 @@ def test_only_what_repeats_a_key_is_hidden_in_a_reply() -> None:
     plain = reply(STREAM)
     assert without_keys(plain, [Secret("sk-0123456789abcdef")]) == plain
     assert without_keys(plain, []) is plain
-    told = msgspec.structs.replace(plain, text="your key is sk-0123456789abcdef", notes=("n",))
-    hidden = without_keys(told, [Secret("sk-0123456789abcdef")])
+    with_a_key = msgspec.structs.replace(plain, text="your key is sk-0123456789abcdef", notes=("n",))
+    hidden = without_keys(with_a_key, [Secret("sk-0123456789abcdef")])
     assert "sk-0123" not in (hidden.text or "")
     assert (hidden.reasoning, hidden.notes[0], len(hidden.notes)) == (plain.reasoning, "n", 2)
     assert "repeats a key of the request in its text" in hidden.notes[1]

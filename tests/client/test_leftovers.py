@@ -405,8 +405,8 @@ def test_a_leftover_after_the_last_reply_says_at_the_end_how_many_may_be_wrong(
         return await transport.close()
 
     with FaultServer(answer) as server:
-        told = asyncio.run(main(server.base_url))
-    assert told == (3 if after_the_last.startswith(b"HTTP/1.1 200") and make in KEEPING else 0)
+        n_doubtful = asyncio.run(main(server.base_url))
+    assert n_doubtful == (3 if after_the_last.startswith(b"HTTP/1.1 200") and make in KEEPING else 0)
 
 
 @pytest.mark.parametrize("make", KEEPING)
@@ -424,6 +424,6 @@ def test_a_doubt_that_a_reply_has_told_is_not_told_again_at_the_end(make: Callab
         yield counted(word_of(request), 10) + (counted("of nobody", 10) if word_of(request) == "w2" else b"")
 
     with FaultServer(answer) as server:
-        notes, told = asyncio.run(main(server.base_url))
+        notes, n_doubtful = asyncio.run(main(server.base_url))
     assert len(notes) == 1
-    assert told == 0
+    assert n_doubtful == 0

@@ -105,7 +105,7 @@ def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("proxy", "said"),
+    ("proxy", "message"),
     [
         ("http://user:geh#eim@127.0.0.1:3128", "percent-encode its password"),
         ("http://127.0.0.1:geheim", "no readable port"),
@@ -114,10 +114,10 @@ def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(
-    monkeypatch: pytest.MonkeyPatch, proxy: str, said: str
+    monkeypatch: pytest.MonkeyPatch, proxy: str, message: str
 ) -> None:
     monkeypatch.setenv("https_proxy", proxy)
-    with pytest.raises(UsageError, match=said) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         list_models(Endpoint.parse(f"https://{HOST}"))
     assert "geh" not in str(caught.value)
 

@@ -195,15 +195,15 @@ def test_a_sockets_path_may_hold_any_byte_but_no_user(tmp_path: Path) -> None:
     assert Endpoint.parse("http+unix://user:pw@%2Ftmp%2Fx.sock").base_url == "http+unix://%2Ftmp%2Fx.sock/v1"
 
 
-@pytest.mark.parametrize(("name", "said"), [("fast", "plain http only"), ("sdk", "use the transport aiohttp")])
-def test_a_transport_without_unix_sockets_says_so(socket_path: str, name: TransportName, said: str) -> None:
+@pytest.mark.parametrize(("name", "message"), [("fast", "plain http only"), ("sdk", "use the transport aiohttp")])
+def test_a_transport_without_unix_sockets_says_so(socket_path: str, name: TransportName, message: str) -> None:
     maker = Maker(lambda: open_transport(name))
 
     async def main() -> None:
         async with opened(maker) as transport:
             failure = failed(await outcome_of(transport, f"unix:{socket_path}"))
             assert failure.kind == "refused"
-            assert said in failure.message
+            assert message in failure.message
             assert socket_path in failure.message
 
     run(maker, main())

@@ -65,9 +65,9 @@ def test_log_probabilities_are_those_of_the_last_ids_without_a_gap(events: list[
     known: list[float | None] = []
     sure = 0
     for has_text, n, stated in events:
-        said = [-float(len(known) + k) for k in range(n)]
-        written.add_event(int(has_text), [7] * n, said if stated else said[:-1])
-        known += said if stated else [None] * n
+        logprobs = [-float(len(known) + k) for k in range(n)]
+        written.add_event(int(has_text), [7] * n, logprobs if stated else logprobs[:-1])
+        known += logprobs if stated else [None] * n
         sure = len(known) if has_text else sure
     expected: list[float] = []
     for value in reversed(known[:sure]):
@@ -85,8 +85,8 @@ def test_a_log_probability_that_is_no_number_makes_those_before_it_unknown(nonse
     written = WrittenTokens()
     completion = Completion(written)
     for value in (-0.5, nonsense, -0.25):
-        said = {"tokens": ["a"], "token_logprobs": [value]}
-        choice = {"index": 0, "text": "a", "token_ids": [1], "logprobs": said}
+        logprobs = {"tokens": ["a"], "token_logprobs": [value]}
+        choice = {"index": 0, "text": "a", "token_ids": [1], "logprobs": logprobs}
         completion.add({"choices": [choice]}, 0.0)
     assert completion.so_far().logprobs == (-0.25,)
     written.add_events(["b", "c"], [[1], [2]])
@@ -99,8 +99,8 @@ def test_a_log_probability_that_is_no_number_makes_those_before_it_unknown(nonse
 def test_likeliest_tokens_that_are_none_are_not_taken(top: Any) -> None:
     def reply(of_the_last: Any) -> Reply:
         completion = Completion()
-        said = {"tokens": ["a"], "token_logprobs": [-1.0], "top_logprobs": [{"b": -2.0}, of_the_last]}
-        choice = {"index": 0, "text": "a", "logprobs": said, "finish_reason": "stop"}
+        logprobs = {"tokens": ["a"], "token_logprobs": [-1.0], "top_logprobs": [{"b": -2.0}, of_the_last]}
+        choice = {"index": 0, "text": "a", "logprobs": logprobs, "finish_reason": "stop"}
         completion.add({"choices": [choice]}, 0.0)
         return completion.reply(started=0.0, started_utc=0.0, ended=1.0, clock="user", request_id=None)
 

@@ -51,9 +51,9 @@ class Racing(Place):
     ],
 )
 def test_a_value_that_fits_is_brought_to_its_type(given: dict[str, Any], name: str, value: object) -> None:
-    made = Racing(**given)
-    assert getattr(made, name) == value
-    assert made.given == {name: value}
+    racing = Racing(**given)
+    assert getattr(racing, name) == value
+    assert racing.given == {name: value}
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_none_leaves_an_option_as_it_is_but_for_a_seed() -> None:
 
 
 def test_options_are_a_frozen_value() -> None:
-    made = Racing(step=3, key="sk-secret")
-    assert made == Racing(step=3, key="sk-secret") != Racing(step=4, key="sk-secret")
-    assert "sk-secret" not in repr(made)
-    assert made.but(step=4).given == {"key": "sk-secret", "step": 4}
+    racing = Racing(step=3, key="sk-secret")
+    assert racing == Racing(step=3, key="sk-secret") != Racing(step=4, key="sk-secret")
+    assert "sk-secret" not in repr(racing)
+    assert racing.but(step=4).given == {"key": "sk-secret", "step": 4}
     assert Racing(step=2, out="x").plain == {"out": "x"}
     with pytest.raises(AttributeError, match="frozen"):
-        made.step = 4  # type: ignore[misc]
+        racing.step = 4  # type: ignore[misc]
 
 
 def test_a_class_has_the_options_of_its_bases_first() -> None:

@@ -84,10 +84,10 @@ def test_each_line_of_the_page_is_accepted(bench: Bench, typed: Typed, capsys: p
     lay_out(bench.folder)
     bench.context = context_of(typed) if "--base-url" in typed.words and typed.words[0] == "run" else None
     code = bench.try_(typed)
-    said = capsys.readouterr()
-    assert code in (0, -1), said.err
+    output = capsys.readouterr()
+    assert code in (0, -1), output.err
     if code == 0 and typed.words[0] == "score":
-        assert "100.0" in said.out, said
+        assert "100.0" in output.out, output
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_a_line_that_has_no_room_in_its_own_server_s_context_would_be_seen(
 def test_the_files_of_other_tools_are_put_together_as_the_page_says(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = [line for block in blocks(PAGE, "sh") for line in block.text.splitlines() if re.match("for ", line)]
-    assert len(made) == 1
+    loops = [line for block in blocks(PAGE, "sh") for line in block.text.splitlines() if re.match("for ", line)]
+    assert len(loops) == 1
     for number in range(2):
         run = bench.folder / f"result/run_{number}"
         run.mkdir(parents=True)
@@ -126,7 +126,7 @@ def test_the_files_of_other_tools_are_put_together_as_the_page_says(
     rows = bench.folder / "data/aime/test.jsonl"
     rows.parent.mkdir(parents=True)
     rows.write_text(lines({"problem": "p", "answer": "2"}, {"problem": "q", "answer": "3"}))
-    for line in made:
+    for line in loops:
         subprocess.run(["bash", "-euo", "pipefail", "-c", line], cwd=bench.folder, check=True)
     words = [
         "score",
@@ -139,9 +139,9 @@ def test_the_files_of_other_tools_are_put_together_as_the_page_says(
         "problem",
     ]
     assert bench.call(words) == 0
-    said = capsys.readouterr().out
-    assert "50.0" in said
-    assert "2 × 2" in said
+    output = capsys.readouterr().out
+    assert "50.0" in output
+    assert "2 × 2" in output
 
 
 def test_each_word_of_the_table_is_answered_with_ours(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,8 +28,8 @@ def test_every_variable_of_ours_is_in_the_table() -> None:
     ]
     read = {name for text in sources for name in re.findall(r"[\"`$](HARNESS_[A-Z_]+)[\"`]", text)}
     assert {"HARNESS_CACHE", "HARNESS_DATASETS"} <= read
-    told = " ".join(VARIABLES)
-    assert [name for name in read if name not in told] == []
+    names = " ".join(VARIABLES)
+    assert [name for name in read if name not in names] == []
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -59,8 +59,8 @@ def python(interpreter: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def tiny(transformers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny") / "tiny"
-    made = python(transformers, str(EXAMPLE / "tiny_model.py"), str(folder))
-    assert made.returncode == 0, made.stderr
+    done = python(transformers, str(EXAMPLE / "tiny_model.py"), str(folder))
+    assert done.returncode == 0, done.stderr
     return folder
 
 

@@ -40,10 +40,10 @@ def rows(run: RunFolder, to: str, out: Path, **options: Any) -> list[dict[str, A
 
 
 def test_training_data_hold_right_replies_that_ended_each_once(run: RunFolder, tmp_path: Path) -> None:
-    said = [row["output"] for row in rows(run, "alpaca", tmp_path)]
-    assert len(said) == 5
-    assert said.count(r"So \boxed{1}.") == 1
-    assert not any("{2}." in text or text.startswith("Cut") for text in said)
+    replies = [row["output"] for row in rows(run, "alpaca", tmp_path)]
+    assert len(replies) == 5
+    assert replies.count(r"So \boxed{1}.") == 1
+    assert not any("{2}." in text or text.startswith("Cut") for text in replies)
 
 
 def test_more_may_be_asked_for(run: RunFolder, tmp_path: Path) -> None:
@@ -61,9 +61,9 @@ def test_more_may_be_asked_for(run: RunFolder, tmp_path: Path) -> None:
 
 
 def test_the_shortest_are_the_shortest_thinking_included(run: RunFolder, tmp_path: Path) -> None:
-    said = [row["completion"][0]["content"] for row in rows(run, "trl", tmp_path, shortest=1)]
-    assert said[0] == r"So \boxed{1}."
-    assert said[1].endswith("One and one.\n</think>\n\n\\boxed{2}")
+    replies = [row["completion"][0]["content"] for row in rows(run, "trl", tmp_path, shortest=1)]
+    assert replies[0] == r"So \boxed{1}."
+    assert replies[1].endswith("One and one.\n</think>\n\n\\boxed{2}")
 
 
 def test_thinking_goes_along_or_not(run: RunFolder, tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_the_command_writes_into_the_run_folder_and_counts(run: RunFolder, tmp_p
     done = invoked(run.path, "--to", "sharegpt", "--out", tmp_path / "a")
     assert done.exit_code == 0
     assert "own.jsonl: 5" in done.output
-    said = json.loads(invoked(run.path, "--to", "trl", "--finish-reason", "any", "--json").output)
-    assert said["folder"] == str(run.path / "exports" / "trl")
-    assert [one["records"] for one in said["files"]] == [6]
+    printed = json.loads(invoked(run.path, "--to", "trl", "--finish-reason", "any", "--json").output)
+    assert printed["folder"] == str(run.path / "exports" / "trl")
+    assert [one["records"] for one in printed["files"]] == [6]
 
 
 @pytest.mark.parametrize(

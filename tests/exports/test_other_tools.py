@@ -147,7 +147,7 @@ def test_a_part_of_a_benchmark_is_no_result_of_the_hub(tmp_path: Path) -> None:
 
 def test_results_are_what_the_score_counts_and_nothing_is_chosen(run: RunFolder, tmp_path: Path) -> None:
     for option in ({"take": "correct"}, {"shortest": 1}, {"reasoning": False}, {"distinct": True}):
-        with pytest.raises(UsageError, match="holds what the score counts"):
+        with pytest.raises(UsageError, match="always holds all that the score counts"):
             harness.export(run, "inspect", out=tmp_path, **option)  # type: ignore[arg-type]
 
 

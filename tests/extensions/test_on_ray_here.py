@@ -87,7 +87,7 @@ def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FaultServer)
     assert (again.complete, again.outcome.n_session) == (True, 0)
     assert [one for one in server.requests[before:] if one.method == "POST"] == []
     assert sorted(path.name for path in (tmp_path / "run/shards").iterdir()) == ["1-of-3", "2-of-3", "3-of-3"]
-    with pytest.raises(UsageError, match="was begun as 3 shards"):
+    with pytest.raises(UsageError, match="was begun with 3 shards"):
         harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray", shards=2)
 
 
@@ -192,9 +192,9 @@ def test_stretches_are_graded_as_the_whole_is(
     left = grading.grade_on("ray", folder, GradingOptions(workers=1, fresh=fresh), Watcher())
     patch.undo()
     assert not left.fresh
-    told: list[int] = []
-    list(grade_run(folder, left, lambda _, n: told.append(n)))
-    assert told == [], "nothing is left to be graded here"
+    counts: list[int] = []
+    list(grade_run(folder, left, lambda _, n: counts.append(n)))
+    assert counts == [], "nothing is left to be graded here"
     score_run(folder, left)
     assert [place.grades.read_bytes(), place.scores.read_bytes()] == whole
     assert list(place.path.glob("grades.part-*")) == []

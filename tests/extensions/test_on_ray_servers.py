@@ -36,11 +36,11 @@ def replica(place: Path) -> Iterator[Callable[..., Replica]]:
     begun = []
 
     def begin(*habits: str, version: str = __version__) -> Replica:
-        wanted = Replicas(
+        replicas = Replicas(
             name="small", words=tuple(words(place, HOST, FILE, *habits)), count=1, nodes=1, resources={"CPU": 1},
             host="0.0.0.0", folder=place / "endpoints",
         )  # fmt: skip
-        begun.append(Replica("small-1", wanted, str(wanted.folder), str(place), version))
+        begun.append(Replica("small-1", replicas, str(replicas.folder), str(place), version))
         return begun[-1]
 
     yield begin
@@ -54,8 +54,8 @@ def words(place: Path, host: str, file: str, *habits: str) -> list[str]:
     return ["command", "--served-name", "small", *own, "--", *program]
 
 
-def stands(replica: Replica, wanted: str) -> str:
-    while (stand := replica.stands())[0] != wanted:
+def stands(replica: Replica, state: str) -> str:
+    while (stand := replica.stands())[0] != state:
         assert stand[0] in ("starting", "lost", "ready"), stand
         time.sleep(0.02)
     return stand[1]
@@ -84,9 +84,9 @@ def test_a_server_that_ends_by_itself_is_begun_again_and_stop_leaves_nothing(
 
 
 def test_a_start_that_fails_says_its_cause_and_its_log(place: Path, replica: Callable[..., Replica]) -> None:
-    said = stands(replica("dies"), "failed")
-    assert "flash_attn" in said
-    assert said.endswith(f"its log is {place}/endpoints/small-1.log")
+    cause = stands(replica("dies"), "failed")
+    assert "flash_attn" in cause
+    assert cause.endswith(f"its log is {place}/endpoints/small-1.log")
     assert len(list((place / "pids").iterdir())) == 1
 
 
@@ -115,7 +115,7 @@ def test_the_command_ends_with_standard_input(place: Path, when: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "gpus", "wanted"),
+    ("fields", "gpus", "resources"),
     [
         ({"engine": "vllm", "model": "m", "tp": 4, "pp": 2}, None, {"CPU": 1, "GPU": 8}),
         ({"engine": "sglang", "model": "m", "dp": 2}, None, {"CPU": 1, "GPU": 2}),
@@ -133,8 +133,10 @@ def test_the_command_ends_with_standard_input(place: Path, when: str) -> None:
         ({"engine": "sglang", "model": "m", "tp": 4, "nodes": 2, "head_address": "n"}, 2, {"CPU": 1, "GPU": 1}),
     ],
 )
-def test_what_ray_holds_follows_from_the_parallel_sizes(fields: dict[str, object], gpus: float, wanted: object) -> None:
-    assert resources_of(ServerSpec(**fields), gpus) == wanted  # type: ignore[arg-type]
+def test_what_ray_holds_follows_from_the_parallel_sizes(
+    fields: dict[str, object], gpus: float, resources: object
+) -> None:
+    assert resources_of(ServerSpec(**fields), gpus) == resources  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_what_runs_elsewhere_or_names_its_devices_is_refused(fields: dict[str, o
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (("--on", "spark"), "--on spark: expected ray"),
         (("--on", "ray", "--dry-run"), "--on does not work with --dry-run or --register"),
@@ -182,10 +184,10 @@ def test_what_runs_elsewhere_or_names_its_devices_is_refused(fields: dict[str, o
         (("--until-eof", "--detach"), "--until-eof does not work with --detach"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], message: str) -> None:
     done = harness(tmp_path, "serve", "vllm", "m", *given)
     assert done.code == 2
-    assert said in done.err
+    assert message in done.err
     assert len(done.err.splitlines()) == 1
 
 

@@ -95,16 +95,16 @@ def test_each_node_of_a_member_is_told_its_rank_and_one_master(tmp_path: Path) -
     script = done.out.replace(sys.executable, str(place / "python"))
     ran = subprocess.run(["bash", "-s"], input=script, env=environment, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
-    told = [(tmp_path / str(rank)).read_text().split("\0")[:-1] for rank in (0, 1)]
-    for rank, one in enumerate(told):
+    arguments = [(tmp_path / str(rank)).read_text().split("\0")[:-1] for rank in (0, 1)]
+    for rank, one in enumerate(arguments):
         assert one[one.index("--node-rank") + 1] == str(rank)
         assert one[one.index("--head-address") + 1] == "n7"
         assert one[one.index("--register") + 1] == f"{tmp_path}/o'places/2.url"
         assert one[one.index("--env") + 1] == f"A={key}"
         assert one[-2:] == ["--", "--enforce-eager"]
         one[one.index("--node-rank") + 1] = ""
-    assert told[0] == told[1], "one port, and all else the same"
-    assert 0 < int(told[0][told[0].index("--head-port") + 1]) < 65536
+    assert arguments[0] == arguments[1], "one port, and all else the same"
+    assert 0 < int(arguments[0][arguments[0].index("--head-port") + 1]) < 65536
     fixed = harness(tmp_path, "serve", "vllm", "m", *words[:6], "--head-port", "29501", "--print")
     assert "export head_port=29501\n" in fixed.out
 
@@ -118,7 +118,7 @@ def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dic
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (("--slurm", "0"), "--slurm: expected 1 to 4000 servers"),
         (("--slurm", "2", "--sbatch", "partition"), "--sbatch: expected an option of sbatch"),
@@ -129,10 +129,10 @@ def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dic
         (("--register", "a.url", "--detach"), "--register does not work with --detach"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], message: str) -> None:
     done = harness(tmp_path, "serve", "external", "http://127.0.0.1:1", *given)
     assert done.code == 2
-    assert said in done.err
+    assert message in done.err
 
 
 @pytest.mark.parametrize("where", [("--slurm", "2", "--print"), ("--on", "ray")])
@@ -147,14 +147,14 @@ def test_a_key_that_would_stand_in_a_script_or_on_other_nodes_is_refused(
 
 
 def test_what_the_nodes_are_told_cannot_be_given(tmp_path: Path) -> None:
-    for given, said in (
+    for given, message in (
         (["--node-rank", "1"], "--node-rank 1: --slurm sets it for each node: leave it out"),
         (["--tp", "3"], "--nodes 2: 3 devices cannot be spread evenly"),
         (["--tp", "2", "--dp", "2"], "--dp 2: replicas of several nodes each are separate servers"),
     ):
         done = harness(tmp_path, "serve", "vllm", "m", "--nodes", "2", *given, "--slurm", "1", "--print")
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-        assert said in done.err
+        assert message in done.err
 
 
 def test_a_job_is_handed_to_sbatch(tmp_path: Path) -> None:

@@ -50,18 +50,18 @@ def test_nemo_skills_files_are_the_samples_by_their_number(tmp_path: Path) -> No
 def test_sgl_eval_keeps_its_keys_texts_and_verdicts(tmp_path: Path) -> None:
     """A row is as sgl-eval's `predictions.py` writes it; its lines stand in the order in which replies ended."""
 
-    def row(n: int, said: str) -> dict[str, Any]:
+    def row(n: int, reply: str) -> dict[str, Any]:
         return {
-            "generation": rf"so \boxed{{{said}}}", "id": f"aime-{n}", "expected_answer": str(n),
+            "generation": rf"so \boxed{{{reply}}}", "id": f"aime-{n}", "expected_answer": str(n),
             "num_generated_tokens": 9, "num_reasoning_tokens": 6, "num_answer_tokens": 3, "problem": "",
-            "predicted_answer": said, "symbolic_correct": said == str(n),
+            "predicted_answer": reply, "symbolic_correct": reply == str(n),
         }  # fmt: skip
 
     folder = tmp_path / "sgl_eval_aime24_20261121"
     folder.mkdir()
     rows = [[row(1, "1"), row(2, "7")], [row(2, "2"), row(1, "1")]]
-    for number, told in enumerate(rows):
-        (folder / f"output-rs{number}.jsonl").write_text(lines(*told))
+    for number, sample_rows in enumerate(rows):
+        (folder / f"output-rs{number}.jsonl").write_text(lines(*sample_rows))
     out = tmp_path / "grades.jsonl"
     score = harness.score(folder, tool="sgl_eval", workers=1, out=out)[folder.name]
     assert (score.n_correct, score.n_questions) == (3, 2)
@@ -70,14 +70,16 @@ def test_sgl_eval_keeps_its_keys_texts_and_verdicts(tmp_path: Path) -> None:
     }
     theirs = {
         (one["id"], number): "correct" if one["symbolic_correct"] else "wrong"
-        for number, told in enumerate(rows)
-        for one in told
+        for number, sample_rows in enumerate(rows)
+        for one in sample_rows
     }
     assert graded == theirs
     kept = {
         (sample.question_id, sample.sample_index): sample.text for _, sample in outputs.read(folder, format="sgl_eval")
     }
-    assert kept == {(one["id"], number): one["generation"] for number, told in enumerate(rows) for one in told}
+    assert kept == {
+        (one["id"], number): one["generation"] for number, sample_rows in enumerate(rows) for one in sample_rows
+    }
 
 
 def test_opencompass_predictions(tmp_path: Path) -> None:

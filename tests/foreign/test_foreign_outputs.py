@@ -337,11 +337,11 @@ def test_a_file_whose_responses_are_passed_over_at_first_is_read_as_a_whole_one(
     assert read(streamed, **keys) == read(whole, **keys)
 
 
-@pytest.mark.parametrize("said", [b'"a\xff"', b'"a\\x"', b'"a', b"12"])
-def test_a_broken_response_is_refused_though_it_is_passed_over_at_first(tmp_path: Path, said: bytes) -> None:
+@pytest.mark.parametrize("response", [b'"a\xff"', b'"a\\x"', b'"a', b"12"])
+def test_a_broken_response_is_refused_though_it_is_passed_over_at_first(tmp_path: Path, response: bytes) -> None:
     path = tmp_path / "set.jsonl"
     row = b'{"problem": "p", "answer": "1", "gen": '
-    path.write_bytes(row + b'"one"}\n' + row + said + b"}\n")
+    path.write_bytes(row + b'"one"}\n' + row + response + b"}\n")
     with pytest.raises(UsageError, match=r"set\.jsonl:2"):
         read(path)
 

@@ -208,14 +208,14 @@ def test_a_batch_that_is_refused_as_a_whole_stops_the_run_in_the_providers_words
         assert harness.run(base_url=server.base_url, **asked).complete, "the same command asks anew"
 
 
-@pytest.mark.parametrize(("status", "said"), [(401, "no key"), (404, "no such route")])
-def test_a_provider_without_batches_stops_the_run(asked: dict[str, Any], status: int, said: str) -> None:
+@pytest.mark.parametrize(("status", "message"), [(401, "no key"), (404, "no such route")])
+def test_a_provider_without_batches_stops_the_run(asked: dict[str, Any], status: int, message: str) -> None:
     def instead(request: Request) -> bytes | None:
-        return http(status, {"error": {"message": said}}) if request.method == "POST" else None
+        return http(status, {"error": {"message": message}}) if request.method == "POST" else None
 
     with (
         FaultServer(BatchProvider(instead=instead).answer) as server,
-        pytest.raises(harness.ServerError, match=f"no batch can be made: HTTP {status}: {said}"),
+        pytest.raises(harness.ServerError, match=f"no batch can be made: HTTP {status}: {message}"),
     ):
         harness.run(base_url=server.base_url, **asked)
     with FaultServer(BatchProvider().answer) as server:
@@ -318,13 +318,13 @@ def test_batches_of_another_address_are_not_asked_for_elsewhere(asked: dict[str,
 
 
 def test_what_means_nothing_by_the_batch_is_refused(asked: dict[str, Any], tmp_path: Path) -> None:
-    for more, said in (
+    for more, message in (
         ({"target_error": 10}, "target_error.*does not work with batch"),
         ({"budget_tokens": 5}, "budget_tokens"),
         ({"base_url": ["http://a", "http://b"]}, "batch takes only one address"),
         ({"batch_file": tmp_path / "a.jsonl"}, "exclude each other"),
     ):
-        with pytest.raises((harness.UsageError, harness.ServerError), match=said):
+        with pytest.raises((harness.UsageError, harness.ServerError), match=message):
             harness.run(**{"base_url": "http://127.0.0.1:1", **asked, **more})
     with (
         FaultServer(BatchProvider().answer) as server,
@@ -353,10 +353,10 @@ def test_left_by_a_signal_it_is_taken_up_by_the_same_command(asked: dict[str, An
             cwd=tmp_path, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         child.append(process)
-        said = process.communicate(timeout=PATIENCE_SECONDS)[1]
-        assert process.returncode == 130, said
-        assert "handed in: 6 requests" in said
-        assert "0 of 6 samples are stored" in said
+        stderr = process.communicate(timeout=PATIENCE_SECONDS)[1]
+        assert process.returncode == 130, stderr
+        assert "handed in: 6 requests" in stderr
+        assert "0 of 6 samples are stored" in stderr
         provider.looks = 0
         assert harness.run(base_url=server.base_url, **asked).complete
     assert len(provider.batches) == 1

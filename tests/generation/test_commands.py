@@ -60,8 +60,8 @@ def harness(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         monkeypatch.setattr(sys, "argv", ["harness", *words])
         with pytest.raises(SystemExit) as end:
             main()
-        said = capsys.readouterr()
-        return Result(int(end.value.code or 0), said.out, said.err)
+        output = capsys.readouterr()
+        return Result(int(end.value.code or 0), output.out, output.err)
 
     return call
 
@@ -174,8 +174,8 @@ def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: P
 
 def test_a_target_in_the_old_unit_is_answered_with_the_new_spelling(tmp_path: Path, harness: ControlCommand) -> None:
     done = harness(*run_words(write_questions(tmp_path, 1), "--target-error", "0.01"))
-    said = "--target-error 0.01: it is a fraction, and points are asked for: type 1 for 1 point"
-    assert (done.code, said in done.err) == (2, True)
+    message = "--target-error 0.01: it is a fraction, and points are asked for: type 1 for 1 point"
+    assert (done.code, message in done.err) == (2, True)
 
 
 @pytest.mark.parametrize("value", ["0", "70", "small", "nan"])

@@ -48,14 +48,14 @@ def test_what_is_fitted_never_exceeds_the_context_or_what_was_asked(text: str, m
 def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
     with pytest.raises(ServerError) as refused:
         fitted_max_tokens("aime24", [question("x" * 600)], 32768, 32768, fit=False)
-    said = str(refused.value)
-    assert "aime24" in said
-    assert "max_tokens 32768" in said
-    assert "context is 32768" in said
-    assert "Raise the server's context" in said
-    assert "lower max_tokens below 32668" in said
-    assert "fit_context=True" in said
-    assert "\n" not in said
+    message = str(refused.value)
+    assert "aime24" in message
+    assert "max_tokens 32768" in message
+    assert "context is 32768" in message
+    assert "Raise the server's context" in message
+    assert "lower max_tokens below 32668" in message
+    assert "fit_context=True" in message
+    assert "\n" not in message
 
 
 def test_what_may_fit_is_not_refused() -> None:

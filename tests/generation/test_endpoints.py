@@ -143,9 +143,9 @@ def test_patience_ends_sooner_before_the_first_answer_than_after() -> None:
         clock.now += patience - 0.1
         assert lanes.gave_up() is None
         clock.now += 0.2
-        said = lanes.gave_up()
-        assert said is not None
-        assert "http://server0:80/v1: connect!" in said
+        message = lanes.gave_up()
+        assert message is not None
+        assert "http://server0:80/v1: connect!" in message
         assert lanes.unreachable is not answered
 
 

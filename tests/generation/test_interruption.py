@@ -42,8 +42,8 @@ def start(
 
 def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
     """(exit code, what it said)."""
-    _, said = child.communicate(timeout=PATIENCE_SECONDS)
-    return child.returncode, said
+    _, stderr = child.communicate(timeout=PATIENCE_SECONDS)
+    return child.returncode, stderr
 
 
 def unhurried(request: Request) -> Iterator[Step]:
@@ -69,8 +69,8 @@ def test_a_run_killed_again_and_again_ends_with_exactly_the_expected_keys(tmp_pa
             time.sleep(chance.uniform(0.0, 0.12))
             child.send_signal(signal.SIGKILL)
             assert ended(child)[0] == -signal.SIGKILL, "the run was over before it could be killed"
-        code, said = ended(start(tmp_path, 12, 40, server.base_url))
-    assert (code, said) == (0, "")
+        code, stderr = ended(start(tmp_path, 12, 40, server.base_url))
+    assert (code, stderr) == (0, "")
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(12, 40)
 
 
@@ -86,12 +86,12 @@ def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp
 
     with FaultServer(answer) as server:
         child = start(tmp_path, 10, 10, server.base_url)
-        code, said = ended(child)
+        code, stderr = ended(child)
         n_asked = len(server.requests)
         assert server.aborted == 0
         assert code == 128 + signum
-        assert "Resume with: harness run again" in said
-        assert f"{n_asked} of 100 samples" in said
+        assert "Resume with: harness run again" in stderr
+        assert f"{n_asked} of 100 samples" in stderr
         assert len(keys_of(run_settings(tmp_path / "run"))) == n_asked < 100
         server.answer = well
         assert ended(start(tmp_path, 10, 10, server.base_url)) == (0, "")
@@ -117,8 +117,8 @@ def test_a_signal_at_any_moment_leaves_a_valid_journal_and_a_run_that_resumes(
             time.sleep(chance.uniform(0.0, 0.25))
             for signum in signums:
                 child.send_signal(signum)
-            code, said = ended(child)
-            assert "Traceback" not in said
+            code, stderr = ended(child)
+            assert "Traceback" not in stderr
             assert code in (0, 128 + signums[0])
             stored = (
                 keys_of(run_settings(folder / "run")) if (folder / "run" / "sums" / "samples.jsonl").exists() else set()
@@ -141,8 +141,8 @@ def test_a_stalled_server_does_not_hold_up_the_end(tmp_path: Path, grace: float,
         for _ in range(signals):
             child.send_signal(signal.SIGINT)
             time.sleep(0.1)
-        code, said = ended(child)
-        assert (code, "20 of 100 samples" in said) == (130, True)
+        code, stderr = ended(child)
+        assert (code, "20 of 100 samples" in stderr) == (130, True)
     with FaultServer(well) as server:
         assert ended(start(tmp_path, 10, 10, server.base_url)) == (0, "")
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
@@ -169,11 +169,11 @@ def test_a_second_process_on_the_run_is_refused_and_the_first_goes_on(tmp_path: 
     with FaultServer(waits) as server:
         first = start(tmp_path, 10, 4, server.base_url)
         assert server.wait_for(lambda: len(server.requests) >= 5)
-        code, said = ended(start(tmp_path, 10, 4, server.base_url))
+        code, stderr = ended(start(tmp_path, 10, 4, server.base_url))
         refused.set()
         assert ended(first)[0] == 0
     assert code == 3
-    assert f"process {first.pid}" in said
+    assert f"process {first.pid}" in stderr
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 4)
 
 

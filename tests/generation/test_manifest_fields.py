@@ -120,14 +120,14 @@ def after_a_change(settings: RunSettings, asked: QuestionSet, path: Path_, befor
     try:
         run(settings, asked, context_of=lambda endpoint, model: 5000)
     except StoreError as refusal:
-        said = str(refusal)
+        message = str(refusal)
     else:
-        said = ""
-    if said:
+        message = ""
+    if message:
         assert stored.read_text() == json.dumps(changed), "a refused resume changed the manifest"
         name = ".".join(path[2:] if path[0] == "benchmarks" else path).removeprefix("identity.")
         expected = rf"schema {was}" if name == "schema" else rf"^  {re.escape(name)}\b.* → "
-        assert re.search(expected, said, re.MULTILINE), (name, said)
+        assert re.search(expected, message, re.MULTILINE), (name, message)
         return "refused"
     now = at(json.loads(stored.read_bytes()), path)
     assert now in (was, at(json.loads(before), path))

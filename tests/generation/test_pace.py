@@ -92,8 +92,8 @@ def simulate(
         else:
             n_refused += 1
             waiting += 1
-            told = lanes.failed(ticket, RequestFailed("rate_limited", "slow down"))
-            if not budget.take() and told:
+            decision = lanes.failed(ticket, RequestFailed("rate_limited", "slow down"))
+            if not budget.take() and decision:
                 lanes.hold(0)
         if lanes.next_change() is not None:
             later(max(0.001, lanes.next_change() or 0.0), "wake")

@@ -161,10 +161,10 @@ def test_one_opinion_is_asked_at_a_time_and_refused_ones_come_at_growing_distanc
     played.refuse(opinion, 0.3)
     now, pause = 0.3, 1.0
     for ticket in played.tickets[2:7]:
-        for early, wanted in ((0.01, False), (0.0, True)):
+        for early, wants_opinion in ((0.01, False), (0.0, True)):
             (asked,) = played.send(1)
             played.refuse(asked, now + pause - early)
-            assert played.pace.wants_opinion is wanted, (now, pause)
+            assert played.pace.wants_opinion is wants_opinion, (now, pause)
         (opinion,) = played.send(1)
         now = played.now + 0.01
         played.refuse(opinion, now)
@@ -318,10 +318,10 @@ def test_after_an_accepted_opinion_the_next_refused_one_costs_a_second_again() -
     played.opinion(refused=False)
     played.opinion(refused=True)
     before = played.now
-    for now, wanted in ((before + 0.99, False), (before + 1.0, True)):
+    for now, wants_opinion in ((before + 0.99, False), (before + 1.0, True)):
         (ticket,) = played.send(1)
         played.refuse(ticket, now)
-        assert played.pace.wants_opinion is wanted
+        assert played.pace.wants_opinion is wants_opinion
 
 
 def test_a_request_that_counted_as_accepted_does_not_count_again_when_it_is_answered() -> None:

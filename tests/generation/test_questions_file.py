@@ -89,9 +89,9 @@ def test_a_run_of_an_older_version_says_no_digest_and_is_scored(settings: RunSet
     folder = RunFolder(settings.out)
     manifest = Manifest.load(folder)
     record = manifest.benchmarks["sums"]
-    told = {name: value for name, value in record.settings.items() if name != questions.DIGEST}
-    assert told != record.settings
-    old = msgspec.structs.replace(record, settings=told)
+    without_digest = {name: value for name, value in record.settings.items() if name != questions.DIGEST}
+    assert without_digest != record.settings
+    old = msgspec.structs.replace(record, settings=without_digest)
     msgspec.structs.replace(manifest, benchmarks={"sums": old}).save(folder)
     assert score_run(folder, GradingOptions(workers=1))[0].n_questions == 20
 

@@ -174,12 +174,12 @@ def test_the_users_numbers_become_the_policys() -> None:
 def test_an_endpoint_gets_no_continuations_after_three_doubts_each_at_its_own_number() -> None:
     known = Continuations()
     for lane_number in (3, 0):
-        told = []
+        doubts = []
         for n in range(DOUBTS + 1):
             other = Task("sums", f"q{n + 1}", 0)
             known.failed(other, lane_number)
-            told.append(known.whole_answered(other, lane_number))
-        assert told == [False, False, True, False]
+            doubts.append(known.whole_answered(other, lane_number))
+        assert doubts == [False, False, True, False]
         assert not known.allowed(TASK, lane_number, set_aside=False)
     assert known.allowed(TASK, 1, set_aside=False)
 

@@ -160,7 +160,7 @@ def test_a_reasoning_whose_tag_is_no_token_of_the_model_is_asked_anew() -> None:
     model = Model(thinks=30)
     begun = onward(None, "", "vllm", seen(model, model.answer(MESSAGES)[0][:20], "vllm"))
     salvage = Salvage(mode="near", engine="vllm")
-    with pytest.raises(WrittenAnew, match="a tag that is not known"):
+    with pytest.raises(WrittenAnew, match="is not a single token of this model"):
         continuation(begun, ASKED, RequestTemplate(model="m"), salvage, Harmony(model), max_tokens=None, seed=None)
 
 
@@ -304,9 +304,9 @@ def test_a_signal_after_the_last_answer_changes_nothing(tmp_path: Path) -> None:
 def test_what_is_not_exact_is_asked_anew_unless_wanted(tmp_path: Path, mode: str) -> None:
     """SGLang's chat states no ids, so its answers can be gone on with by their text only."""
     model = Model()
-    for wanted, continued in ((mode, 0), ("near", 1)):
+    for mode_of_run, continued in ((mode, 0), ("near", 1)):
         with TokenServer(model, "sglang", cut_after={1: 30}) as server:
-            settings = settings_for(tmp_path / wanted, server, wanted, samples=1, concurrency=1)
+            settings = settings_for(tmp_path / mode_of_run, server, mode_of_run, samples=1, concurrency=1)
             outcome = run(settings, question_set(tmp_path, 1))
             paths = [request.path for request in server.requests]
         (sample,) = samples_of(settings)
@@ -524,8 +524,8 @@ def test_another_model_under_the_same_name_asks_anew_unless_nearly_is_enough(tmp
     """It has the same tokens and counts as many; what it says of them tells it apart."""
     other = Model(shortest=200, longest=400, mind=1)
     outcome, samples, _ = compared(tmp_path, lambda server: setattr(server, "model", other), mode)
-    said = {"exact": "asked anew", "near": "went on as near"}[mode]
-    assert any(f"{said}: 2 half-written answers" in warning for warning in outcome.warnings)
+    note = {"exact": "asked anew", "near": "went on as near"}[mode]
+    assert any(f"{note}: 2 half-written answers" in warning for warning in outcome.warnings)
     assert outcome.n_continued == (2 if mode == "near" else 0)
     log = RunFolder(tmp_path / "run").log.read_text()
     assert log.count('"written_anew"') == (0 if mode == "near" else 2)
@@ -546,17 +546,17 @@ def test_a_server_that_lists_no_likeliest_tokens_is_gone_on_with_uncompared(tmp_
 
 @pytest.mark.parametrize(("engine", "mode"), [("vllm", "exact"), ("vllm", "near"), ("sglang", "exact")])
 def test_a_seam_is_compared_in_places_whose_prompts_are_bounded_together(engine: str, mode: str) -> None:
-    said = tuple(-n / 10 for n in range(16))
+    logprobs = tuple(-n / 10 for n in range(16))
     for n in (16, 1_000, 4_000, 8_000, 60_000, 70_000):
         ids = list(range(100 + n))
         seam = Seam(tokens=n, text=n, reasoning=0, exact=mode == "exact")
-        begun = Partial(request="", engine=engine, tokens=n, logprobs=said)
+        begun = Partial(request="", engine=engine, tokens=n, logprobs=logprobs)
         request = Continuation(begun=begun, path="", body=b"", seam=seam, prompt=ids, n_prompt=100)
         asked = tokens_before_seam(request, Salvage(mode="near", engine=engine))
         n_asked = min(16, MAX_SENT // len(ids)) if (engine, mode) == ("vllm", "exact") else 0
         assert sum(place.n_before for place in asked) <= MAX_SENT
         assert [place.token for place in asked] == ids[len(ids) - n_asked :]
-        assert [place.logprob for place in asked] == list(said[16 - n_asked :])
+        assert [place.logprob for place in asked] == list(logprobs[16 - n_asked :])
 
 
 @given(

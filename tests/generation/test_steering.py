@@ -112,14 +112,14 @@ def test_status_says_what_is_going_on_and_the_socket_is_the_owners_and_gone_at_t
         with going(settings, question_set(tmp_path, 5)) as outcome:
             wait_until(lambda: gate.working == 8)
             mode = (settings.out / control.NAME).lstat().st_mode
-            said = tell(settings, "status")
+            answer = tell(settings, "status")
             gate.open.set()
             assert outcome().complete
     assert stat.S_ISSOCK(mode)
     assert stat.S_IMODE(mode) == 0o600
-    assert said.sentence == "running: 0 of 10 samples, 8 of 8 in flight"
-    assert said.facts is not None
-    assert said.facts.endpoints[0].base_url == server.base_url
+    assert answer.sentence == "running: 0 of 10 samples, 8 of 8 in flight"
+    assert answer.facts is not None
+    assert answer.facts.endpoints[0].base_url == server.base_url
     assert not (settings.out / control.NAME).exists()
 
 
@@ -195,7 +195,7 @@ def test_what_is_cancelled_stays_owed_and_is_asked_in_the_next_session(
 
 
 @pytest.mark.parametrize(
-    ("verb", "value", "said"),
+    ("verb", "value", "message"),
     [
         ("concurrency", "many", "expected a number from 1"),
         ("concurrency", "0", "expected a number from 1"),
@@ -207,7 +207,7 @@ def test_what_is_cancelled_stays_owed_and_is_asked_in_the_next_session(
     ],
 )
 def test_commands_that_cannot_be_carried_out_are_one_sentence_and_change_nothing(
-    tmp_path: Path, verb: str, value: str, said: str
+    tmp_path: Path, verb: str, value: str, message: str
 ) -> None:
     gate = Gate()
     with FaultServer(gate) as server:
@@ -218,7 +218,7 @@ def test_commands_that_cannot_be_carried_out_are_one_sentence_and_change_nothing
             gate.open.set()
             assert outcome().complete
     assert answer.refused
-    assert said in answer.sentence
+    assert message in answer.sentence
 
 
 def test_whoever_talks_nonsense_or_nothing_disturbs_neither_the_run_nor_the_next_command(
@@ -368,7 +368,7 @@ def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "0 addresses; expected 1"),
         ("ftp://a\n", "line 1: .*expected http"),
@@ -377,9 +377,9 @@ def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
         ("http://a wait=1\n", "found 'wait=1'"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "nodes").write_text(text, encoding="utf-8")
-    with pytest.raises(Exception, match=said):
+    with pytest.raises(Exception, match=message):
         EndpointsFile(tmp_path / "nodes").read()
 
 
@@ -433,10 +433,10 @@ def test_descriptors_that_run_out_on_the_way_lower_the_concurrency_and_set_nobod
             tell(settings, "resume")
             wait_until(lambda: bool(events(settings, "concurrency_lowered")))
             gate.open.set()
-            code, said = ended(child)
+            code, stderr = ended(child)
         finally:
             child.send_signal(signal.SIGKILL)
-    assert (code, said) == (0, "")
+    assert (code, stderr) == (0, "")
     assert keys_of(settings) == expected_keys(12, 40)
     lowered = [e["to"] for e in events(settings, "concurrency_lowered")]
     assert min(lowered) >= 3

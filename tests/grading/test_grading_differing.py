@@ -25,9 +25,9 @@ def verdict(reference: str, answer: str) -> bool | None:
 def test_pairs_that_differ_by_construction_are_not_accepted() -> None:
     accepted = []
     for seed in range(examples(40)):
-        made = pair(seed)
-        if verdict(made.reference, made.answer):
-            accepted.append((seed, made))
+        differing = pair(seed)
+        if verdict(differing.reference, differing.answer):
+            accepted.append((seed, differing))
     assert accepted == []
 
 

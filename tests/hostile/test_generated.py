@@ -56,8 +56,8 @@ def wrong(hostile: Mode, got: Reply | RequestFailed) -> str:
         return f"refused: {got}" if hostile.sound and not hostile.refused else ""
     if hostile.refused:
         return f"believed: {got.text!r}"
-    said = (got.text or "", got.reasoning or "")
-    return "" if said == hostile.said else f"said {hostile.said}, believed {said}"
+    texts = (got.text or "", got.reasoning or "")
+    return "" if texts == hostile.said else f"said {hostile.said}, believed {texts}"
 
 
 @pytest.mark.timeout(1800)

@@ -46,16 +46,16 @@ print(json.dumps({
     "frame": len(samples_df(PATH)),
 }))
 """
-    said = json.loads(ask(program, str(path)))
-    assert (said["status"], said["model"]) == ("success", "openai-api/org/model-7b")
-    assert (said["accuracy"], said["stderr"]) == (score.accuracy, score.question_error)
-    assert said["interval"] == list(score.sampling_interval or ())
-    assert {(i, epoch - 1) for i, epoch, _, value in said["samples"] if value == "C"} == right(run)
+    log = json.loads(ask(program, str(path)))
+    assert (log["status"], log["model"]) == ("success", "openai-api/org/model-7b")
+    assert (log["accuracy"], log["stderr"]) == (score.accuracy, score.question_error)
+    assert log["interval"] == list(score.sampling_interval or ())
+    assert {(i, epoch - 1) for i, epoch, _, value in log["samples"] if value == "C"} == right(run)
     texts = {(one.question_id, one.sample_index): one.text for one in read_samples(run.benchmark("math500"))}
-    assert {(i, epoch - 1) for i, epoch, _, _ in said["samples"]} == set(texts)
-    assert all(text == (texts[i, epoch - 1] or "") for i, epoch, text, _ in said["samples"] if "\ufffd" not in text)
-    assert said["summaries"] == said["frame"] == len(texts)
-    assert said["reasoning"] == "\nOne and one.\n"
+    assert {(i, epoch - 1) for i, epoch, _, _ in log["samples"]} == set(texts)
+    assert all(text == (texts[i, epoch - 1] or "") for i, epoch, text, _ in log["samples"] if "\ufffd" not in text)
+    assert log["summaries"] == log["frame"] == len(texts)
+    assert log["reasoning"] == "\nOne and one.\n"
 
 
 def test_lm_eval_finds_its_files_and_makes_its_table(run: RunFolder, score: Score, tmp_path: Path, ask: Asking) -> None:
@@ -67,10 +67,10 @@ files = glob.glob(PATH + "/*/*")
 (results,), samples = get_results_filenames(files), get_sample_results_filenames(files)
 print(make_table(json.load(open(results))), len(samples))
 """
-    said = ask(program, str(tmp_path))
-    assert f"{score.accuracy:.4f}" in said
-    assert f"{score.question_error:.4f}" in said
-    assert said.strip().endswith(str(len(written.files) - 1))
+    output = ask(program, str(tmp_path))
+    assert f"{score.accuracy:.4f}" in output
+    assert f"{score.question_error:.4f}" in output
+    assert output.strip().endswith(str(len(written.files) - 1))
 
 
 def test_every_eval_evers_validator_accepts_the_records(run: RunFolder, tmp_path: Path, python: Path) -> None:
@@ -118,8 +118,8 @@ def test_every_eval_evers_converter_takes_our_log_of_inspect(
     named.manifest.write_text(json.dumps(manifest))
     log = harness.export(named, "inspect", out=tmp_path / "log").files[0].path
     words = [python, "-m", "every_eval_ever", "convert", "inspect", "--log_path", log, "--output_dir", tmp_path / "out"]
-    told = ["--source_organization_name", "x", "--evaluator_relationship", "first_party"]
-    done = subprocess.run([*words, *told], capture_output=True, text=True, check=False, cwd=tmp_path)
+    source_words = ["--source_organization_name", "x", "--evaluator_relationship", "first_party"]
+    done = subprocess.run([*words, *source_words], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert any(one.suffix == ".json" for one in (tmp_path / "out").rglob("*.json"))
 

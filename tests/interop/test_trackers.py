@@ -34,8 +34,10 @@ def run(tmp_path: Path) -> RunFolder:
 def tracked(python: Path, run: RunFolder, tool: str, **environment: str) -> None:
     """The run told twice, as after a second scoring."""
     for _ in range(2):
-        said = program(python, run, "-m", "harness", "score", str(run.path), "--track", tool, "--json", **environment)
-        assert {score["benchmark"] for score in json.loads(said)} == {"own", "gym:b@c"}
+        printed = program(
+            python, run, "-m", "harness", "score", str(run.path), "--track", tool, "--json", **environment
+        )
+        assert {score["benchmark"] for score in json.loads(printed)} == {"own", "gym:b@c"}
 
 
 def program(python: Path, run: RunFolder, *words: str, **environment: str) -> str:

@@ -84,9 +84,9 @@ def test_killed_workers_and_nodes_cost_nothing(nodes: Nodes, server: FaultServer
         loss = f"{verb} {chosen.randrange(NODES)}"
         until(lambda told=loss: process.poll() is not None or nodes.tell(told) > 0)  # type: ignore[misc]
     assert process.poll() is None, "they came while shards were under way"
-    code, said = ended(process)
-    assert code == 0, said
-    assert f"complete: {N * M} of {N * M} samples" in said
+    code, stderr = ended(process)
+    assert code == 0, stderr
+    assert f"complete: {N * M} of {N * M} samples" in stderr
     assert stored(tmp_path / "run") == stored(tmp_path / "alone")
 
     assert ended(nodes.harness(tmp_path, "score", "alone"))[0] == 0
@@ -124,32 +124,32 @@ def test_ctrl_c_ends_the_shards_in_order_and_the_same_command_goes_on(
     process = nodes.harness(tmp_path, *command)
     until(lambda: shards_hold(tmp_path / "run") >= 4 or process.poll() is not None)
     process.send_signal(signal.SIGINT)
-    code, said = ended(process)
-    assert code == 130, said
-    assert "the same command goes on" in said
+    code, stderr = ended(process)
+    assert code == 130, stderr
+    assert "the same command goes on" in stderr
     begun = shards_hold(tmp_path / "run")
     assert 0 < begun < N * M
     asked = len(server.requests)
-    code, said = ended(nodes.harness(tmp_path, *command[:-2]))
-    assert code == 0, said
+    code, stderr = ended(nodes.harness(tmp_path, *command[:-2]))
+    assert code == 0, stderr
     assert len(stored(tmp_path / "run")) == N * M
     posts = [one for one in server.requests[asked:] if one.method == "POST" and "max_tokens" not in one.json]
     assert len(posts) <= N * M - begun, "only what was owed is asked"
-    code, said = ended(nodes.harness(tmp_path, *command[:-1], "3"))
+    code, stderr = ended(nodes.harness(tmp_path, *command[:-1], "3"))
     assert code == 2
-    assert "was begun as 2 shards" in said
+    assert "was begun with 2 shards" in stderr
 
 
 def test_what_a_shard_refuses_is_said_with_its_name(nodes: Nodes, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         closed_port = listener.getsockname()[1]
     data = sums(tmp_path, N)
-    code, said = ended(
+    code, stderr = ended(
         nodes.harness(
             tmp_path, "run", "--data", str(data), "--model", "m", "--base-url", f"http://127.0.0.1:{closed_port}",
             "--on", "ray", "--out", "run",
         )
     )  # fmt: skip
     assert code == 2
-    assert "shard 1 of 3: " in said
-    assert str(closed_port) in said
+    assert "shard 1 of 3: " in stderr
+    assert str(closed_port) in stderr

@@ -70,8 +70,8 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         try:
             while "2 idle" not in " ".join(_says("sinfo", "--noheader", "--format=%D %t %P").split()):
                 if any(one.poll() is not None for one in daemons):
-                    told = (place / f"slurmd-{host}.log").read_text()[-500:]
-                    pytest.skip(f"Slurm's daemons do not run here: {told}")
+                    end_of_log = (place / f"slurmd-{host}.log").read_text()[-500:]
+                    pytest.skip(f"Slurm's daemons do not run here: {end_of_log}")
                 time.sleep(0.2)
             yield
         finally:

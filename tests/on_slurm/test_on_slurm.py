@@ -158,9 +158,9 @@ def test_the_job_of_the_guide_ends_in_order_at_its_signal_and_goes_on(tmp_path: 
         until(lambda: stored() >= 3)
         slurm_says("scancel", "--batch", "--signal=TERM", first)
         until(lambda: ended(first))
-        told = (tmp_path / f"{first}.log").read_text()
-        assert "stopped by SIGTERM" in told
-        assert "samples owed" in told or "of 32" in told, "the score says how much is missing"
+        log = (tmp_path / f"{first}.log").read_text()
+        assert "stopped by SIGTERM" in log
+        assert "samples owed" in log or "of 32" in log, "the score says how much is missing"
         assert 3 <= stored() < 32
         second = submitted()
         until(lambda: ended(second))

@@ -242,8 +242,8 @@ def plain(value: Any) -> Any:
     if callable(getattr(value, "markdown", None)):  # a report, whose files hold the values
         return {"markdown": value.markdown().splitlines()}
     if callable(getattr(value, "samples", None)):  # a run
-        said = {"warnings": value.warnings, "reached": value.reached, "missed": value.missed}
-        return {"repr": repr(value), "complete": value.complete, **said, "columns": list(value.records()[0])}
+        fields = {"warnings": value.warnings, "reached": value.reached, "missed": value.missed}
+        return {"repr": repr(value), "complete": value.complete, **fields, "columns": list(value.records()[0])}
     if hasattr(value, "forecast") and hasattr(value, "records"):  # a pilot, whose forecast is made of measured seconds
         return {"run": plain(value.run), "columns": list(value.records()[0])}
     if callable(getattr(value, "records", None)):

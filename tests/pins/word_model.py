@@ -110,10 +110,10 @@ def _choice(weights: str, prompt: str, body: Body, which: str, chat: bool) -> tu
         if stops := [stop for stop in body.get("stop") or () if stop in text]:
             text, reason = text[: text.index(stops[0])], "stop"
             break
-    said: Body = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+    choice: Body = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
     if body.get("logprobs"):
-        said["logprobs"] = {"content": stated}
-    return {"finish_reason": reason, **said}, len(stated)
+        choice["logprobs"] = {"content": stated}
+    return {"finish_reason": reason, **choice}, len(stated)
 
 
 @lru_cache(maxsize=5000)

@@ -69,8 +69,8 @@ def test_a_preset_contradicts_itself_in_nothing_but_what_a_run_has_to_say(name: 
     """Its own sampling fits its own card, and leaves room for a prompt in its own context."""
     preset = presets.load(name)
     assert preset.sampling is not None
-    said = preset.contradictions(asked(preset.sampling.plain, prompt=r"\boxed{}", system_prompt=own_prompt(preset)))
-    assert [one for one in said if "max_tokens" in one or "the model card asks for " in one] == []
+    warnings = preset.contradictions(asked(preset.sampling.plain, prompt=r"\boxed{}", system_prompt=own_prompt(preset)))
+    assert [one for one in warnings if "max_tokens" in one or "the model card asks for " in one] == []
 
 
 def own_prompt(preset: presets.Preset) -> str | None:

@@ -99,9 +99,9 @@ def test_a_partial_score_shows_its_bounds_instead_of_an_error(tmp_path: Path) ->
 
 
 def test_a_few_lost_samples_leave_the_error_in_the_cell_and_a_note(tmp_path: Path) -> None:
-    made = report([write_run(tmp_path / "nearly", benchmarks=[("demo", 20, 50)], missing=0.003)])
-    shown = made.tables[0]
-    assert made.scores[0][2].partial
+    nearly = report([write_run(tmp_path / "nearly", benchmarks=[("demo", 20, 50)], missing=0.003)])
+    shown = nearly.tables[0]
+    assert nearly.scores[0][2].partial
     assert re.fullmatch(r"\d+\.\d \(\d+\.\d–\d+\.\d\) \[1\]", shown.rows[0][2])
     assert "samples are missing" in shown.notes[0]
 
@@ -182,8 +182,8 @@ def test_latex_escapes_what_is_special_to_it() -> None:
 
 
 def test_csv_has_one_line_a_score_with_fractions_and_a_column_for_each_k(tmp_path: Path) -> None:
-    made = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4), ("other", 3, 2)])])
-    first, second = csv.DictReader(io.StringIO(made.csv()))
+    two_benchmarks = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4), ("other", 3, 2)])])
+    first, second = csv.DictReader(io.StringIO(two_benchmarks.csv()))
     assert 0 <= float(first["accuracy"]) <= 1
     assert (first["pass@4"] != "", second["pass@4"]) == (True, "")
     assert to_csv([]).startswith("run,model,benchmark,accuracy")
@@ -216,10 +216,10 @@ def test_the_accuracy_cell_of_no_sample_is_a_range() -> None:
 def test_samples_that_all_agree_are_shown_with_an_interval_not_with_an_error_of_nothing(
     tmp_path: Path, samples: int
 ) -> None:
-    made = report([write_run(tmp_path / "sure", benchmarks=[("demo", 6, samples)], strength=9.0)])
-    cell = made.tables[0].rows[0][2]
+    sure = report([write_run(tmp_path / "sure", benchmarks=[("demo", 6, samples)], strength=9.0)])
+    cell = sure.tables[0].rows[0][2]
     assert re.match(r"100\.0 \((at most )?\d+\.\d–100\.0\)", cell)
-    for document in (made.markdown(), made.csv(), made.html(), made.latex(), terminal(made.terminal())):
+    for document in (sure.markdown(), sure.csv(), sure.html(), sure.latex(), terminal(sure.terminal())):
         assert "±" not in document
 
 

@@ -122,11 +122,11 @@ def test_settings_that_differ_between_runs_are_marked(tmp_path: Path) -> None:
 
 
 def test_the_headline_is_the_accuracy_with_both_intervals_by_their_names(tmp_path: Path) -> None:
-    made = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])])
-    score = made.scores[0][2]
+    of_one_run = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])])
+    score = of_one_run.scores[0][2]
     assert score.accuracy is not None
     assert score.sampling_interval is not None
-    texts = "".join(Elements(made.html()).texts)
+    texts = "".join(Elements(of_one_run.html()).texts)
     low, high = (f"{100 * end:.1f}" for end in score.sampling_interval)
     assert re.search(rf"demo\s*{100 * score.accuracy:.1f} %\s*same questions, asked again{low}–{high}", texts)
 
@@ -149,11 +149,11 @@ def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None
     run = write_run(
         tmp_path / "run", settings={"prices": {"prompt": 1.0, "completion": 2.0}}, environment={"engine": "vllm 0.33"}
     )
-    made = report([run])
-    workload = made.scores[0][2].workload
+    of_one_run = report([run])
+    workload = of_one_run.scores[0][2].workload
     assert workload is not None
     cost = (workload.prompt_tokens + 2 * workload.completion_tokens) / 1e6
-    rows = dict(re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td></tr>", made.html()))
+    rows = dict(re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td></tr>", of_one_run.html()))
     assert rows["cost"] == f"{cost:,.2f} USD"
     assert rows["tokens out"] == f"{workload.completion_tokens:,}"
     assert rows["engine"] == "vllm 0.33"

@@ -249,9 +249,9 @@ def test_a_strip_shows_each_source_beside_the_runs_interval_and_marks_what_decid
             ("D", "pass@4", 0.99, False, {}),
         )
     ]  # fmt: skip
-    made = report([write_run(tmp_path / "base", benchmarks=[("demo", 12, 8)])], published=rows)
-    (score,) = (score for _, _, score in made.scores)
-    (strip,) = (plot for plot in made.plots() if plot.name == "published-1")
+    with_published = report([write_run(tmp_path / "base", benchmarks=[("demo", 12, 8)])], published=rows)
+    (score,) = (score for _, _, score in with_published.scores)
+    (strip,) = (plot for plot in with_published.plots() if plot.name == "published-1")
     shown = dict(zip(column(strip, "source"), column(strip, "kind"), strict=True))
     assert shown == {"this run": "ours", "A <b>page</b>": "filled", "B": "hollow", "C": "hollow"}
     assert set(column(strip, "accuracy")) == {score.accuracy, 0.531, 0.9, 0.2}
@@ -259,7 +259,7 @@ def test_a_strip_shows_each_source_beside_the_runs_interval_and_marks_what_decid
     assert set(zip(column(strip, "low"), column(strip, "high"), strict=True)) == {tuple(score.sampling_interval)}
     assert column(strip, "printed")[1] in {"53.1 %", "20.0 %"}
     assert "A <b>page</b>" not in draw.svg(strip)
-    assert "Beside what others report" in made.html()
+    assert "Beside what others report" in with_published.html()
 
 
 def test_without_published_scores_there_is_no_strip(made: Report) -> None:

@@ -77,8 +77,8 @@ def test_settings_that_move_a_score_most_come_first() -> None:
 
 
 def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) -> None:
-    told = {"sampling_from": {"temperature": "card"}, "endpoints": [{"base_url": "http://x", "proxy": None}]}
-    (run,) = read_runs([write_run(tmp_path / "run", settings=told)])
+    settings = {"sampling_from": {"temperature": "card"}, "endpoints": [{"base_url": "http://x", "proxy": None}]}
+    (run,) = read_runs([write_run(tmp_path / "run", settings=settings)])
     found = flat_settings(run, "demo")
     assert (found["temperature"], found["sampling_from.temperature"]) == (0.6, "card")
     rows = {row[0]: row[1] for row in settings_table([run], "demo").rows}

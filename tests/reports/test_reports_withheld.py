@@ -28,9 +28,9 @@ def secret_run(path: Path, benchmark: str, settings: dict[str, object] | None = 
     return write_run(path, benchmarks=[(benchmark, 12, 4)], spoil=spoil, settings=settings)
 
 
-def everything(made: Report) -> str:
-    texts = [made.html(), made.markdown(), made.latex(), made.csv()]
-    return "\n".join(texts + [plot.csv() + plot.summary + str(plot.specification()) for plot in made.plots()])
+def everything(of_runs: Report) -> str:
+    texts = [of_runs.html(), of_runs.markdown(), of_runs.latex(), of_runs.csv()]
+    return "\n".join(texts + [plot.csv() + plot.summary + str(plot.specification()) for plot in of_runs.plots()])
 
 
 @pytest.mark.parametrize(("benchmark", "settings"), [("gpqa_diamond", {}), ("own-set", {"publish_questions": False})])
@@ -38,11 +38,11 @@ def test_no_question_and_no_answer_of_a_withheld_set_is_in_any_format(
     tmp_path: Path, benchmark: str, settings: dict[str, object]
 ) -> None:
     folders = [secret_run(tmp_path / name, benchmark, settings) for name in ("a", "b")]
-    made = report(folders)
-    assert "SECRET-QUESTION" not in everything(made)
-    rows = made.html().split("<summary>Questions", 1)[1].split("</details>", 1)[0]
+    of_runs = report(folders)
+    assert "SECRET-QUESTION" not in everything(of_runs)
+    rows = of_runs.html().split("<summary>Questions", 1)[1].split("</details>", 1)[0]
     assert "SECRET-ANSWER" not in rows
-    assert "holds no question, no answer and no sample of it" in made.html()
+    assert "holds no question, no answer and no sample of it" in of_runs.html()
 
 
 def test_other_sets_and_those_who_know_see_them(tmp_path: Path) -> None:

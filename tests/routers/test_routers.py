@@ -111,8 +111,8 @@ def test_an_environment_without_the_router_is_named_with_the_line_that_installs_
 def test_the_routers_own_parser_takes_every_word_that_we_give_it(router_python: Path) -> None:
     spec = ServerSpec(engine="sglang", model="m", dp=2, dp_mode="router")
     workers = ["http://127.0.0.1:1", "http://127.0.0.1:2"]
-    made = SGLANG_ROUTER.command(spec, workers, python="python3", port=3, metrics_port=4)
-    words = made.argv[made.argv.index("--host") :]
+    command = SGLANG_ROUTER.command(spec, workers, python="python3", port=3, metrics_port=4)
+    words = command.argv[command.argv.index("--host") :]
     code = (
         "import sys; from sglang_router.launch_router import parse_router_args as p; print(p(sys.argv[1:]).worker_urls)"
     )

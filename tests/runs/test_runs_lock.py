@@ -211,14 +211,14 @@ def test_a_planted_link_is_not_locked_or_written_through(run: RunFolder, tmp_pat
 
 def descriptors_of(path: Path) -> int:
     """How many descriptors of this process are open on the file."""
-    wanted = path.stat()
+    state = path.stat()
     n_open = 0
     for number in Path("/dev/fd").iterdir():
         try:
             status = os.fstat(int(number.name))
         except OSError:  # the descriptor that lists them
             continue
-        n_open += (status.st_dev, status.st_ino) == (wanted.st_dev, wanted.st_ino)
+        n_open += (status.st_dev, status.st_ino) == (state.st_dev, state.st_ino)
     return n_open
 
 

@@ -167,8 +167,8 @@ def test_a_quarter_of_the_audits_go_to_the_smaller_stratum() -> None:
 def test_the_order_does_not_tell_the_verdict() -> None:
     items = items_of({}, **{f"q{i}": "cw" for i in range(100)})
     verdicts = {g.key: g.verdict for item in items for g in item.grades}
-    told = "".join(verdicts[key][0] for key in draw(items, 100))
-    assert 30 < sum(a == b for a, b in pairwise(told)) < 70
+    signs = "".join(verdicts[key][0] for key in draw(items, 100))
+    assert 30 < sum(a == b for a, b in pairwise(signs)) < 70
 
 
 def test_words_out_of_the_order_count_for_nothing() -> None:

@@ -127,8 +127,8 @@ def test_every_format_holds_budgets_and_tokens(tmp_path: Path) -> None:
     ]
     run = stored(tmp_path, [question("q0")], samples, 3)
     (score,) = score_run(run, GradingOptions(workers=1))
-    made = report([run])
-    for document in (made.markdown(), made.html(), made.latex()):
+    of_run = report([run])
+    for document in (of_run.markdown(), of_run.html(), of_run.latex()):
         assert "Accuracy within a budget" in document
         assert "Tokens of a sample" in document
     (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())
@@ -254,10 +254,10 @@ def test_a_score_says_after_how_many_tokens_the_right_answer_first_stood(tmp_pat
         assert row[f"accuracy_within_1024_{name}_sampling_low"] == intervals.sampling_interval.low
     assert "accuracy_within_1024_first_right_sampling_low" not in numbers(plain)
     assert "accuracy_within_1024_first_right_sampling_low" in to_csv([("run", "m", score)])
-    made = report([run])
-    for document in (made.markdown(), made.html(), made.latex()):
+    of_run = report([run])
+    for document in (of_run.markdown(), of_run.html(), of_run.latex()):
         assert "right answer first stands" in document
-    (row,) = csv.DictReader(made.csv().splitlines())
+    (row,) = csv.DictReader(of_run.csv().splitlines())
     assert (row["first_right_tokens_n"], row["first_right_n_passed_over"]) == ("2", "1")
     assert row["accuracy_within_1024_first_right"] == "0.5"
 

@@ -86,8 +86,8 @@ def test_the_course_adds_up_to_the_whole(rows: list[tuple[float, float, int]]) -
     assert found.busy_s <= min(sum(total for _, total, _ in rows), found.ended - found.started) * (1 + 1e-9) + 1e-6
     assert len(found.slices) == N_SLICES
     assert sum(one.finished for one in found.slices) == len(rows)
-    made = sum(one.tokens_per_s or 0.0 for one in found.slices) * found.slice_s
-    assert made == pytest.approx(found.completion_tokens, rel=1e-6, abs=1e-6)
+    n_tokens = sum(one.tokens_per_s or 0.0 for one in found.slices) * found.slice_s
+    assert n_tokens == pytest.approx(found.completion_tokens, rel=1e-6, abs=1e-6)
     in_flight = sum(one.in_flight for one in found.slices) * found.slice_s
     assert in_flight == pytest.approx(sum(total for _, total, _ in rows), rel=1e-6, abs=1e-6)
 
@@ -105,6 +105,6 @@ def test_the_course_is_the_same_in_pieces(rows: list[tuple[float, float, int]], 
             other.latency_p50,
             other.latency_p95,
         )
-        flown, made = whole.slice_s * one.in_flight, whole.slice_s * (one.tokens_per_s or 0)
+        flown, tokens = whole.slice_s * one.in_flight, whole.slice_s * (one.tokens_per_s or 0)
         assert flown == pytest.approx(whole.slice_s * other.in_flight, abs=1e-6)
-        assert made == pytest.approx(whole.slice_s * (other.tokens_per_s or 0), abs=1e-6)
+        assert tokens == pytest.approx(whole.slice_s * (other.tokens_per_s or 0), abs=1e-6)

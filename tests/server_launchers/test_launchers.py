@@ -303,8 +303,8 @@ def test_a_value_of_the_environment_is_in_no_message() -> None:
 
 
 def test_texts_and_lists_become_the_spec_s_own_types() -> None:
-    made = spec("vllm", chat_template="x.jinja", devices=["0"], memory_fraction=1)
-    assert made == spec("vllm", chat_template=Path("x.jinja"), devices=("0",), memory_fraction=1.0)
+    converted = spec("vllm", chat_template="x.jinja", devices=["0"], memory_fraction=1)
+    assert converted == spec("vllm", chat_template=Path("x.jinja"), devices=("0",), memory_fraction=1.0)
 
 
 def test_every_engine_is_described_and_every_field_says_what_it_is() -> None:

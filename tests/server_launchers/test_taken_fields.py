@@ -52,10 +52,10 @@ def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
     """All that a server is started with."""
     model = "http://127.0.0.1:1" if engine == "external" else "org/model"
     words = ("./server", "{port}", "{host}", "{served_name}") if engine == "command" else ()
-    made = ServerSpec(engine=engine, model=model, extra_flags=words, **fields)
-    facts = table.recorded_facts(made)
-    first = made.port or 8000
-    found = replicas.deploy(made, range(first, first + replicas.ports_needed(made)), facts)
+    server_spec = ServerSpec(engine=engine, model=model, extra_flags=words, **fields)
+    facts = table.recorded_facts(server_spec)
+    first = server_spec.port or 8000
+    found = replicas.deploy(server_spec, range(first, first + replicas.ports_needed(server_spec)), facts)
     return ([one.command for one in found.processes], found.base_urls, found.readiness, facts.flags.version)
 
 
@@ -131,7 +131,7 @@ def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: Engi
 @pytest.mark.parametrize("words", ["serve llama_cpp m.gguf", "run demo --model m.gguf --serve llama_cpp"])
 def test_a_flag_that_the_engine_does_not_take_is_refused_by_its_name(words: str) -> None:
     done = CliRunner().invoke(cli, [*words.split(), "--dtype", "bfloat16", "--dry-run"])
-    said = f"{done.output}{done.exception}"
+    output = f"{done.output}{done.exception}"
     assert done.exit_code != 0
-    assert "dtype" in said
-    assert "llama_cpp does not support it; vllm, " in said
+    assert "dtype" in output
+    assert "llama_cpp does not support it; vllm, " in output

@@ -170,15 +170,15 @@ def models(weights: Path, template: Path) -> Path:
     maker = Path(__file__).with_name("make_models.py")
     script = (THOUGHT, ANSWER)
     mark = hashlib.sha256(maker.read_bytes() + template.read_bytes() + repr(script).encode()).hexdigest()[:8]
-    made = folder() / f"models-{mark}"
+    partial = folder() / f"models-{mark}"
     python = python_of(VLLM)
     with _lock("models"):
-        if not made.exists():
-            making = made.with_name(f".{made.name}")
+        if not partial.exists():
+            making = partial.with_name(f".{partial.name}")
             shutil.rmtree(making, ignore_errors=True)
             _run([str(python), str(maker), str(weights), str(template), *script, str(making)], {"HF_HUB_OFFLINE": "1"})
-            making.replace(made)
-    return made
+            making.replace(partial)
+    return partial
 
 
 def _make(recipe: Recipe, home: Path) -> None:

@@ -34,11 +34,11 @@ PEAK = 0.5
 CONTEXT = 32768
 
 
-def main(weights: Path, template: Path, thought: str, said: str, out: Path) -> None:
+def main(weights: Path, template: Path, thought: str, answer: str, out: Path) -> None:
     """Make both folders."""
     tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
     convert(weights, tokenizer, out / "smollm2")
-    write_script(tokenizer, template, thought, said, out / "scripted")
+    write_script(tokenizer, template, thought, answer, out / "scripted")
 
 
 def convert(weights: Path, tokenizer: AutoTokenizer, out: Path) -> None:

@@ -41,17 +41,17 @@ def engine(request: pytest.FixtureRequest, models: Path, private_state: Path) ->
 
 def cause_of(spec: ServerSpec) -> str:
     """The first line of what a user is told."""
-    with pytest.raises(LaunchError) as told:
+    with pytest.raises(LaunchError) as refused:
         supervisor.launch(spec).stop()
-    return str(told.value).splitlines()[0]
+    return str(refused.value).splitlines()[0]
 
 
 def unchecked(spec: ServerSpec, *words: str) -> ServerSpec:
     """The engine's command line with more words, past what the launcher looks at before a start."""
-    made = replicas.deploy(spec, [8000], table.inspect(spec)).processes[0].command
-    argv = [*("{port}" if word == "8000" else word for word in made.argv), *words]
+    command = replicas.deploy(spec, [8000], table.inspect(spec)).processes[0].command
+    argv = [*("{port}" if word == "8000" else word for word in command.argv), *words]
     return ServerSpec(
-        engine="command", served_name="m", extra_flags=tuple(argv), environment=dict(made.environment),
+        engine="command", served_name="m", extra_flags=tuple(argv), environment=dict(command.environment),
         health_path="/health",
     )  # fmt: skip
 
@@ -70,9 +70,9 @@ def test_an_unknown_option_is_named_before_the_start_and_by_the_engine(engine: C
 
 
 def test_an_unknown_reasoning_parser_is_named(engine: Callable[..., ServerSpec]) -> None:
-    assert "nonsense" in (told := cause_of(engine(reasoning_parser="nonsense")))
+    assert "nonsense" in (cause := cause_of(engine(reasoning_parser="nonsense")))
     # One that the engine has; its list is clipped.
-    assert "glm45" in told
+    assert "glm45" in cause
 
 
 def test_a_model_that_is_nowhere_is_said_to_be_nowhere(engine: Callable[..., ServerSpec], tmp_path: Path) -> None:
@@ -82,18 +82,18 @@ def test_a_model_that_is_nowhere_is_said_to_be_nowhere(engine: Callable[..., Ser
 
 
 def test_a_context_beyond_the_models_is_told_with_both_numbers(engine: Callable[..., ServerSpec]) -> None:
-    told = cause_of(engine(context=50000))
-    assert "50000" in told
-    assert str(CONTEXT) in told
-    assert "--max-model-len" in told
+    cause = cause_of(engine(context=50000))
+    assert "50000" in cause
+    assert str(CONTEXT) in cause
+    assert "--max-model-len" in cause
 
 
 def test_workers_beyond_the_memory_nodes_are_counted_with_the_variable_that_binds_them(
     engine: Callable[..., ServerSpec],
 ) -> None:
-    told = cause_of(engine(tp=2))
-    assert "2 workers are more than the processor's memory nodes" in told
-    assert "OMP_THREADS_BIND" in told
+    cause = cause_of(engine(tp=2))
+    assert "2 workers are more than the processor's memory nodes" in cause
+    assert "OMP_THREADS_BIND" in cause
 
 
 def test_a_model_with_code_of_its_own_is_not_trusted(
@@ -121,9 +121,9 @@ def test_damaged_weights_are_said_to_be_damaged(
 
 
 def test_a_wrong_number_format_is_refused_with_the_right_ones(engine: Callable[..., ServerSpec]) -> None:
-    told = cause_of(engine(dtype="nonsense"))
-    assert "refuses an option: argument --dtype" in told
-    assert "bfloat16" in told
+    cause = cause_of(engine(dtype="nonsense"))
+    assert "refuses an option: argument --dtype" in cause
+    assert "bfloat16" in cause
 
 
 def test_a_port_in_use_is_told_with_its_holder_or_by_the_engine(engine: Callable[..., ServerSpec]) -> None:
@@ -131,8 +131,8 @@ def test_a_port_in_use_is_told_with_its_holder_or_by_the_engine(engine: Callable
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        told = cause_of(engine(port=port))
-        assert f"port {port}: Address already in use, held by process" in told
+        cause = cause_of(engine(port=port))
+        assert f"port {port}: Address already in use, held by process" in cause
         assert "a port is in use" in cause_of(unchecked(engine(), "--port", str(port)))
 
 
@@ -162,8 +162,8 @@ def test_a_start_that_says_nothing_any_more_ends(engine: Callable[..., ServerSpe
 
 
 def test_vllm_counts_heads_that_cannot_be_spread(vllm: Path, models: Path, private_state: Path) -> None:
-    told = cause_of(vllm_spec(vllm, models, tp=3))
-    assert "4 attention heads cannot be spread over --tp 3" in told
+    cause = cause_of(vllm_spec(vllm, models, tp=3))
+    assert "4 attention heads cannot be spread over --tp 3" in cause
 
 
 def test_vllm_says_that_the_memory_does_not_hold_its_cache(vllm: Path, models: Path, private_state: Path) -> None:

@@ -631,12 +631,12 @@ class Rules:
             raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")
 
     def _look_at_end_by_budget(self, rule: str) -> None:
-        said = [
+        reasons = [
             f"{used:.4g} of {total:.4g} USD used" if unit == "USD" else f"{used:.0f} of {total:.0f} tokens used"
             for total, unit, used, _ in self._budgets()
         ]
-        if not any(f"stopped by the budget: {one}" in rule for one in said):
-            raise Broken("budget", f"the end says {rule!r}, and {' and '.join(said)}")
+        if not any(f"stopped by the budget: {one}" in rule for one in reasons):
+            raise Broken("budget", f"the end says {rule!r}, and {' and '.join(reasons)}")
 
     # ---- facts
 

@@ -67,5 +67,5 @@ def first_broken(bug: Bug, seeds: int) -> tuple[int, str] | None:
 def told(seed: int) -> str:
     """Everything that happens in the run of this seed, a line each."""
     trace: list[str] = []
-    said = broken(seed, trace)
-    return "\n".join([*trace, said or "every promise was kept"])
+    broken_rule = broken(seed, trace)
+    return "\n".join([*trace, broken_rule or "every promise was kept"])

@@ -542,6 +542,6 @@ class Session:
 
 def _without_tokens(failure: RequestFailed) -> RequestFailed:
     """The failure, of a request that was to go on and brought nothing."""
-    told = RequestFailed(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
-    told.going_on = True
-    return told
+    known_failure = RequestFailed(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
+    known_failure.going_on = True
+    return known_failure

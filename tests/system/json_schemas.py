@@ -43,6 +43,6 @@ def published(command: str) -> Draft202012Validator:
     return Draft202012Validator(found)
 
 
-def valid(command: str, told: Any) -> bool:
+def valid(command: str, value: Any) -> bool:
     """By the schema as it is printed."""
-    return published(command).is_valid(told)
+    return published(command).is_valid(value)

@@ -77,8 +77,8 @@ class Spied:
         self._heard.clear()
         os.write(self.pipe, _MARK)
         assert self._heard.wait(60)
-        told, self._processes = list(self._processes.values()), defaultdict(Process)
-        return told
+        processes, self._processes = list(self._processes.values()), defaultdict(Process)
+        return processes
 
     def listen(self) -> None:
         """Note what comes through the pipe until it says that this is all."""

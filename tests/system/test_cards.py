@@ -62,10 +62,10 @@ def test_what_the_card_speaks_against_is_warned_of_and_asked_all_the_same(asked:
     with FaultServer(LlamaCpp("openai/gpt-oss-20b", opens=False)) as server:
         run = harness.run(base_url=server.base_url, **asked)
         body = json.loads(next(r for r in server.requests if r.path.endswith("/chat/completions")).body)
-    said = " ".join(run.warnings)
+    warnings = " ".join(run.warnings)
     assert run.complete
-    assert "temperature 1 (not 0.6), top_p 1 (not 0.95)" in said
-    assert "no effort is set" in said
+    assert "temperature 1 (not 0.6), top_p 1 (not 0.95)" in warnings
+    assert "no effort is set" in warnings
     assert body["temperature"] == 0.6
 
 

@@ -104,11 +104,11 @@ def server() -> Iterator[FaultServer]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two scored runs, questions, a sweep, published scores, and a package with a plug-in that cannot be imported."""
-    made = tmp_path_factory.mktemp("printed")
+    run_folder = tmp_path_factory.mktemp("printed")
     for run, seed in (("a", 1), ("b", 2)):
-        write_run(made / run, benchmarks=[("demo", 4, 4)], seed=seed)
-    sums(made, 3)
-    (made / "published.yaml").write_text(PUBLISHED, "utf-8")
+        write_run(run_folder / run, benchmarks=[("demo", 4, 4)], seed=seed)
+    sums(run_folder, 3)
+    (run_folder / "published.yaml").write_text(PUBLISHED, "utf-8")
     suite = {
         "suite": {"title": "sums", "aggregate": "mean"},
         "models": ["test-model"],
@@ -116,12 +116,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "score": {"workers": 1},
         "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
     }
-    (made / "sweep.yaml").write_text(json.dumps(suite), "utf-8")  # JSON is YAML
-    package = made / "package" / "mine-1.0.dist-info"
+    (run_folder / "sweep.yaml").write_text(json.dumps(suite), "utf-8")  # JSON is YAML
+    package = run_folder / "package" / "mine-1.0.dist-info"
     package.mkdir(parents=True)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n", "utf-8")
     (package / "entry_points.txt").write_text("[harness.graders]\nmine = no_such_module:grade\n", "utf-8")
-    return made
+    return run_folder
 
 
 def told(folder: Path, url: str, command: str, **extra: str) -> tuple[Result, Any]:
@@ -231,9 +231,9 @@ def test_a_refusal_leaves_standard_output_empty(
     monkeypatch.setattr(sys, "argv", ["harness", *words, *(() if "--json" in words else ("--json",))])
     with pytest.raises(SystemExit) as end:
         main()
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert end.value.code in (2, 3)
-    assert (said.out, said.err != "") == ("", True)
+    assert (output.out, output.err != "") == ("", True)
 
 
 def test_only_the_axes_of_a_sweep_may_be_left_out() -> None:
@@ -250,8 +250,8 @@ def test_only_the_axes_of_a_sweep_may_be_left_out() -> None:
 def test_the_page_says_the_shape_of_each_command() -> None:
     shapes = {name: schema(name) for name in printing()}
     for name, found in shapes.items():
-        said = [kind for commands, kind in ROWS if re.search(rf"(?:harness|…) {name}(?: |$)", commands)]
-        assert said == ["list" if found.get("type") == "array" else "object"], name
+        kinds = [kind for commands, kind in ROWS if re.search(rf"(?:harness|…) {name}(?: |$)", commands)]
+        assert kinds == ["list" if found.get("type") == "array" else "object"], name
 
 
 def test_the_command_prints_the_schema_and_names_those_there_are(tmp_path: Path) -> None:
@@ -275,11 +275,11 @@ def test_a_run_says_how_it_ended(tmp_path: Path, embedded_server: RunningServer)
     words = ("run", "demo:1", "--base-url", embedded_server.base_urls[0], "--out", "run", "--max-tokens", "4", "--json")
     first = harness(tmp_path, *words, "--limit", "2")
     again = harness(tmp_path, *words, "--limit", "2")
-    said, later = json.loads(first.out), json.loads(again.out)
-    assert (said["exit_code"], first.code, said["complete"]) == (0, 0, True)
-    counts = said["samples"]
+    first_end, later = json.loads(first.out), json.loads(again.out)
+    assert (first_end["exit_code"], first.code, first_end["complete"]) == (0, 0, True)
+    counts = first_end["samples"]
     assert (counts["expected"], counts["done"], counts["owed"], counts["this_session"]) == (2, 2, 0, 2)
-    assert 0 < said["new_tokens"] <= 8
+    assert 0 < first_end["new_tokens"] <= 8
     assert later["samples"]["this_session"] == 0
 
 
@@ -297,7 +297,7 @@ def test_several_benchmarks_have_the_shape_of_one(tmp_path: Path) -> None:
         write_run(tmp_path / run, benchmarks=[(name, 4, 4) for name in benchmarks], seed=seed)
     for command, words in OF_EACH_BENCHMARK.items():
         done = harness(tmp_path, *command, *words, "--json")
-        told = json.loads(done.out)
-        assert [(one.get("paired") or one)["benchmark"] for one in told] == [*benchmarks], (command, done.err)
+        shapes = json.loads(done.out)
+        assert [(one.get("paired") or one)["benchmark"] for one in shapes] == [*benchmarks], (command, done.err)
     (status,) = json.loads(harness(tmp_path, "status", "a", "--json").out)
     assert Path(status["run"]).name == "a"

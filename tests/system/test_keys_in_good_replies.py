@@ -38,21 +38,21 @@ def leaks(text: str) -> bool:
     return middle in text or any(KEY[at : at + 16] in text for at in range(len(KEY) - 15))
 
 
-def in_text(said: str) -> Iterator[bytes]:
-    return event_stream(delta(f"The answer is 2. {said} \\boxed{{2}}", finish="stop"))
+def in_text(text: str) -> Iterator[bytes]:
+    return event_stream(delta(f"The answer is 2. {text} \\boxed{{2}}", finish="stop"))
 
 
-def split(said: str) -> Iterator[bytes]:
+def split(text: str) -> Iterator[bytes]:
     """A character an event."""
-    return event_stream(*(delta(character) for character in f"\\boxed{{2}} {said}"), delta(finish="stop"))
+    return event_stream(*(delta(character) for character in f"\\boxed{{2}} {text}"), delta(finish="stop"))
 
 
-def in_reasoning(said: str) -> Iterator[bytes]:
-    return event_stream(delta(reasoning_content=said), delta("\\boxed{2}", finish="stop"))
+def in_reasoning(text: str) -> Iterator[bytes]:
+    return event_stream(delta(reasoning_content=text), delta("\\boxed{2}", finish="stop"))
 
 
 def in_field(name: str) -> Callable[[str], Iterator[bytes]]:
-    def reply(said: str) -> Iterator[bytes]:
+    def reply(text: str) -> Iterator[bytes]:
         choice = {"index": 0, "delta": {"content": "\\boxed{2}"}, "finish_reason": "stop"}
         value = {
             "id": "1",
@@ -60,24 +60,24 @@ def in_field(name: str) -> Callable[[str], Iterator[bytes]]:
             "choices": [choice],
             "usage": {"prompt_tokens": 3, "completion_tokens": 3},
         }
-        return event_stream(event(value | {name: said}))
+        return event_stream(event(value | {name: text}))
 
     return reply
 
 
-def as_finish_reason(said: str) -> Iterator[bytes]:
-    return event_stream(delta("\\boxed{2}", finish=said))
+def as_finish_reason(text: str) -> Iterator[bytes]:
+    return event_stream(delta("\\boxed{2}", finish=text))
 
 
-def in_head(said: str) -> Iterator[bytes]:
+def in_head(text: str) -> Iterator[bytes]:
     events = b"".join(event_stream(delta("\\boxed{2}", finish="stop"))).replace(b'"id":"chatcmpl-1",', b"")
-    yield http(200, events.partition(b"\r\n\r\n")[2], **{"content-type": "text/event-stream", "x-request-id": said})
+    yield http(200, events.partition(b"\r\n\r\n")[2], **{"content-type": "text/event-stream", "x-request-id": text})
 
 
-def whole(said: str) -> Iterator[bytes]:
-    message = {"content": f"\\boxed{{2}} {said}", "reasoning_content": said}
+def whole(text: str) -> Iterator[bytes]:
+    message = {"content": f"\\boxed{{2}} {text}", "reasoning_content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    yield http(200, {"id": said, "model": "test-model", "system_fingerprint": said, "choices": [choice]})
+    yield http(200, {"id": text, "model": "test-model", "system_fingerprint": text, "choices": [choice]})
 
 
 WAYS_OUT: dict[str, Callable[[str], Iterator[bytes]]] = {

@@ -221,8 +221,8 @@ def test_an_endpoint_that_joins_is_looked_at_first(ask: Any, tmp_path: Path, roo
             nodes.write_text(f"{first.base_url}\n{joining.base_url}\n")
             joining.wait_for(lambda: any(r.path.endswith("/models") for r in joining.requests))
             log = tmp_path / "run" / "log.jsonl"
-            said = "endpoints_changed" if joins else "endpoint_refused"
-            first.wait_for(lambda: said in log.read_text("utf-8"))
+            event = "endpoints_changed" if joins else "endpoint_refused"
+            first.wait_for(lambda: event in log.read_text("utf-8"))
             for engine in engines:
                 engine.go.set()  # type: ignore[attr-defined]
 
@@ -254,8 +254,8 @@ def test_an_endpoint_that_was_down_at_the_start_is_looked_at_when_it_comes(
             first.wait_for(lambda: any(r.method == "POST" for r in first.requests))
             started.append(FaultServer(late, port=port).__enter__())
             log = tmp_path / "run" / "log.jsonl"
-            said = "endpoints_changed" if joins else "endpoint_refused"
-            first.wait_for(lambda: said in log.read_text("utf-8"))
+            event = "endpoints_changed" if joins else "endpoint_refused"
+            first.wait_for(lambda: event in log.read_text("utf-8"))
             engine.go.set()
 
         helper = threading.Thread(target=then)
@@ -273,8 +273,8 @@ def test_an_endpoint_that_was_down_at_the_start_is_looked_at_when_it_comes(
 def test_weights_that_cannot_be_hashed_are_told(words: tuple[str, ...], tmp_path: Path) -> None:
     with FaultServer(Engine("a")) as server:
         where = ("--base-url", server.base_url, "--out", str(tmp_path / "run"))
-        said = CliRunner().invoke(cli, ["run", "demo:1", "--limit", "1", *where, *words]).stderr
-        assert (f"and {server.base_url} is not one" in " ".join(said.split())) == bool(words)
+        stderr = CliRunner().invoke(cli, ["run", "demo:1", "--limit", "1", *where, *words]).stderr
+        assert (f"and {server.base_url} is not one" in " ".join(stderr.split())) == bool(words)
 
 
 def test_weights_of_a_server_that_was_started_here_are_hashed(ask: Any, embedded_server: RunningServer) -> None:

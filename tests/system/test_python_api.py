@@ -217,7 +217,7 @@ def test_another_tools_outputs_are_scored(questions: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"temprature": 0.6}, r"'temprature'.* Did you mean temperature\?"),
         ({"temperature": -1.0}, "temperature=-1.0: expected a number greater than or equal to 0"),
@@ -232,8 +232,8 @@ def test_another_tools_outputs_are_scored(questions: Path) -> None:
         ({"preset": "qwq"}, "preset='qwq': unknown preset; .* Did you mean qwq-32b"),
     ],
 )
-def test_a_wrong_option_is_one_sentence_that_names_it(questions: Path, given: dict[str, Any], said: str) -> None:
-    with pytest.raises(harness.UsageError, match=said) as refused:
+def test_a_wrong_option_is_one_sentence_that_names_it(questions: Path, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(harness.UsageError, match=message) as refused:
         harness.run(data=questions, **given)
     assert "--" not in str(refused.value)
     assert refused.value.exit_code == 2

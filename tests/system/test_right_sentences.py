@@ -94,9 +94,9 @@ def test_a_preset_that_fills_its_models_context_leaves_room_for_the_prompt(prese
 @pytest.mark.parametrize("preset", [name for name in presets.names() if presets.load(name).models])
 def test_no_preset_refuses_itself_with_a_server(preset: str, engine: str) -> None:
     model = presets.load(preset).models[0].replace("*", "x")
-    made = server_of(questions_of(RunOptions.of(benchmarks="demo", preset=preset, model=model, serve=engine)))
+    spec = server_of(questions_of(RunOptions.of(benchmarks="demo", preset=preset, model=model, serve=engine)))
     known = presets.load(preset).reasoning_parser
-    assert made.reasoning_parser == (known.of(engine) if known and engine != "transformers" else None)
+    assert spec.reasoning_parser == (known.of(engine) if known and engine != "transformers" else None)
 
 
 def test_a_missing_page_is_no_tls_matter(tmp_path: Path) -> None:

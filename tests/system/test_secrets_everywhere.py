@@ -79,14 +79,14 @@ class Commands:
 
     def __call__(self, *words: str, code: int | tuple[int, ...] = 0, **extra: str) -> bytes:
         if words[0] in START_PROCESSES or "--serve" in words:
-            returned, said = self.watched(*words, **extra)
+            returned, output = self.watched(*words, **extra)
         else:
             done = harness(self.folder, *words, extra=extra)
-            returned, said = done.code, (done.out + done.err).encode()
-        self.printed.append((words[0], said))
-        assert returned in ((code,) if isinstance(code, int) else code), said.decode()
-        assert b"Traceback" not in said
-        return said
+            returned, output = done.code, (done.out + done.err).encode()
+        self.printed.append((words[0], output))
+        assert returned in ((code,) if isinstance(code, int) else code), output.decode()
+        assert b"Traceback" not in output
+        return output
 
     def watched(self, *words: str, **extra: str) -> tuple[int, bytes]:
         """Exit code and output of a process of its own, whose children are looked at."""
@@ -100,15 +100,15 @@ class Commands:
         end = time.monotonic() + TIMEOUT_SECONDS
         assert child.stdout is not None
         os.set_blocking(child.stdout.fileno(), False)
-        said = b""
+        output = b""
         while child.poll() is None and time.monotonic() < end:
-            said += child.stdout.read() or b""
+            output += child.stdout.read() or b""
             self.look(child.pid)
             time.sleep(LOOK_SECONDS)
         child.kill()
-        said += child.stdout.read() or b""
+        output += child.stdout.read() or b""
         child.stdout.close()
-        return child.wait(), said
+        return child.wait(), output
 
     def look(self, pid: int) -> None:
         own = _command_line(pid)
@@ -120,7 +120,7 @@ class Commands:
 
     def leaks(self) -> list[tuple[str, list[str]]]:
         keys = [*CANARIES.values(), ENGINE_FLAG]
-        found = [(f"output of {name}", leaks(said, keys)) for name, said in self.printed]
+        found = [(f"output of {name}", leaks(output, keys)) for name, output in self.printed]
         for line in self.lines.values():
             # The engine itself was told to begin with the flag.
             found.append((repr(line), leaks(line, CANARIES.values() if ENGINE in line else keys)))

@@ -27,13 +27,13 @@ class Build:
             yield http(404, {})
         else:
             build = self.builds.pop(0) if len(self.builds) > 1 else self.builds[0]
-            said = {} if build is None else {"system_fingerprint": build}
+            build_field = {} if build is None else {"system_fingerprint": build}
             text = r"so \boxed{2}"
             choice = {"index": 0, "delta": {"content": text}}
             if self.logprobs is not None:
                 choice["logprobs"] = {"content": self.logprobs}
             last = delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": 5})
-            yield from event_stream(event({"choices": [choice], **said}), last)
+            yield from event_stream(event({"choices": [choice], **build_field}), last)
 
 
 @pytest.fixture
@@ -118,8 +118,8 @@ def test_the_real_ones_of_a_whole_completion_are_read_as_those_of_a_stream(ask: 
         if request.path.endswith("/models"):
             yield models("m", owned_by="else", max_model_len=40960)
         else:
-            said = {"tokens": ["a", "b"], "token_logprobs": [-0.1, None], "top_logprobs": None}
-            choice = {"index": 0, "text": r"\boxed{2}", "finish_reason": "stop", "logprobs": said}
+            logprobs = {"tokens": ["a", "b"], "token_logprobs": [-0.1, None], "top_logprobs": None}
+            choice = {"index": 0, "text": r"\boxed{2}", "finish_reason": "stop", "logprobs": logprobs}
             yield http(200, {"choices": [choice]})
 
     with FaultServer(plain) as server:
@@ -142,5 +142,5 @@ def test_replies_that_a_leftover_after_the_last_one_makes_doubtful_are_counted_i
     with FaultServer(answer) as server:
         run = ask(server, samples=2, fingerprint=False)
     (score,) = harness.score(run.path)
-    told = [warning for warning in score.warnings if "over a used connection" in warning]
-    assert [warning.partition(":")[0] for warning in told] == (["7 replies of this run"] if late else [])
+    warnings = [warning for warning in score.warnings if "over a used connection" in warning]
+    assert [warning.partition(":")[0] for warning in warnings] == (["7 replies of this run"] if late else [])

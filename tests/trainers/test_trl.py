@@ -66,11 +66,11 @@ def test_a_model_is_trained_some_steps_beside_hostile_answers(trl: Path, tmp_pat
         timeout=900,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["steps"] == 4
-    assert len(told["given"]) == 4
-    assert all(batch[:2] == [0.0, 1.0] for batch in told["given"])
-    steps = [row for row in told["log"] if "rewards/answered/mean" in row]
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["steps"] == 4
+    assert len(report["given"]) == 4
+    assert all(batch[:2] == [0.0, 1.0] for batch in report["given"])
+    steps = [row for row in report["log"] if "rewards/answered/mean" in row]
     assert len(steps) == 4
     assert all(row["rewards/answered/mean"] >= 0.25 for row in steps)
     assert all(row["rewards/accuracy_reward/mean"] is not None for row in steps)

@@ -60,8 +60,8 @@ def test_a_run_by_a_former_one_is_stored_resumed_and_scored(tmp_path: Path) -> N
     assert n_asked == sum(counts.values())
     assert abs(sum(counts.values()) - 72) <= 6
     assert min(counts.values()) >= 2 < max(counts.values()) == plan["plan"]["samples"]
-    said = f"{min(counts.values())} to {max(counts.values())} samples a question, {sum(counts.values())} in all"
-    assert said in asked.err.replace("\n", " ")
+    sentence = f"{min(counts.values())} to {max(counts.values())} samples a question, {sum(counts.values())} in all"
+    assert sentence in asked.err.replace("\n", " ")
     assert f"{min(counts.values())}–{max(counts.values())} per question" in dry.out
     assert "as this run began" in again.err.replace("\n", " ")
     scored = harness(tmp_path, "score", "new", "--json")

@@ -89,8 +89,8 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--who", "Ann")
     assert read.code == 0, read.err
     assert "a person audited 4 of 4 verdicts and differs on 2: the accuracy by a person is 87.5 %" in read.out
-    said = overrides.read(judged.benchmark("prose"))
-    assert {(one.who, one.why, one.verdict) for one in said} == {("Ann", "audit", "correct")}
+    overridden = overrides.read(judged.benchmark("prose"))
+    assert {(one.who, one.why, one.verdict) for one in overridden} == {("Ann", "audit", "correct")}
     score = score_file.read(judged.benchmark("prose"))
     assert score is not None
     assert score.accuracy == 0.625  # the raw one stays
@@ -161,7 +161,7 @@ def test_what_is_left_open_is_asked_again(tmp_path: Path, judged: RunFolder) -> 
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"benchmark": "prose", "question_id": "q1", "sample_index": 9, "verdict": "correct"}', "no graded sample 9"),
         ('{"benchmark": "prose", "question_id": "q1", "sample_index": 0, "verdict": "right"}', "Invalid enum value"),
@@ -169,12 +169,12 @@ def test_what_is_left_open_is_asked_again(tmp_path: Path, judged: RunFolder) -> 
         ("nonsense", "expected a line of `harness audit`"),
     ],
 )
-def test_a_wrong_line_stores_nothing(tmp_path: Path, judged: RunFolder, line: str, said: str) -> None:
+def test_a_wrong_line_stores_nothing(tmp_path: Path, judged: RunFolder, line: str, message: str) -> None:
     good = '{"benchmark": "prose", "question_id": "q1", "sample_index": 0, "verdict": "correct"}\n'
     (tmp_path / "words.jsonl").write_text(good + line + "\n", "utf-8")
     read = harness(tmp_path, "audit", "run", "--verdicts", "words.jsonl")
     assert read.code == 2
-    assert said in read.err
+    assert message in read.err
     assert "poems" in line or "words.jsonl, line 2" in read.err
     assert overrides.read(judged.benchmark("prose")) == []
 

@@ -82,8 +82,10 @@ def test_only_the_rest_is_asked_and_the_samples_say_whose_they_are(questions: Pa
     assert found["q0", 0].text == r"theirs \boxed{1}"
     assert found["q0", 0].seed is None
     assert found["q1", 1].seed is not None
-    assert any("3 samples of aime_bz2.jsonl are marked as another tool's" in said for said in run.warnings)
-    assert any("1 are empty and will be asked again; 1 belong to other questions" in said for said in run.warnings)
+    assert any("3 samples of aime_bz2.jsonl are marked as another tool's" in warning for warning in run.warnings)
+    assert any(
+        "1 are empty and will be asked again; 1 belong to other questions" in warning for warning in run.warnings
+    )
 
 
 def test_the_score_never_counts_them_silently(questions: Path, tmp_path: Path) -> None:
@@ -91,7 +93,9 @@ def test_the_score_never_counts_them_silently(questions: Path, tmp_path: Path) -
         run = go_on(questions, half_done(tmp_path / "theirs.jsonl"), server)
     score = harness.score(run, workers=1)["sums"]
     assert score.n_samples == 6
-    assert any("3 samples were taken over from another tool's file (theirs.jsonl)" in said for said in score.warnings)
+    assert any(
+        "3 samples were taken over from another tool's file (theirs.jsonl)" in warning for warning in score.warnings
+    )
     assert {one.endpoint: one.n_samples for one in score.endpoints}["file:theirs.jsonl"] == 3
     assert score.workload is not None
     assert score.workload.n_samples == 3

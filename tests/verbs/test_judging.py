@@ -287,7 +287,7 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--judge-votes", "3"], "--judge-votes is an option of the judge and needs --judge MODEL"),
         (["--judge-base-url", "http://127.0.0.1:9"], "--judge-base-url is an option of the judge"),
@@ -300,10 +300,10 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
         (["--judge", "m", "--judge-base-url", "http://127.0.0.1:9"], "127.0.0.1:9"),
     ],
 )
-def test_mistakes_cost_one_sentence(tmp_path: Path, run: RunFolder, words: list[str], said: str) -> None:
+def test_mistakes_cost_one_sentence(tmp_path: Path, run: RunFolder, words: list[str], message: str) -> None:
     done = harness(tmp_path, "score", "run", *words)
     assert done.code == 2
-    assert said in done.err
+    assert message in done.err
     assert len(done.err.strip().splitlines()) == 1
 
 

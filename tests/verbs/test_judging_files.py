@@ -96,16 +96,16 @@ def test_the_command_and_python_have_a_file_judged_alike(file: Path) -> None:
     ruling = ruling_by({"making sugar": True, "burning sugar": False})
     with FaultServer(ruling) as server:
         words = ["score", str(file), *COLUMNS, "--judge", "judge", "--judge-base-url", server.base_url, "--json"]
-        told = CliRunner().invoke(cli, words)
-        assert told.exit_code == 0, told.output
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code == 0, done.output
         n_asked = len(asked_of(server))
         judge = harness.Judge(model="judge", base_url=server.base_url)  # type: ignore[arg-type]
         scores = harness.score(file, judge=judge, response_key="gen", answer_key="answer", out=file.with_name("graded"))
         assert (n_asked, len(asked_of(server))) == (2, 2)  # what the command was told, Python needs not ask
-    assert codec.decode(told.stdout.encode(), list[Score]) == [scores[0]]
+    assert codec.decode(done.stdout.encode(), list[Score]) == [scores[0]]
     assert (scores[0].accuracy, scores[0].n_undecided) == (0.5, 0)
     assert [report.n_decided for report in scores.judge] == [2]
-    assert "2 distinct answers; 2 samples decided by the judge" in told.stderr
+    assert "2 distinct answers; 2 samples decided by the judge" in done.stderr
     stored = [codec.decode(line, Grade).rule for line in file.with_name("graded").read_bytes().splitlines()]
     assert stored[:2] == ["judge", "judge"]
 

@@ -105,12 +105,12 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
     assert found.decision.paired.difference == pytest.approx(5 / 8)
     assert found.decision.verdict == "better"
     assert json.loads(command("compare", base, tuned, "--json").stdout)[0]["paired"]["n_questions"] == 12
-    made = harness.report([base, tuned])
-    assert [(run.label, score.accuracy) for run, _, score in made.scores] == [
+    of_files = harness.report([base, tuned])
+    assert [(run.label, score.accuracy) for run, _, score in of_files.scores] == [
         ("base.jsonl", 0.25), ("tuned.jsonl", 0.875),
     ]  # fmt: skip
-    assert len(made.tables[0].rows) == 2
-    assert "Paired with base.jsonl" in made.markdown()
+    assert len(of_files.tables[0].rows) == 2
+    assert "Paired with base.jsonl" in of_files.markdown()
     shown = command("report", base, tuned, "--out", tmp_path / "page")
     assert shown.exit_code == 0, shown.output
     assert "tuned.jsonl" in (tmp_path / "page" / "report.html").read_text()
@@ -177,14 +177,14 @@ def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
     assert found.comparisons[0].differing == {"temperature": ("unknown", 0.6)}
     publish(20)
     assert harness.score(file, benchmark="demo", written_by="org/m", workers=1)["demo"].accuracy == 1.0
-    told = command("verify", file, "--published", place)
-    assert (told.exit_code, "temperature: unknown here, 0.6 there" in told.output) == (4, True)
+    verified = command("verify", file, "--published", place)
+    assert (verified.exit_code, "temperature: unknown here, 0.6 there" in verified.output) == (4, True)
 
 
 def test_where_a_tool_kept_no_text_a_question_is_told_by_its_reference(tmp_path: Path) -> None:
     """As sgl-eval writes some sets. A reference that two questions share tells neither."""
     references = Counter(one.references for one in demo(40))
-    told = [one for one in demo(40) if references[one.references] == 1]
+    unique = [one for one in demo(40) if references[one.references] == 1]
     folder = tmp_path / "theirs"
     folder.mkdir()
 
@@ -195,16 +195,16 @@ def test_where_a_tool_kept_no_text_a_question_is_told_by_its_reference(tmp_path:
         ]
         (folder / "output-rs0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    write(told)
+    write(unique)
     score = harness.score(folder, benchmark="demo", workers=1)["demo"]
-    assert (score.n_questions, score.n_correct) == (len(told), 0)
+    assert (score.n_questions, score.n_correct) == (len(unique), 0)
     kept = OutputsFolder(folder).benchmark("demo")
-    assert {one.question_id for one in grades.read(kept)} == {one.question_id for one in told}
+    assert {one.question_id for one in grades.read(kept)} == {one.question_id for one in unique}
     shared = next(one for one in demo(40) if references[one.references] > 1)
-    write([*told, shared])
+    write([*unique, shared])
     with pytest.raises(harness.UsageError, match="has no text, and its reference is not that of one question of demo"):
         harness.score(folder, benchmark="demo", workers=1)
-    write([*told, told[0]])
+    write([*unique, unique[0]])
     with pytest.raises(harness.UsageError, match="has no text, and its reference is not that of one question of demo"):
         harness.score(folder, benchmark="demo", workers=1)
 

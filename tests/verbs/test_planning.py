@@ -93,12 +93,12 @@ def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
     (priced,) = reasoning_harness.plan(folder, 2, price_in=1, price_out=10)
     assert priced.forecast is not None
     assert f"about {priced.forecast.usd:,.2f} USD" in done.out
-    (told,) = json.loads(harness(tmp_path, "plan", "pilot", "--detect", "2", "--json").out)
-    assert f"sums: {told['samples']:,} samples a question" in done.out
-    assert told["forecast"]["n_samples"] > 0
-    assert told["forecast"]["usd"] is None
+    (planned,) = json.loads(harness(tmp_path, "plan", "pilot", "--detect", "2", "--json").out)
+    assert f"sums: {planned['samples']:,} samples a question" in done.out
+    assert planned["forecast"]["n_samples"] > 0
+    assert planned["forecast"]["usd"] is None
     (two,), (four,) = plan_of(tmp_path, 0.02), plan_of(tmp_path, 0.04)
-    assert two.samples == told["samples"]
+    assert two.samples == planned["samples"]
     assert two.samples == pytest.approx(4 * four.samples, rel=0.02)
 
 

@@ -65,8 +65,8 @@ class Rendering(ToyAsker):
 def _rendered(prompts: str) -> dict[tuple[Message, ...], str]:
     """What a template makes of all conversations, by one process."""
     asked = list(template.CONVERSATIONS.values())
-    made = ServerTemplate(prompts, {"bos_token": "§"}).render(asked)
-    return {messages: text for messages, text in zip(asked, made, strict=True) if text is not None}
+    prompt = ServerTemplate(prompts, {"bos_token": "§"}).render(asked)
+    return {messages: text for messages, text in zip(asked, prompt, strict=True) if text is not None}
 
 
 def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
@@ -74,7 +74,7 @@ def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ("{{ bos_token }}" + OWN, "doubled BOS"),
         (
@@ -90,11 +90,11 @@ def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
         ),
     ],
 )
-def test_another_template_is_found(changed: str, said: str) -> None:
+def test_another_template_is_found(changed: str, message: str) -> None:
     check = template.against(ServerTemplate(OWN, {"bos_token": "§"}))
     ill = examined(Rendering(Toy(), prompts=changed), check)["chat template"]
     assert ill.outcome == "spoils"
-    assert said in ill.came
+    assert message in ill.came
 
 
 def test_places_that_differ_are_told_in_words_where_the_server_tells_no_tokens() -> None:
@@ -235,8 +235,8 @@ def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
 def test_a_model_of_this_machine_is_kept_with_its_yardstick(tmp_path: Path) -> None:
     """A stand-in for the interpreter that has transformers answers as it would."""
     exact, rounded = (reference.ServerReference(ToyAsker(Toy(noise=noise)), "") for noise in (0.0, 0.05))
-    told = {"likely": exact.likely(), "rounded": rounded.likely(), "beginnings": exact.beginnings()}
-    (tmp_path / "told.json").write_bytes(codec.encode(told))
+    stored = {"likely": exact.likely(), "rounded": rounded.likely(), "beginnings": exact.beginnings()}
+    (tmp_path / "told.json").write_bytes(codec.encode(stored))
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\ncat > /dev/null\ncat '{tmp_path / 'told.json'}'\n")
     python.chmod(0o755)

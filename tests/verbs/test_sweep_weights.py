@@ -133,17 +133,17 @@ def test_a_series_is_served_by_one_start_and_one_more_where_a_swap_fails(
 
     with FaultServer(SGLang("", refusing=("ck/step_300",))) as server:
 
-        def launched(wanted: ServerSpec, *_: object) -> RunningServer:
-            starts.append(wanted.model)
-            server.answer = SGLang(wanted.model, refusing=("ck/step_300",))
-            return replace(running(server, wanted.model), pid=None)
+        def launched(spec: ServerSpec, *_: object) -> RunningServer:
+            starts.append(spec.model)
+            server.answer = SGLang(spec.model, refusing=("ck/step_300",))
+            return replace(running(server, spec.model), pid=None)
 
         monkeypatch.setattr(servers, "launched", launched)
         watcher = Told()
         with Hold(watcher) as hold:
             for group in sweep.groups:
                 run_group(sweep, group, score, hold, watcher)
-    assert [said for said in watcher.said if "started again" in said] == watcher.said
+    assert [sentence for sentence in watcher.said if "started again" in sentence] == watcher.said
     assert "No such file" in watcher.said[0]
     assert starts == ["ck/step_100", "ck/step_300"]
     assert swept(sweep).lost == []
