@@ -63,8 +63,8 @@ _NAMES = {
 }
 """Names for people, for fields whose own name does not explain them."""
 
-_DECIDED_BY = "sampling_from."
-"""Before the name of a sampling value, in a run's record: who decided that value."""
+_DECIDED_BY = ("sampling_from", "spelt_by")
+"""Parts of a run's record that say who decided a sampling value, and how a request is written."""
 
 _DIGEST_CHARS = 64
 """Length of a SHA-256 in hexadecimal; a table shows only the first 12 characters of a value of this length."""
@@ -83,12 +83,14 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
 
 def decided_table(run: ScoredRun, benchmark: str) -> Table:
     """The settings of one benchmark of one run, each with who decided it where the run records that."""
-    flat = flat_settings(run, benchmark)
-    deciders = {name.removeprefix(_DECIDED_BY): who for name, who in flat.items() if name.startswith(_DECIDED_BY)}
+    settings = run.benchmarks[benchmark].record.settings
+    recorded = [settings.get(name) for name in _DECIDED_BY]
+    deciders = {name: who for tree in recorded if isinstance(tree, Mapping) for name, who in _flat(tree).items()}
     rows = [
         (visible(_name(name), MAX_SETTING_CHARS), in_words(value), _decider(name, deciders))
-        for name, value in flat.items()
-        if _is_set(value) and not name.startswith(_DECIDED_BY)
+        for name, value in flat_settings(run, benchmark).items()
+        # A decider whose setting has no value of its own stands under the setting's short name.
+        if _is_set(value) and not name.startswith(_DECIDED_BY) and value != deciders.get(name)
     ]
     return Table(f"Settings of {short(benchmark)}", ("setting", "value", "decided by"), tuple(rows))
 

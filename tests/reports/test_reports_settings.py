@@ -13,6 +13,7 @@ from harness.reports.remarks import why_narrower
 from harness.reports.scored import read_runs
 from harness.reports.settings import (
     by_weight,
+    decided_table,
     duration,
     failure_table,
     flat_settings,
@@ -74,6 +75,17 @@ def test_settings_that_move_a_score_most_come_first() -> None:
     settings = {"top_p": 1, "zeta": 1, "temperature": 1, "chat_template_kwargs.enable_thinking": 1, "max_tokens": 1}
     ranked = [name for name, _ in sorted(settings.items(), key=by_weight)]
     assert ranked == ["max_tokens", "chat_template_kwargs.enable_thinking", "temperature", "top_p", "zeta"]
+
+
+def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: Path) -> None:
+    decided = {"temperature": "preset r1"}, {"stream_usage": "provider generic", "seed_field": "provider generic"}
+    told = {"sampling_from": decided[0], "spelt_by": decided[1], "seed_field": "seed"}
+    (run,) = read_runs([write_run(tmp_path / "run", settings=told)])
+    rows = {name: (value, who) for name, value, who in decided_table(run, next(iter(run.benchmarks))).rows}
+    assert rows["temperature"][1] == "preset r1"
+    assert rows["seed_field"] == ("seed", "provider generic")
+    assert "stream_usage" not in rows, "a decider is no value"
+    assert not [name for name in rows if "sampling_from" in name or "spelt_by" in name]
 
 
 def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ export function audit({ query, run, benchmark, who, refresh }) {
     return [
       questionText(value.question, { ...options, where: { run, benchmark, question: value.question_id } }),
       h("h2", {}, "Response"),
-      rendered(value.text.text, { ...value.text, maths: options.maths }),
+      value.text.text ? rendered(value.text.text, { ...value.text, maths: options.maths }) : h("p", { class: "quiet" }, "No text came after the reasoning."),
       h("dl", { class: "facts" }, h("div", {}, h("dt", {}, "extracted answer"), h("dd", {}, h("b", {}, foreign(plain(value.answer ?? "–", 200)))))),
       h("p", {}, h("label", {}, "Your name ", h("input", { name: "who", maxlength: 100, value: name, "data-key": "who", input: (event) => { name = event.target.value; } }))),
       h("p", {}, "The answer is ", WORDS.map(([verdict, word, key]) => [h("button", { type: "button", "data-key": verdict, click: () => store(verdict) }, `${word} (${key})`), " "])),

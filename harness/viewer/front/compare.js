@@ -49,6 +49,7 @@ export function compare({ query, first, second, benchmark, set, go }) {
       [0, 0.25, 0.5, 0.75, 1].map((tick) => [
         s("text", { x: x(tick), y: size + 26, "text-anchor": "middle" }, percent(tick)), s("text", { x: edge - 6, y: y(tick) + 4, "text-anchor": "end" }, percent(tick))]),
       s("text", { x: x(0.5), y: size + 42, "text-anchor": "middle" }, "A, % correct"),
+      s("text", { x: edge + 6, y: 24 }, "B, % correct ↑"),
       [...spots].map(([key, all]) => {
         const label = `${all.length} question${all.length === 1 ? "" : "s"}: A ${percent(all[0].first)} %, B ${percent(all[0].second)} %`;
         return s("circle", { class: `spot ${all[0].second > all[0].first ? "correct" : all[0].second < all[0].first ? "wrong" : "none"}`, cx: x(all[0].first), cy: y(all[0].second), r: 4 + 8 * Math.sqrt((all.length - 1) / most), tabindex: 0, role: "button", "aria-label": label,

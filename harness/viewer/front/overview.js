@@ -24,15 +24,15 @@ export function overview({ query, only, go, set }) {
         h("button", { type: "button", "data-key": `sort ${key}`, click: () => set({ sort: key }) }, foreign(text)));
     return [
       h("h1", {}, only === null ? "Runs" : foreign(only)),
-      h("div", { class: "controls" },
+      only !== null ? null : h("div", { class: "controls" },
         h("label", {}, "Run or model ", h("input", { type: "search", value: query.get("find") ?? "", "data-key": "find", class: "find",
           input: (event) => set({ find: event.target.value }) })),
         compareButtons(runs)),
       h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Runs and benchmarks" },
         h("table", {},
-          h("thead", {}, h("tr", {}, h("td", {}), header("run", "run"), header("model", "model"), header("created", "begun"), names.map((name) => header(name, name)))),
+          h("thead", {}, h("tr", {}, only === null ? h("td", {}) : null, header("run", "run"), header("model", "model"), header("created", "begun"), names.map((name) => header(name, name)))),
           h("tbody", {}, shown.map((run) => h("tr", {},
-            h("td", {}, h("input", { type: "checkbox", "aria-label": `Compare ${plain(run.run)}`, "data-key": `pick ${run.run}`, checked: picked.has(run.run),
+            only !== null ? null : h("td", {}, h("input", { type: "checkbox", "aria-label": `Compare ${plain(run.run)}`, "data-key": `pick ${run.run}`, checked: picked.has(run.run),
               disabled: !picked.has(run.run) && picked.size === 2,
               change: (event) => { event.target.checked ? picked.add(run.run) : picked.delete(run.run); panel.redraw(); } })),
             h("th", { scope: "row" }, only === null && !run.problem ? h("a", { href: address(["run", run.run]) }, foreign(run.run)) : foreign(run.run)),
