@@ -75,6 +75,11 @@ def kind(comparison: PublishedComparison, suite: str = "") -> int:
     return EQUAL if comparison.same_settings and not published.quoted else OTHER
 
 
+def decides(comparison: PublishedComparison, suite: str = "") -> bool:
+    """Whether a published score can decide anything: it is not quoted, and not measured under another condition."""
+    return not comparison.published.quoted and kind(comparison, suite) != APART
+
+
 def vendor(comparisons: Sequence[PublishedComparison], metric: str, suite: str) -> PublishedComparison | None:
     """The number of the model's own authors: as the suite's source quotes it, or else from a source of theirs.
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
+from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, beside_published, reported_by, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs.layout import RunFolder
@@ -27,7 +27,7 @@ from harness.scoring import (
     compare_runs,
     load_published,
 )
-from harness.scoring.beside import APART, kind, standing
+from harness.scoring.beside import APART, decides, kind, standing
 from harness.scoring.comparison import PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, moves, pairs
@@ -38,6 +38,7 @@ from harness.scoring.spending import SpentPoint, spent_points
 from harness.scoring.uncertainty import unequal_clusters
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
+from harness.viewer.beside import PublishedBeside, SourcePoint
 
 DECIDING_SOURCES = 3
 """Fewer sources decide nothing together where none states its settings."""
@@ -206,13 +207,6 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
     return verified
 
 
-class PublishedBeside(NamedTuple):
-    """What stands beside one score: every source with its number, and the verdict; both empty without any."""
-
-    reported_by: str = ""
-    verdict: str = ""
-
-
 def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
     """What is published of the run's model on this benchmark; empty for a run that is not scored or damaged."""
     try:
@@ -223,9 +217,18 @@ def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
     except (StoreError, UsageError):
         return PublishedBeside()
     source = run.suite.source
-    return PublishedBeside(
-        reported_by(comparisons, source, scored_benchmark.record.plan.samples), verdict(comparisons, source) or ""
+    points = tuple(
+        SourcePoint(
+            source=entry.published.source.title,
+            printed=entry.published.printed,
+            accuracy=entry.published.value,
+            decides=decides(entry, source),
+        )
+        for entry in comparisons
+        if entry.published.metric == "pass@1"
     )
+    words = reported_by(comparisons, source, scored_benchmark.record.plan.samples)
+    return PublishedBeside(words, verdict(comparisons, source) or "", points[:MAX_SOURCES])
 
 
 def _standing_beside_all(comparisons: Sequence[PublishedComparison], public: PublicAgreement) -> PublishedVerdict:

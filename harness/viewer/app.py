@@ -26,6 +26,7 @@ from harness.core.files import open_untrusted
 from harness.core.records import Key, Verdict
 from harness.runs import overrides, sample_labels
 from harness.viewer import pages
+from harness.viewer.beside import Published
 from harness.viewer.differ import compare
 from harness.viewer.library import Library, OpenBenchmark
 from harness.viewer.rows import text_of
@@ -96,9 +97,7 @@ class Viewer:
     start; port: where the server listens.
     """
 
-    def __init__(
-        self, library: Library, published: pages.Published, facts: pages.ReadFacts, token: str, port: int
-    ) -> None:
+    def __init__(self, library: Library, published: Published, facts: pages.ReadFacts, token: str, port: int) -> None:
         self._library = library
         self._published = published
         self._facts = facts

@@ -19,6 +19,7 @@ from harness.runs.overrides import Override
 from harness.scoring import Score
 from harness.scoring.intervals import Interval
 from harness.viewer import auditing
+from harness.viewer.beside import PublishedBeside, SourcePoint
 from harness.viewer.library import Library, OpenBenchmark, OpenRun
 from harness.viewer.request import curl
 from harness.viewer.rows import ListedSample, QuestionRow, Vote, question_rows, sample_row, sample_rows, votes
@@ -35,10 +36,6 @@ MAX_MESSAGES = 200
 """Largest number of messages before the last one on a question's page."""
 MAX_FIELD_CHARS = 2000
 """Longest value of metadata, or reference, that is shown; longer ones are cut."""
-
-
-Published = Callable[[RunFolder, str], tuple[str, str]]
-"""(run, benchmark) → every source with its number, and the verdict; both empty where nothing is published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +105,13 @@ class BenchmarkPage:
     """The questions of one benchmark.
 
     reported_by: every source that reports a score of the run's model, with its number; verdict: whether the run agrees
-    with them; both empty where nothing is published.
+    with them; points: the sources' pass@1. All empty where nothing is published.
     """
 
     standing: Standing
     reported_by: str
     verdict: str
+    points: Sequence[SourcePoint]
     questions: Sequence[QuestionRow]
     warnings: Sequence[str]
 
@@ -251,13 +249,13 @@ def standing(benchmark: OpenBenchmark) -> Standing:
     )
 
 
-def benchmark_page(benchmark: OpenBenchmark, published: tuple[str, str]) -> BenchmarkPage:
+def benchmark_page(benchmark: OpenBenchmark, published: PublishedBeside) -> BenchmarkPage:
     """Return the benchmark's questions, and what is `published` of the run's model."""
-    reported_by, verdict = published
     return BenchmarkPage(
         standing=standing(benchmark),
-        reported_by=reported_by,
-        verdict=verdict,
+        reported_by=published.reported_by,
+        verdict=published.verdict,
+        points=published.points,
         questions=[replace(row, metadata=_fields(row.metadata)) for row in question_rows(benchmark)],
         warnings=() if benchmark.score is None else benchmark.score.warnings,
     )

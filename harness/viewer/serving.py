@@ -13,8 +13,9 @@ from aiohttp import web
 
 from harness.core.errors import UsageError
 from harness.viewer.app import Viewer
+from harness.viewer.beside import Published
 from harness.viewer.library import Library
-from harness.viewer.pages import Published, ReadFacts
+from harness.viewer.pages import ReadFacts
 
 TOKEN_BYTES = 24
 """Number of random bytes in a token."""

@@ -19,6 +19,7 @@ from harness.scoring.pipeline import score_run
 from tests.browser.chromium import Browser, Keys, browsing
 from tests.fault_tools.installed import NotInstalled, axe
 from tests.reports.payloads import PAYLOADS
+from tests.reports.run_folders import write_run as write_scored_run
 from tests.viewer.running import Viewer, viewing
 from tests.viewer.small_run import SMALL, Asked, Said, append, sample, write_run
 
@@ -301,6 +302,18 @@ def test_numbers_are_rounded_as_in_the_terminal_and_in_the_report(browser: Brows
     values = [n / 80 for n in range(81)] + [n / 37 for n in range(38)] + [0.285, 0.00035, 0.005, 0.015, 0.025]
     code = "return import('/static/dom.js').then(dom => arguments[0].map(v => [0, 1, 2].map(d => dom.percent(v, d))))"
     assert browser.script(code, values) == [[f"{100 * v:.{d}f}" for d in range(3)] for v in values]
+
+
+def test_what_others_report_stands_as_points_beside_the_interval(browser: Browser, viewer: Viewer, results: Path) -> None:
+    write_scored_run(results / "results" / "qwq", model="Qwen/QwQ-32B", benchmarks=[("aime24", 30, 4)])
+    browser.open(viewer, "/run/qwq/aime24")
+    drawing = browser.one("figure.sources svg").get_attribute("aria-label") or ""
+    assert "LLMEval README 78.65 %" in drawing
+    assert len(browser.all("figure.sources .theirs")) == drawing.count(" %") - 1  # one is of this run
+    assert 0 < len(browser.all("figure.sources .theirs.hollow")) < len(browser.all("figure.sources .theirs"))
+    assert len(browser.all("figure.sources .ours")) == len(browser.all("figure.sources .band")) == 1
+    browser.open(viewer, "/run/a/sums")
+    assert browser.all("figure.sources") == []
 
 
 def test_a_search_leads_to_the_sample(browser: Browser, viewer: Viewer) -> None:

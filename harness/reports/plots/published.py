@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.reports.plots.plot import SERIES, SHARE_AXIS, Cell, Plot, axis, labelled_row, labelled_rows
 from harness.scoring import PublishedComparison, Score
-from harness.scoring.beside import APART, kind
+from harness.scoring.beside import decides
 
 MAX_SOURCES = 24
 """Largest number of sources in a strip; the nearest ones are shown."""
@@ -54,7 +54,7 @@ def published_plot(
 
 def _mark(comparison: PublishedComparison, suite: str) -> str:
     """The kind of a source's point: "hollow" if its score decides nothing, else "filled"."""
-    return "hollow" if comparison.published.quoted or kind(comparison, suite) == APART else "filled"
+    return "filled" if decides(comparison, suite) else "hollow"
 
 
 def _drawing(height: int, scale: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 // The questions of a benchmark: filters, order, search.
 import { address, chip, count, foreign, h, percent, plain, queryOf, shortId, verdictOf, withInterval } from "./dom.js";
 import { Panel } from "./facts.js";
+import { sourceStrip } from "./sources.js";
 
 const SHOWS = {
   all: ["all", () => true],
@@ -107,6 +108,7 @@ export function questions({ query, run, benchmark, set, other }) {
         standing.n_truncated ? ` · ${count(standing.n_truncated)} cut` : null,
         standing.mean_tokens ? ` · ${count(Math.round(standing.mean_tokens))} tokens a sample` : null),
       value.reported_by ? h("p", { class: "quiet" }, "reported by: ", foreign(value.reported_by), value.verdict ? `: ${value.verdict}` : null) : null,
+      sourceStrip(standing, value.points),
       standing.n_overridden ? h("p", { class: "note" }, `${standing.n_overridden} verdict${standing.n_overridden === 1 ? "" : "s"} corrected by hand: ${percent(standing.accuracy_overridden, 2)} % with them, ${percent(standing.accuracy, 2)} % without. The score above is without.`) : null,
       [...standing.problems, ...value.warnings].map((said) => h("p", { class: "note" }, foreign(said))),
       h("form", { class: "controls", role: "search", submit: (event) => { event.preventDefault(); seek(new FormData(event.target).get("text")); } },
