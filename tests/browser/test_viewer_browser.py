@@ -304,7 +304,9 @@ def test_numbers_are_rounded_as_in_the_terminal_and_in_the_report(browser: Brows
     assert browser.script(code, values) == [[f"{100 * v:.{d}f}" for d in range(3)] for v in values]
 
 
-def test_what_others_report_stands_as_points_beside_the_interval(browser: Browser, viewer: Viewer, results: Path) -> None:
+def test_what_others_report_stands_as_points_beside_the_interval(
+    browser: Browser, viewer: Viewer, results: Path
+) -> None:
     write_scored_run(results / "results" / "qwq", model="Qwen/QwQ-32B", benchmarks=[("aime24", 30, 4)])
     browser.open(viewer, "/run/qwq/aime24")
     drawing = browser.one("figure.sources svg").get_attribute("aria-label") or ""
