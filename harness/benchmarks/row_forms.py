@@ -84,6 +84,7 @@ class ZebraGrid(msgspec.Struct):
         _, *attributes = self.solution.header
         if any(len(row) != len(self.solution.header) for row in self.solution.rows):
             raise ValueError("holds a solution whose rows are not as long as its header")
+        # The first cell of a row is the number of its house, which the table's keys say.
         table = {
             f"House {number}": dict(zip(attributes, cells, strict=True))
             for number, (_, *cells) in enumerate(self.solution.rows, 1)
@@ -109,6 +110,7 @@ class Instructions(msgspec.Struct):
         """The prompt as it is; its instructions are the reference."""
         if len(self.instruction_id_list) != len(self.kwargs):
             raise ValueError("holds another number of instructions than of their arguments")
+        # The hub fills in every argument of every instruction, and null stands where one has none.
         stated = [
             (name, {key: value for key, value in (arguments or {}).items() if value is not None})
             for name, arguments in zip(self.instruction_id_list, self.kwargs, strict=True)
@@ -162,6 +164,7 @@ class Versions(msgspec.Struct):
             )
             yield {
                 "question": f"{request}\n\nProblem:\n{problem.strip()}",
+                # Several answers are one list, whose parts are compared in order.
                 "answer": answers[0] if len(answers) == 1 else answers,
                 "id": f"{self.id}_v{number}",
                 "cluster": self.id,
@@ -181,6 +184,7 @@ class Needles(msgspec.Struct):
 
     def rows(self) -> Iterator[Columns]:
         """The question, and the texts that a reply must name: any of them in the tasks `qa_…`, else all of them."""
+        # Either pair of columns, never a mixture: a row has one writer.
         texts = self.answer or self.outputs
         text = (self.question or self.input).strip()
         if not (texts and text):
@@ -205,6 +209,7 @@ class WithDocuments(msgspec.Struct):
         yield {
             "question": f"BEGIN INPUT DOCUMENTS\n\n{text}\n\nEND INPUT DOCUMENTS\n\nAnswer the following question "
             f"using the input documents provided above.\n\nSTART QUESTION\n\n{self.question.strip()}\n\nEND QUESTION",
+            # Their number in place of the texts: a row's column must not hold them a second time.
             "documents": len(self.documents),
         }
 

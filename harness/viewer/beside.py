@@ -26,6 +26,7 @@ class PublishedBeside(NamedTuple):
     """What stands beside one score: every source with its number, the verdict, and a point for each source, the nearest
     settings first; all empty where nothing is published."""
 
+    # A named tuple: a run without sources is `PublishedBeside()`, and its three parts are read apart.
     reported_by: str = ""
     verdict: str = ""
     points: tuple[SourcePoint, ...] = ()

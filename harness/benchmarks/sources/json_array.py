@@ -62,6 +62,7 @@ class _Scanner:
         for comma in self._ends():
             yield self._element(start, comma)
             start = comma + 1
+        # What is left is the beginning of one element, so the buffer stays as long as the longest.
         del self._buffer[:start]
         self._scanned -= start
         if len(self._buffer) > self._max_bytes:
@@ -94,6 +95,7 @@ class _Scanner:
                 self._in_string = False
                 position += 1
                 continue
+            # One call of the pattern passes over all that can neither end an element nor begin a string.
             position = _TO_BRACKET.match(buffer, position).end()  # type: ignore[union-attr]
             if position == len(buffer):
                 break

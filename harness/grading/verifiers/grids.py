@@ -68,6 +68,7 @@ def _table(value: Any) -> Table:
 
 
 def _text_of(cell: Any) -> str:
+    # Models write a cell as a list of one text, and the authors' program accepts it.
     first = cell[0] if isinstance(cell, list) and cell else cell
     return first if isinstance(first, str) else ""
 
@@ -76,6 +77,7 @@ def _values(text: str, bracket: str) -> Iterator[Any]:
     """The JSON values of the reply that begin with this bracket, those that end last first, an outer one before those
     inside it. A value that is not whole, or nested too deeply, is passed over."""
     decoder = json.JSONDecoder()
+    # From the left, so that an outer value comes before those inside it.
     openings = [match.start() for match in re.finditer(re.escape(bracket), text)][-MAX_OPENINGS:]
     spans: list[tuple[int, int, Any]] = []
     for opening in openings:

@@ -48,5 +48,6 @@ def _followed(name: str, arguments: dict[str, Any], readings: list[str], questio
 
 def _readings(answer: str) -> list[str]:
     lines = answer.split("\n")
+    # Models like to add a line before and after their reply; as the authors' program, each is left out in turn.
     cut = [answer, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
     return [*cut, *(text.replace("*", "") for text in cut)]
