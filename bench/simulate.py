@@ -1165,7 +1165,7 @@ def main() -> int:
             if bound
         )
         answer = "NO: " + ", ".join(broken) if broken else "yes"
-        print(f"\n{bounds} in every cell, up to the simulation's own error: {answer}\n")
+        print(f"\n{bounds} in every cell, up to the simulation's own error: {answer}\n" if bounds else "")
         all_hold &= not broken
     return 0 if all_hold else 1
 
