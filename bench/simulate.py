@@ -662,7 +662,7 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
     return Table("Published pass@k of the same model called not compatible", rows, 0.0, MAX_ALARMS)
 
 
-def stated(rng: np.random.Generator, repeats: int) -> Table:
+def stated_samples(rng: np.random.Generator, repeats: int) -> Table:
     """How often the number of samples of a truthful source is doubted, whichever error it states; the note is how often
     it is where the source took 16 times as many."""
     rows = []
@@ -1116,7 +1116,7 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "majority": majority,
     "published": published,
     "published-pass": published_pass,
-    "stated-samples": stated,
+    "stated-samples": stated_samples,
     "two-runs": two_runs,
     "smallest": smallest,
     "audit": judge_errors,
