@@ -12,6 +12,7 @@ number of a server is its seed, and the seed of its probe is 10,000 times that.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 import sys
@@ -30,7 +31,7 @@ from harness.scoring.intervals import wilson
 from harness.verbs.probe import probe, reference
 from harness.verbs.probe.subject import Subject
 from tests.verbs import toy_faults
-from tests.verbs.toy_model import FAULTS, NoSeeds, Rounded, Temperature, Toy, ToyAsker
+from tests.verbs.toy_model import FAULTS, Fault, NoSeeds, Rounded, Temperature, Toy, ToyAsker
 
 NOISE = 0.003
 ODD_NOISE = 0.02
@@ -153,6 +154,27 @@ def table(trials: Sequence[Trial]) -> Iterator[str]:
     yield f"kinds of faults whose rate of being named is above {RATE:.0%} by Wilson's bound: {enough} of {len(faults)}"
 
 
+def covering(name: str, n: int) -> list[str]:
+    """All checks that notice the fault before server n, and are sound without it."""
+
+    def noticed(fault: Fault) -> set[str]:
+        report = probe.examine(ToyAsker(toy(n, noise=False), fault), probe.select(), seed=10_000 * n)
+        return {finding.check for finding in report.findings if finding.outcome in ("spoils", "warns")}
+
+    return sorted(noticed(ALL_FAULTS[name]()) - noticed(Fault()))
+
+
+def coverage(n: int, processes: int) -> None:
+    """Print each check with the kinds that it notices before all of n servers."""
+    by: dict[str, list[str]] = {check.name: [] for check in probe.CHECKS}
+    with ProcessPoolExecutor(processes) as pool:
+        for name in ALL_FAULTS:
+            each = list(pool.map(partial(covering, name), range(n)))
+            for check in set.intersection(*map(set, each)):
+                by[check].append(name)
+    print(json.dumps(by, ensure_ascii=False, indent=1))
+
+
 def kept(log: Path) -> list[Trial]:
     """The trials of a log, without a torn last line."""
     lines = log.read_bytes().splitlines(keepends=True) if log.exists() else []
@@ -181,8 +203,11 @@ def main() -> None:
     options.add_argument("--log", type=Path, help="a file that keeps each trial; what it has is not played again")
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("--weights", action="store_true", help="temperatures and weights by how far they are off")
+    options.add_argument("--coverage", action="store_true", help="which kinds each check notices")
     given = options.parse_args()
-    if given.weights:
+    if given.coverage:
+        coverage(given.repeats, given.processes)
+    elif given.weights:
         by_size(given.repeats, given.processes)
     else:
         kinds = [kind for kind in KINDS if given.only in kind]

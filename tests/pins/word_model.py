@@ -69,6 +69,8 @@ def _reply(weights: str, body: Body, number: int, *, chat: bool) -> tuple[int, B
     """Status and body of a whole reply."""
     if body.get("model") != "pinned":
         return 404, {"error": {"message": f"no model {body.get('model')}", "type": "NotFoundError"}}
+    if chat and any(not isinstance(m["content"], str) for m in body["messages"]):
+        return 400, {"error": {"message": "this model reads no pictures"}}
     prompt = " ".join(m["content"] for m in body["messages"]) if chat else str(body["prompt"])
     n_prompt = len(prompt.split()) + 5
     if n_prompt >= CONTEXT:

@@ -282,6 +282,8 @@ MAKERS = {
     "verbs/again.py": "the name of a prompt, as an option",
     "verbs/probe/protocol.py": "a body that is no JSON, on purpose",
     "verbs/probe/bare.py": "the asker's own body with other messages, to see which of them reach the model",
+    "verbs/probe/refusals.py": "the asker's own body with a picture, which no run sends",
+    "verbs/probe/worth.py": "the name of a check",
     "cli/help.py": "words for which a flag is found",
     "cli/plugins.py": "prompts are a kind of plug-in",
 }

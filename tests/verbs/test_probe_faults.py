@@ -14,7 +14,7 @@ import pytest
 
 from harness.client.protocol.reply import Reply
 from harness.core.records import Timing, Usage
-from harness.verbs.probe import bare, ends, later, load, mixture, probe, reference, tools
+from harness.verbs.probe import bare, ends, exact, later, load, mixture, probe, reference, tools, worth
 from harness.verbs.probe.asking import Token, _Likely
 from harness.verbs.probe.effect import effect
 from harness.verbs.probe.ends import Ended
@@ -55,6 +55,9 @@ def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
         "one model",
         "writing and reading",
         "context",
+        "opening",
+        "refused parameters",
+        "pictures",
     )
     report = findings(SOUND[name](), checks, noise=0.02)
     assert {check: found.came for check, found in report.items() if found.outcome == "spoils"} == {}
@@ -210,6 +213,40 @@ def test_a_call_is_wrong_in_each_way_by_itself() -> None:
     assert tools.wrong(tools.Called((), "It will rain.", "stop")) is None
 
 
+def beside(ours: str | None, theirs: str | None) -> Finding:
+    """The calls of a server behind the fault `ours`, beside those of a reference behind `theirs`."""
+    one, other = (ToyAsker(Toy(weights="3"), FAULTS[name]() if name else Fault()) for name in (ours, theirs))
+    report = probe.examine(one, [tools.against(other, "the reference")], seed=1)
+    return report.findings[0]
+
+
+def test_calls_are_judged_beside_a_reference_that_may_be_a_weak_caller() -> None:
+    weak = "an argument too many in 1 of 5 calls"
+    worse = beside(weak, None)
+    assert worse.outcome == "spoils"
+    assert "of the reference" in worse.came
+    assert beside(weak, weak).outcome == beside(None, None).outcome == "sound"
+    # One wrong call in twenty is within what chance makes of 200 replies each.
+    assert beside(None, weak).outcome == "warns"
+
+
+def test_two_shares_are_compared_exactly() -> None:
+    assert exact.two_shares(5, 5, 10) == 1.0
+    assert exact.two_shares(0, 3, 3) == pytest.approx(0.1)  # 1 of the 20 ways to lay 3 of 6, and its mirror image
+    # Newcombe 1998, table II, method 10.
+    assert exact.difference(56, 70, 48, 80) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    assert exact.difference(9, 10, 3, 10) == pytest.approx((0.1705, 0.8090), abs=5e-5)
+
+
+def test_a_servers_bos_is_counted_whether_it_adds_one_to_raw_text_or_not() -> None:
+    for adds in (True, False):
+        toy = Toy(weights="3", adds=adds)
+        (found,) = probe.examine(ToyAsker(toy), probe.select(["opening"]), seed=1).findings
+        assert (found.outcome, "Gemma" in found.came) == ("sound", True), found.came
+        (found,) = probe.examine(ToyAsker(replace(toy, bos=0)), probe.select(["opening"]), seed=1).findings
+        assert found.outcome == ("untested" if adds else "spoils")
+
+
 def test_a_call_in_pieces_is_put_together() -> None:
     stream = (
         b'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":""}}]}}]}\n\n'
@@ -255,11 +292,15 @@ def test_surprises_of_the_references_own_draws_are_seldom_odd() -> None:
 # ---- the budget
 
 
-def test_a_budget_takes_the_cheapest_checks_and_says_what_it_leaves_out() -> None:
-    names = [check.name for check in probe.affordable(probe.CHECKS, 20_000)]
-    assert "context" not in names
-    assert "tool calls" not in names
-    assert {"ends", "long stream", "one model", "later draws", "messages"} <= set(names)
+def test_a_budget_takes_the_checks_that_find_most_and_says_what_it_leaves_out() -> None:
+    rooms = worth.allotted(probe.CHECKS, 20_000)
+    assert sum(rooms.values()) <= 20_000
+    assert {"ends", "long stream", "one model", "later draws", "messages", "context", "load"} <= rooms.keys()
+    # What a check finds that costs less is no reason to make a dear one.
+    assert not {"temperature 1", "temperature 0.5", "tool calls"} & rooms.keys()
+    assert set(worth.FINDS) <= {check.name for check in probe.CHECKS} | {"weights"}
+    assert {kind for kinds in worth.FINDS.values() for kind in kinds} == set(worth.CLASSES)
     report = probe.examine(ToyAsker(Toy()), probe.select(["ends", "long stream"]), seed=1, budget=1_000)
     assert [finding.outcome for finding in report.findings] == ["sound", "untested"]
+    assert "finds 5 kinds of faults more" in report.findings[1].came
     assert report.tokens == sum(finding.tokens for finding in report.findings) <= 1_000

@@ -338,6 +338,58 @@ def _renamed(choice: Body) -> None:
     choice["message"]["tool_calls"][0]["function"]["name"] = "weather_of"
 
 
+class Opens(Fault):
+    """A chat's prompt opens with so many BOS."""
+
+    def __init__(self, bos: int, says: str, *, adds: bool = True) -> None:
+        self.bos, self.adds, self.finds, self.says = bos, adds, ("opening",), says
+
+    def server(self, toy: Toy, body: Body) -> Toy:
+        return replace(toy, bos=self.bos, adds=self.adds)
+
+
+class Lenient(Fault):
+    """Puts its own value in the place of a wrong one."""
+
+    finds, says = ("refused parameters",), "accepted"
+
+    def request(self, body: Body) -> Body:
+        bounded = {
+            "temperature": min(2.0, body.get("temperature", 1.0)),
+            "top_p": min(1.0, body.get("top_p", 1.0)),
+            "max_tokens": abs(body.get("max_tokens", 64)),
+        }
+        choice = body.get("tool_choice")
+        known = not isinstance(choice, str) or choice in ("auto", "none", "required")
+        return {**body, **bounded, **({} if known else {"tool_choice": "none"})}
+
+
+class Fails(Fault):
+    """Answers a request that it cannot obey by text instead of a reason."""
+
+    finds, says = ("refused parameters",), "without a reason"
+
+    def refusal(self, content: bytes) -> bytes:
+        return b"Bad Request"
+
+
+class Blind(Fault):
+    """Drops pictures without a word."""
+
+    finds, says, pictures = ("pictures",), "dropped", True
+
+    def request(self, body: Body) -> Body:
+        if "messages" not in body:
+            return body
+        messages = []
+        for message in body["messages"]:
+            content = message.get("content")
+            if isinstance(content, list):
+                content = " ".join(part["text"] for part in content if part["type"] == "text")
+            messages.append({**message, "content": content})
+        return {**body, "messages": messages}
+
+
 class StreamUsage(Fault):
     """The stream counts other tokens than the whole reply."""
 
@@ -540,6 +592,12 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "one replica of eight with another model, in turn": lambda: Replicas(8, "one model", in_turn=True),
     "one replica of two with another model": lambda: Replicas(2, "one model"),
     "one replica of four in 4 bits": lambda: Replicas(4, "one model", spread=0.35),
+    # Openings and refusals
+    "a doubled BOS": lambda: Opens(2, "doubled BOS"),
+    "a lost BOS": lambda: Opens(0, "BOS is lost", adds=False),
+    "wrong parameters accepted": Lenient,
+    "refusals without a reason": Fails,
+    "pictures dropped": Blind,
     "head dropped, no usage": lambda: CutsPrompt((0.5, 1), stated=False),
 }
 """By what is wrong. Faults of later kinds follow with the checks that find them."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 
 from harness.client.asker import Asker
 from harness.client.facts.page import SlowAnswer
+from harness.client.protocol.failures import error_words
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
 from harness.verbs.probe import reference
@@ -46,6 +48,9 @@ def _last_token(prompt: str) -> int:
     word = "." if prompt.endswith(".") else f" {prompt.split()[-1]}"
     return TOKENS.index(word) if word in TOKENS else -1
 
+
+MARKED = re.compile(r"(<bos>)?<start_of_turn>user\n(.*)<end_of_turn>\n<start_of_turn>model\n", re.DOTALL)
+"""A raw text in the marks of the toy's chat template."""
 
 Bend = Callable[
     [np.ndarray[Any, Any], int, Mapping[str, Any], random.Random], tuple[np.ndarray[Any, Any], Mapping[str, Any]]
@@ -72,13 +77,16 @@ def _moved(prompt: int) -> np.ndarray[Any, Any]:
 @dataclass
 class Toy:
     """weights: another name is another model; spread: by how much its logits differ from those of the other names, in
-    standard deviations. noise: of the logits, from request to request, as a batch makes it."""
+    standard deviations. noise: of the logits, from request to request, as a batch makes it. bos: tokens that open a
+    chat's prompt. adds: puts one before a raw text."""
 
     weights: str = "a"
     spread: float = 0.0
     noise: float = 0.0
     context: int = CONTEXT
     names: tuple[str, ...] = ("toy",)
+    bos: int = 1
+    adds: bool = True
     chance: random.Random = field(default_factory=lambda: random.Random(1))
 
     def reply(
@@ -87,12 +95,23 @@ class Toy:
         """Status and body of a whole reply. bend: what a fault does to each place."""
         if body.get("model") not in self.names:
             return 404, {"error": {"message": f"no model {body.get('model')}", "type": "NotFoundError"}}
-        if not 0 <= body.get("temperature", 1.0) <= 2 or body.get("max_tokens", 1) < 0:
-            return 400, {"error": {"message": "temperature is 0 to 2, max_tokens at least 0", "code": 400}}
+        if not 0 <= body.get("temperature", 1.0) <= 2 or body.get("max_tokens", 1) < 0 or body.get("top_p", 1) > 1:
+            return 400, {"error": {"message": "temperature is 0 to 2, top_p at most 1, max_tokens at least 0"}}
+        if isinstance(choice := body.get("tool_choice", "auto"), str) and choice not in ("auto", "none", "required"):
+            return 400, {"error": {"message": f"no tool_choice {choice}", "code": 400}}
         if chat and any(not isinstance(m.get("content") or "", str) for m in body["messages"]):
             return 400, {"error": {"message": "this model reads no images", "code": 400}}
         prompt = " ".join(m.get("content") or "" for m in body["messages"]) if chat else str(body["prompt"])
-        n_prompt = len(prompt.split()) + 5
+        # A raw text gets a BOS if `adds`; a chat's prompt has four marks, and a BOS in its template.
+        n_prompt = len(prompt.split()) + (4 + self.bos if chat else self.adds)
+        if not chat and (marked := MARKED.fullmatch(prompt)):
+            message = {"role": "user", "content": marked[2]}
+            # The answer is written as that of a raw text.
+            opened = replace(self, bos=self.adds + bool(marked[1]))
+            status, answer = opened.reply({**body, "messages": [message]}, bend=bend)
+            for one in answer.get("choices", ()):
+                one["text"] = one.pop("message")["content"]
+            return status, answer
         if n_prompt + 1 > self.context:
             return 400, {"error": {"message": f"{n_prompt} tokens exceed the context of {self.context}", "code": 400}}
         if chat and body.get("tools") and body.get("tool_choice") != "none":
@@ -113,7 +132,7 @@ class Toy:
         head = " ".join(prompt.split()[: 6 if chat else 5])
         text, reason, said, ids = "", "length", [], list[int]()
         # A raw text is the same whether it was read or written so far; a chat's prompt counts as a whole.
-        moved = _moved(zlib.crc32(prompt.encode())) if chat else 0.0
+        moved = _moved(zlib.crc32(prompt.encode() + b"<bos>" * abs(self.bos - 1))) if chat else 0.0
         last = -1 if chat else _last_token(prompt)
         natural = 10**6 if "every number" in prompt else NATURAL
         echoed = list(UNICODE) if "Repeat this line" in prompt else None
@@ -180,7 +199,7 @@ def _call(choice: dict[str, Any], prompt: str, body: Mapping[str, Any]) -> None:
     if chosen == "none":
         return
     name = chosen["function"]["name"] if isinstance(chosen, dict) else "get_weather"
-    city = prompt.partition(" be in ")[2].split()[0]
+    city = (prompt.partition(" be in ")[2].split() or ["Oslo"])[0]
     values = {"city": city} | ({"days": 3, "unit": "celsius"} if name == "get_weather" else {})
     function = {"name": name, "arguments": json.dumps(values)}
     choice["message"] = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": function}]}
@@ -208,6 +227,9 @@ class Fault:
     says: str = ""
     """Part of what one of these checks must say."""
 
+    pictures: bool = False
+    """Whether it rewrites requests with pictures, too."""
+
     first_seconds: float = 0.0
     """Seconds from the last request to its first token; a `ToyAsker` gives up as a probe does, without waiting."""
 
@@ -224,6 +246,10 @@ class Fault:
     def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
         """The answer as a value, before it is written as a whole or as a stream."""
         return answer
+
+    def refusal(self, content: bytes) -> bytes:
+        """The body of a refusal as it goes back."""
+        return content
 
     def server(self, toy: Toy, body: Body) -> Toy:
         """The model that answers this request."""
@@ -421,7 +447,7 @@ class ToyAsker:
         if status == 200 and self.fault.whole_seconds > SECONDS:
             raise SlowAnswer(f"no answer within {SECONDS:g} s")
         if status != 200:
-            raise Refused(status, json.loads(content)["error"]["message"])
+            raise Refused(status, error_words(content))
         answer: ProbeReply = msgspec.json.decode(content, type=ProbeReply)
         self.n_tokens += (
             (answer.usage.prompt_tokens or 0) + (answer.usage.completion_tokens or 0) if answer.usage else 0
@@ -495,12 +521,13 @@ class Rounded(reference.ServerReference):
 
 def passed(toy: Toy, fault: Fault, body: Body, *, chat: bool = True) -> tuple[int, bytes]:
     """Status and bytes of what the toy answers behind the fault; of a stream, its events."""
-    through = fault.request(body)
+    pictured = any(isinstance(message.get("content"), list) for message in body.get("messages", ()))
+    through = fault.request(body) if fault.pictures or not pictured else body
     if isinstance(through, bytes):
         return 200, through
     status, answer = fault.server(toy, through).reply(through, chat=chat, bend=fault.bend)
     if status != 200:
-        return status, json.dumps(answer).encode()
+        return status, fault.refusal(json.dumps(answer).encode())
     answer = fault.whole(body, answer)
     content = b"".join(events(answer)) if body.get("stream") else json.dumps(answer).encode()
     return status, fault.answer(body, content)

@@ -47,7 +47,8 @@ class ProbeRules(Options):
     budget: Annotated[
         int | None,
         Option(
-            "Tokens that the probe may cost: the cheapest checks are made, the others untested. Default: all checks.",
+            "Tokens that the probe may cost: the checks are made that find most kinds of faults for them, the others are "
+            "untested. Default: all checks.",
             metavar="TOKENS",
             least=1,
         ),

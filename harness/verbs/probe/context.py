@@ -56,6 +56,9 @@ CODE_WORDS = ("amber", "walnut", "cobalt", "lantern", "saffron")
 OTHER_WORDS = ("violin", "granite", "meadow", "copper", "thistle")
 """Code words at the depths, and those that take their place when a depth is tested."""
 
+EFFECT_PROMPTS = 8
+"""Prompts of full length that a test of all code words by effect takes, if each has its effect."""
+
 RECALL_TOKENS = 48
 """New tokens in which the model may name all code words; one that thinks does not, and is tested by effect."""
 
@@ -89,6 +92,8 @@ def _long_prompt_check(subject: Subject) -> Seen:
     room = (subject.context or min(stated or MAX_TOKENS, MAX_TOKENS)) - ROOM - RECALL_TOKENS
     # `in_time` counts words, which are about as many as tokens; it only keeps a slow server from reading for minutes.
     target = room if subject.context else min(room, max(MIN_TOKENS, in_time))
+    # Half of a budget's room: the prompt is sent once if the reply names the code words.
+    target = target if subject.room is None else min(target, max(MIN_TOKENS, subject.room // 2))
     while True:
         # The sentence of each code word takes some five or six tokens.
         words = max(8, int((target - base) / slope) - 6 * len(DEPTHS))
@@ -135,6 +140,8 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
     # Where several models answer, two requests cannot be compared; `mixed` is the sentence that says so.
     if subject.mixed:
         return reached, subject.mixed
+    if subject.room is not None and subject.room < EFFECT_PROMPTS * words:
+        return reached, "the reply does not name all code words; the budget has no room to test the others by effect"
     body = Inquiry(needles(words, CODE_WORDS), {}).body(subject.server.asker)
     try:
         before = ask(subject.server, [body] * MIN_REPEATS)
@@ -180,6 +187,11 @@ def _beyond_context_check(subject: Subject) -> Seen:
     stated = subject.server.context
     if stated is None:
         return untested("a prompt longer than the context", "the server states no context")
+    if subject.room is not None and 1.2 * stated > subject.room:
+        return untested(
+            f"a prompt of {1.2 * stated:,.0f} tokens; the context is {stated:,}",
+            "the budget has no room for it: a server that cuts it would bill it",
+        )
     line = _tokens_by_words(subject)
     base, slope = line or (64.0, 1.0)
     words = int((1.2 * stated - base) / slope) + ROOM
@@ -194,7 +206,7 @@ def _beyond_context_check(subject: Subject) -> Seen:
 
 CHECKS = (
     Check(
-        name="context", group="context", look=_long_prompt_check, quick=False, tokens=25_000,
+        name="context", group="context", look=_long_prompt_check, quick=False, tokens=25_000, shortest=2_600,
         why="A prompt that loses its beginning is a different question; long reasoning needs the whole stated context.",
         mend="Look for a gateway that truncates prompts, and start the engine with the context that the server states.",
     ),

@@ -28,7 +28,7 @@ from harness.core.secret import HIDDEN
 from harness.generation import fingerprint
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
-from harness.verbs.probe import reference, template
+from harness.verbs.probe import reference, template, tools
 from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import Check
@@ -256,7 +256,8 @@ def counterpart(named: str | None, who: WhichServer, watcher: Watcher) -> Iterat
 
 def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Counterpart:
     (server, *_) = probed(who, watcher)
-    return Counterpart.weights(ServerReference(server, name or server.endpoint.base_url))
+    named = name or server.endpoint.base_url
+    return Counterpart.weights(ServerReference(server, named), tools.against(server, named))
 
 
 def _of_path(path: Path) -> Counterpart:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.scoring.intervals import wilson
+
 SIMULATED = 9_999
 """Simulated draws under the null hypothesis, from which most p-values are computed."""
 
@@ -69,6 +71,22 @@ def cut(n_outside: int, n: int, mass: float) -> float:
     mass = min(1.0, max(0.0, mass))
     terms = (math.comb(n, k) * mass**k * (1 - mass) ** (n - k) for k in range(n_outside + 1))
     return min(1.0, math.fsum(terms))
+
+
+def two_shares(k: int, other: int, n: int) -> float:
+    """Two-sided p-value of k of n and `other` of n having one chance: Fisher's exact test (1934)."""
+    total = k + other
+    ways = [math.comb(n, i) * math.comb(n, total - i) for i in range(max(0, total - n), min(n, total) + 1)]
+    seen = math.comb(n, k) * math.comb(n, other)
+    return sum(way for way in ways if way <= seen) / math.comb(2 * n, total)
+
+
+def difference(k: int, n: int, other: int, m: int) -> tuple[float, float]:
+    """95 % interval of k/n − other/m, from both Wilson intervals (Newcombe 1998, Statist. Med. 17:873, method 10)."""
+    a, b = k / n, other / m
+    ours, theirs = (wilson(np.array(share), np.array(size)) for share, size in ((a, n), (b, m)))
+    low = a - b - math.hypot(a - float(ours.low), float(theirs.high) - b)
+    return low, a - b + math.hypot(float(ours.high) - a, b - float(theirs.low))
 
 
 def holm(p_values: Sequence[float], alpha: float) -> list[bool]:

@@ -93,6 +93,7 @@ class Check:
 
     quick: few and short requests, so that it can precede each run. tokens: about how many it costs, by which a budget
     chooses; what it did cost stands in its finding.
+    shortest: about how many its shortest form costs, if it has several forms.
     """
 
     name: str
@@ -102,6 +103,12 @@ class Check:
     look: Callable[[Subject], Seen]
     quick: bool = True
     tokens: int = 120
+    shortest: int | None = None
+
+    @property
+    def least_tokens(self) -> int:
+        """About how many tokens it costs at least."""
+        return self.tokens if self.shortest is None else self.shortest
 
 
 def sound(sent: str, came: str) -> Seen:

@@ -26,11 +26,14 @@ from harness.verbs.probe import (
     later,
     load,
     mixture,
+    opening,
     protocol,
+    refusals,
     sampling,
     template,
     thinking,
     tools,
+    worth,
 )
 from harness.verbs.probe.asking import ProbedEndpoint, ProbedServer, Refused
 from harness.verbs.probe.connecting import probed
@@ -56,7 +59,9 @@ CHECKS: tuple[Check, ...] = (
     *thinking.CHECKS,
     *template.CHECKS,
     *bare.CHECKS,
+    *refusals.CHECKS,
     *mixture.CHECKS,
+    *opening.CHECKS,
     *sampling.CHECKS,
     *later.CHECKS,
     *context.CHECKS,
@@ -80,16 +85,6 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
     ]
 
 
-def affordable(checks: Sequence[Check], budget: int) -> list[Check]:
-    """The checks that a budget of tokens is for, in their order: the cheapest first, so that most of them are made."""
-    left, names = budget, set[str]()
-    for check in sorted(checks, key=lambda check: check.tokens):
-        if check.tokens <= left:
-            left -= check.tokens
-            names.add(check.name)
-    return [check for check in checks if check.name in names]
-
-
 def examine(
     server: ProbedServer,
     checks: Sequence[Check],
@@ -108,20 +103,26 @@ def examine(
     begun = time.monotonic()
     first = secrets.randbelow(MAX_SEED) if seed is None else seed
     subject = Subject(server, first, context)
-    seen, costs = [], []
-    within = checks if budget is None else affordable(checks, budget)
-    for check in checks:
-        before = server.n_tokens
-        # What the checks so far did cost counts, too: a model that thinks costs more than was reckoned.
-        if budget is not None and (check not in within or before + check.tokens > budget):
-            seen.append(
-                untested("nothing", f"it costs about {check.tokens:,} tokens, which the budget has no room for")
-            )
-        else:
+    seen: dict[str, Seen] = {}
+    costs = dict[str, int]()
+    while owed := [check for check in checks if check.name not in seen]:
+        rooms: dict[str, int | None] = {check.name: None for check in owed}
+        # In rounds: what the checks did cost is often less than was reckoned, and the rest is spent, too.
+        if budget is not None:
+            rooms = {**worth.allotted(owed, budget - server.n_tokens, seen)}
+        for check in [check for check in owed if check.name in rooms]:
+            before = server.n_tokens
+            subject.room = rooms[check.name]
+            # A model that thinks costs more than was reckoned.
+            if budget is not None and subject.room is not None and before + subject.room > budget:
+                continue
             if watcher is not None:
                 watcher.checking(check.name)
-            seen.append(_observation(check, subject))
-        costs.append(server.n_tokens - before)
+            seen[check.name] = _observation(check, subject)
+            costs[check.name] = server.n_tokens - before
+        if not rooms:
+            unfound = worth.unfound(owed, seen)
+            seen |= {check.name: _left_out(check, unfound[check.name]) for check in owed}
     if watcher is not None:
         watcher.checked()
     return ProbeReport(
@@ -131,13 +132,19 @@ def examine(
         version=__version__,
         seed=first,
         findings=[
-            msgspec.structs.replace(finding, tokens=cost)
-            for finding, cost in zip(_judged(checks, seen), costs, strict=True)
+            msgspec.structs.replace(finding, tokens=costs.get(finding.check, 0))
+            for finding in _judged(checks, [seen[check.name] for check in checks])
         ],
         requests=server.n_requests,
         tokens=server.n_tokens,
         seconds=round(time.monotonic() - begun, 1),
     )
+
+
+def _left_out(check: Check, n: int) -> Seen:
+    """The observation of a check that the budget has no room for. n: kinds of faults that only this check finds."""
+    finds = "" if n == 0 else " and finds one kind of faults more" if n == 1 else f" and finds {n} kinds of faults more"
+    return untested("nothing", f"it costs about {check.tokens:,} tokens{finds}; the budget has no room for it")
 
 
 def _observation(check: Check, subject: Subject) -> Seen:

@@ -76,7 +76,8 @@ class Subject:
 
     context: tokens of the longest prompt that the user wants tried; None: as the server states. longest: tokens of the
     longest prompt that is known to have reached the model so far. mixed: what shows that several models answer; empty
-    for none, as far as is known.
+    for none, as far as is known. n_right_calls: right calls of tools, once they are counted. room:
+    tokens that the check under way may cost; None: as many as it takes.
     """
 
     server: ProbedServer
@@ -84,6 +85,8 @@ class Subject:
     context: int | None = None
     longest: int = 0
     mixed: str = ""
+    n_right_calls: int | None = None
+    room: int | None = None
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""

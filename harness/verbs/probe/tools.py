@@ -18,8 +18,9 @@ from harness.client.facts.tokens import THINK, THINK_END
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.scoring.intervals import wilson
-from harness.verbs.probe.asking import Inquiry, ProbeReply, Refused, ToolCall
-from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
+from harness.verbs.probe import exact
+from harness.verbs.probe.asking import Inquiry, ProbedServer, ProbeReply, Refused, ToolCall
+from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Subject
 
 CALLS = 200
@@ -171,21 +172,32 @@ def _whole(subject: Subject, city: str, **fields: Any) -> Called | None:
         return None
 
 
-def _calls(subject: Subject) -> Seen:
-    """Judge the calls of many sampled replies."""
-    sent = f"{CALLS} requests with two tools at temperature 0.7"
+SENT = f"{CALLS} requests with two tools at temperature 0.7"
+
+
+def _many(subject: Subject) -> list[Called] | str:
+    """The calls of `CALLS` sampled replies, without refused ones; or why there are none."""
     rng = random.Random(subject.seed)  # noqa: S311 - no secret
     subject.seed += 1
     bodies = [_body(subject, rng.choice(CITIES), temperature=0.7, seed=rng.randrange(2**31)) for _ in range(CALLS)]
     first = subject.server.many(bodies[:TRIALS])
     if any(isinstance(answer, Refused) for answer in first):
-        return untested(sent, "a request with tools is refused")
+        return "a request with tools is refused"
     replies = [called(answer) for answer in first if not isinstance(answer, Refused)]
     # The other requests are worth their tokens only if the model calls tools at all.
     if not any(reply.calls or wrong(reply) for reply in replies):
-        return untested(sent, f"the model calls no tool in {TRIALS} replies")
+        return f"the model calls no tool in {TRIALS} replies"
     rest = subject.server.many(bodies[TRIALS:])
     replies += [called(answer) for answer in rest if not isinstance(answer, Refused)]
+    subject.n_right_calls = sum(bool(reply.calls) and wrong(reply) is None for reply in replies)
+    return replies
+
+
+def _calls(subject: Subject) -> Seen:
+    """Judge the calls of many sampled replies."""
+    sent, replies = SENT, _many(subject)
+    if isinstance(replies, str):
+        return untested(sent, replies)
     faults = Counter(fault for fault in map(wrong, replies) if fault is not None)
     # A server that refuses some requests failed to parse its own model's calls.
     n_refused = CALLS - len(replies)
@@ -200,6 +212,32 @@ def _calls(subject: Subject) -> Seen:
         return sound(sent, came)
     kinds = ", ".join(f"{fault} ×{n}" for fault, n in faults.most_common())
     return (spoils if low > MAX_WRONG else warns)(sent, f"{came}: {kinds}")
+
+
+def against(server: ProbedServer, named: str) -> Check:
+    """The check that the server's calls are right as often as a reference's, whose model may be a weak caller."""
+
+    def look(subject: Subject) -> Seen:
+        sent = f"{SENT}, by both models"
+        theirs = Subject(server, subject.seed)
+        for asked in (subject, theirs):
+            if asked.n_right_calls is None and isinstance(reason := _many(asked), str):
+                return untested(sent, reason if asked is subject else f"{named}: {reason}")
+        ours, true = subject.n_right_calls or 0, theirs.n_right_calls or 0
+        low, high = exact.difference(ours, CALLS, true, CALLS)
+        came = (
+            f"{ours} of {CALLS} replies call rightly, {true} of {CALLS} of {named}: "
+            f"{100 * (ours - true) / CALLS:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f})"
+        )
+        outcome: Outcome = "spoils" if ours < true else "warns"
+        return Seen(outcome=outcome, sent=sent, came=came, p=exact.two_shares(ours, true, CALLS))
+
+    return Check(
+        name="tool calls beside", group="tools", look=look, quick=False, tokens=50_000,
+        why="A weak model makes wrong calls wherever it runs; a server that makes more of them than the reference "
+            "breaks some.",
+        mend=_MEND,
+    )  # fmt: skip
 
 
 def _streamed(subject: Subject) -> Seen:

@@ -1,0 +1,114 @@
+"""Checks how often the beginning-of-text token (BOS) opens a prompt, on servers that do not show their prompts.
+
+The same question is sent as a chat and as raw text in the marks of known chat templates, once with the BOS's text in
+front and once without. A raw text is the chat's prompt if both have the same number of tokens and the next token the
+same log-probabilities (see `effect`). Most tokenizers put a BOS before any raw text: one letter then counts two tokens.
+
+    the chat is the raw text      the server puts a BOS before raw text    the chat's prompt opens with
+    without the BOS's text        yes                                      one BOS
+    with the BOS's text           yes                                      two: a doubled BOS
+    with the BOS's text           no                                       one BOS
+    without the BOS's text        no                                       none: a lost BOS
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.core.inert import quoted
+from harness.verbs.probe.asking import CHAT, COMPLETIONS, Inquiry, Refused
+from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, Top, effect
+from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
+from harness.verbs.probe.subject import Subject, listed, logprob_fields
+
+QUESTION = "Name a colour."
+
+LETTERS = ("a", "I")
+"""Texts of one token in any known vocabulary; a server that counts two for each puts a BOS before raw text."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How a family of models marks a question. bos: the text of its BOS. question: put between `before` and `after`."""
+
+    family: str
+    bos: str
+    before: str
+    after: str
+
+    def text(self, *, with_bos: bool) -> str:
+        """The question as raw text."""
+        return f"{self.bos if with_bos else ''}{self.before}{QUESTION}{self.after}"
+
+
+_LLAMA_DATES = (
+    "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
+    "<|eot_id|>"
+)
+_LLAMA_USER = "<|start_header_id|>user<|end_header_id|>\n\n"
+_LLAMA_REPLY = "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
+
+TEMPLATES = (
+    Marks("Llama 3.1 to 3.3", "<|begin_of_text|>", _LLAMA_DATES + _LLAMA_USER, _LLAMA_REPLY),
+    Marks("Llama 3", "<|begin_of_text|>", _LLAMA_USER, _LLAMA_REPLY),
+    Marks("Gemma", "<bos>", "<start_of_turn>user\n", "<end_of_turn>\n<start_of_turn>model\n"),
+    Marks("Mistral", "<s>", "[INST] ", "[/INST]"),
+    Marks("Mistral, first versions", "<s>", "[INST] ", " [/INST]"),
+    Marks("DeepSeek", "<｜begin▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"),
+)
+"""The families whose templates open with a BOS, as their tokenizer_config.json has them."""
+
+HIDDEN = "no usage or no log-probabilities came"
+
+
+def _counted(subject: Subject, text: str, path: str = COMPLETIONS) -> tuple[int, Top]:
+    """(tokens of the prompt as the server counts, the next token's log-probabilities). Raises `Refused`."""
+    fields = {"max_tokens": 1, "temperature": 0, **logprob_fields(path)}
+    answer = subject.whole(Inquiry(text, fields, path))
+    n = answer.usage.prompt_tokens if answer.usage else None
+    tokens = answer.first.tokens
+    top = listed(tokens[0].top) if tokens else {}
+    if n is None or not top:
+        raise Refused(0, HIDDEN)
+    return n, top
+
+
+def _opening(subject: Subject) -> Seen:
+    """Find the raw text that is the chat's prompt, and count its BOS."""
+    sent = "a question as a chat, and as raw text in the marks of known templates with a BOS and without"
+    if subject.mixed:
+        return untested(sent, subject.mixed)
+    try:
+        chats = [_counted(subject, QUESTION, CHAT) for _ in range(MIN_REPEATS)]
+        n_chat, tops = chats[0][0], [top for _, top in chats]
+        added = {_counted(subject, letter)[0] - 1 for letter in LETTERS}
+        if added not in ({0}, {1}):
+            return untested(sent, "one letter is neither one token nor two, so nothing shows what the server adds")
+        for marks in TEMPLATES:
+            for with_bos in (False, True):
+                n, top = _counted(subject, marks.text(with_bos=with_bos))
+                # The other text has a BOS more or less, so a count that is further off is another template's.
+                if abs(n - n_chat) > 1:
+                    break
+                if n == n_chat and effect(tops, [top]) < MIN_EFFECT:
+                    return _judged(sent, marks, added.pop() + with_bos)
+    except Refused as refused:
+        return untested(sent, quoted(refused.sentence))
+    return untested(sent, "the chat's prompt is none of the known templates")
+
+
+def _judged(sent: str, marks: Marks, n: int) -> Seen:
+    """The finding about a prompt that opens with n BOS."""
+    came = f"the prompt is that of {marks.family} and opens with {marks.bos!r}"
+    if n == 1:
+        return sound(sent, f"{came} once")
+    return spoils(sent, f"{came} twice: a doubled BOS") if n else spoils(sent, f"{came} never: the BOS is lost")
+
+
+CHECKS = (
+    Check(
+        name="opening", group="template", look=_opening, quick=False, tokens=500,
+        why="A doubled or a lost BOS makes the same weights act as another model.",
+        mend="Take the BOS out of the template or keep the tokenizer from adding one, not both.",
+    ),
+)  # fmt: skip

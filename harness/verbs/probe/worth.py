@@ -1,0 +1,124 @@
+"""Which checks a budget of tokens is spent on: those that find the most kinds of faults for their price.
+
+`FINDS` is what `python bench/simulate_probe.py --coverage` measured: which of the simulated kinds of faults each check
+notices, gathered into classes. `CLASSES` says how many kinds a class has. A check's worth is the number of kinds that
+no check chosen so far notices, and `OWN` for what no simulation has; the next check is the one with the highest worth
+per token that still fits (the greedy method for a cover of limited cost: Khuller, Moss and Naor 1999, Inf. Process.
+Lett. 70:39). So the long replies of one check that finds seven kinds go before a hundred draws for one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from harness.verbs.probe.findings import Check
+
+OWN = 0.5
+"""Worth of a check beside the simulated kinds: it may find what was not simulated."""
+
+CLASSES: Mapping[str, int] = {
+    "an early end": 5,
+    "a cap": 5,
+    "a stream that loses text": 2,
+    "a stream that changes marks": 4,
+    "lost characters": 2,
+    "usage": 2,
+    "stop texts": 1,
+    "greedy": 2,
+    "temperature": 2,
+    "a cut ignored": 3,
+    "a cut filled in": 1,
+    "one seed or a cache": 2,
+    "seeds": 1,
+    "penalties": 1,
+    "later temperature": 5,
+    "later cuts forgotten": 3,
+    "later cuts filled in": 2,
+    "a draft model": 1,
+    "a decode kernel": 2,
+    "replicas": 5,
+    "lost messages": 4,
+    "an added system prompt": 2,
+    "BOS": 2,
+    "a long prompt cut": 8,
+    "a prompt beyond the context cut": 1,
+    "load": 5,
+    "a prefix cache": 3,
+    "broken calls": 8,
+    "calls in streams": 1,
+    "tool_choice": 1,
+    "wrong parameters": 2,
+    "pictures": 1,
+    "other weights": 2,
+}
+"""Class of faults → number of its simulated kinds."""
+
+FINDS: Mapping[str, tuple[str, ...]] = {
+    "streaming": ("a stream that loses text",),
+    "usage": ("usage",),
+    "stop texts": ("stop texts",),
+    "characters": ("lost characters",),
+    "ends": ("an early end",),
+    "long stream": ("a cap", "an early end"),
+    "messages": ("lost messages",),
+    "added words": ("an added system prompt",),
+    "copied text": ("a stream that changes marks", "lost characters", "a stream that loses text"),
+    "refused parameters": ("wrong parameters",),
+    "pictures": ("pictures",),
+    "one model": ("replicas",),
+    "opening": ("BOS",),
+    "temperature 0": ("greedy",),
+    "temperature 1": ("temperature",),
+    "temperature 0.5": ("temperature",),
+    "whole distribution": ("a cut filled in",),
+    "top_k": ("a cut ignored",),
+    "top_p": ("a cut ignored",),
+    "min_p": ("a cut ignored",),
+    "penalties": ("penalties",),
+    "same seed": ("seeds",),
+    "other seed": ("one seed or a cache",),
+    "no cached replies": ("one seed or a cache",),
+    "later draws": ("temperature", "later temperature", "later cuts filled in", "a draft model"),
+    "later draws at 0.5": ("temperature", "later temperature", "a draft model"),
+    "later cuts": ("a cut ignored", "later cuts forgotten", "later cuts filled in", "a draft model"),
+    "writing and reading": ("a decode kernel",),
+    "context": ("a long prompt cut",),
+    "too long a prompt": ("a prompt beyond the context cut",),
+    "load": ("load", "greedy"),
+    "prefix cache": ("a prefix cache",),
+    "tool calls": ("broken calls",),
+    "streamed calls": ("calls in streams",),
+    "tool choice": ("tool_choice",),
+    "weights": ("other weights", "replicas"),
+}
+"""Check → the classes that it finds. A check that is not here finds none of the simulated kinds."""
+
+
+def allotted(checks: Sequence[Check], budget: int, made: Collection[str] = ()) -> dict[str, int]:
+    """The names of the checks that a budget is spent on → tokens that each may cost, at most `budget` in all.
+
+    What is left goes to the long prompt. made: names of checks that were made before.
+    """
+    left, found = budget, {kind for name in made for kind in FINDS.get(name, ())}
+    rooms = dict[str, int]()
+    while fitting := [check for check in checks if check.name not in rooms and check.least_tokens <= left]:
+        best = max(fitting, key=lambda check: worth(check, found) / max(check.least_tokens, 1))
+        left -= best.least_tokens
+        rooms[best.name] = best.least_tokens
+        found |= set(FINDS.get(best.name, ()))
+    for check in checks:
+        if check.name in rooms and check.shortest is not None:
+            rooms[check.name] += left
+            left = 0
+    return rooms
+
+
+def unfound(checks: Sequence[Check], names: Collection[str]) -> Mapping[str, int]:
+    """Each check that is not in `names` → the simulated kinds of faults that it finds and those in `names` do not."""
+    found = {kind for name in names for kind in FINDS.get(name, ())}
+    return {check.name: int(worth(check, found) - OWN) for check in checks if check.name not in names}
+
+
+def worth(check: Check, found: set[str]) -> float:
+    """How many kinds of faults the check finds beyond the classes in `found`."""
+    return OWN + sum(CLASSES[name] for name in FINDS.get(check.name, ()) if name not in found)
