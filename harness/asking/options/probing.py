@@ -47,7 +47,7 @@ class ProbeRules(Options):
     budget: Annotated[
         int | None,
         Option(
-            "Tokens that the probe may cost: the checks are made that find most kinds of faults for them, the others are "
+            "Tokens that the probe may cost: the checks that find most kinds of faults for them are made, others are "
             "untested. Default: all checks.",
             metavar="TOKENS",
             least=1,
