@@ -73,20 +73,20 @@ def cut(n_outside: int, n: int, mass: float) -> float:
     return min(1.0, math.fsum(terms))
 
 
-def two_shares(k: int, other: int, n: int) -> float:
-    """Two-sided p-value of k of n and `other` of n having one chance: Fisher's exact test (1934)."""
-    total = k + other
+def two_shares(ours: int, theirs: int, n: int) -> float:
+    """Two-sided p-value of `ours` of n and `theirs` of n having one chance: Fisher's exact test (1934)."""
+    total = ours + theirs
     ways = [math.comb(n, i) * math.comb(n, total - i) for i in range(max(0, total - n), min(n, total) + 1)]
-    seen = math.comb(n, k) * math.comb(n, other)
+    seen = math.comb(n, ours) * math.comb(n, theirs)
     return sum(way for way in ways if way <= seen) / math.comb(2 * n, total)
 
 
-def difference(k: int, n: int, other: int, m: int) -> tuple[float, float]:
-    """95 % interval of k/n − other/m, from both Wilson intervals (Newcombe 1998, Statist. Med. 17:873, method 10)."""
-    a, b = k / n, other / m
-    ours, theirs = (wilson(np.array(share), np.array(size)) for share, size in ((a, n), (b, m)))
-    low = a - b - math.hypot(a - float(ours.low), float(theirs.high) - b)
-    return low, a - b + math.hypot(float(ours.high) - a, b - float(theirs.low))
+def difference(ours: int, n: int, theirs: int, m: int) -> tuple[float, float]:
+    """95 % interval of ours/n − theirs/m, from both Wilson intervals (Newcombe 1998, Statist. Med. 17:873, 10)."""
+    a, b = ours / n, theirs / m
+    first, second = (wilson(np.array(share), np.array(size)) for share, size in ((a, n), (b, m)))
+    low = a - b - math.hypot(a - float(first.low), float(second.high) - b)
+    return low, a - b + math.hypot(float(first.high) - a, b - float(second.low))
 
 
 def holm(p_values: Sequence[float], alpha: float) -> list[bool]:

@@ -30,7 +30,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "top_p 7": {"top_p": 7.0},
     "an unknown tool_choice": {"tools": list(TOOLS), "tool_choice": "no-such-choice"},
 }
-"""What is wrong → the request fields. The OpenAI protocol bounds temperature by 2 and top_p by 1."""
+"""A wrong value in words → its request fields. The OpenAI protocol bounds temperature by 2 and top_p by 1."""
 
 PICTURE_SIDE = 32
 """Width and height of the pictures, in pixels; some models take none smaller than 28."""
