@@ -220,9 +220,9 @@ def against(server: ProbedServer, named: str) -> Check:
     def look(subject: Subject) -> Seen:
         sent = f"{SENT}, by both models"
         theirs = Subject(server, subject.seed)
-        for asked in (subject, theirs):
-            if asked.n_right_calls is None and isinstance(reason := _many(asked), str):
-                return untested(sent, reason if asked is subject else f"{named}: {reason}")
+        for caller in (subject, theirs):
+            if caller.n_right_calls is None and isinstance(reason := _many(caller), str):
+                return untested(sent, reason if caller is subject else f"{named}: {reason}")
         ours, true = subject.n_right_calls or 0, theirs.n_right_calls or 0
         low, high = exact.difference(ours, CALLS, true, CALLS)
         came = (

@@ -94,18 +94,18 @@ FINDS: Mapping[str, tuple[str, ...]] = {
 """Check → the classes that it finds. A check that is not here finds none of the simulated kinds."""
 
 
-def allotted(checks: Sequence[Check], budget: int, made: Collection[str] = ()) -> dict[str, int]:
+def allotted(checks: Sequence[Check], budget: int, earlier: Collection[str] = ()) -> dict[str, int]:
     """The names of the checks that a budget is spent on → tokens that each may cost, at most `budget` in all.
 
-    What is left goes to the long prompt. made: names of checks that were made before.
+    What is left goes to the long prompt. earlier: names of checks that were made before.
     """
-    left, found = budget, {kind for name in made for kind in FINDS.get(name, ())}
+    left, classes = budget, {kind for name in earlier for kind in FINDS.get(name, ())}
     rooms = dict[str, int]()
     while fitting := [check for check in checks if check.name not in rooms and check.least_tokens <= left]:
-        best = max(fitting, key=lambda check: worth(check, found) / max(check.least_tokens, 1))
+        best = max(fitting, key=lambda check: worth(check, classes) / max(check.least_tokens, 1))
         left -= best.least_tokens
         rooms[best.name] = best.least_tokens
-        found |= set(FINDS.get(best.name, ()))
+        classes |= set(FINDS.get(best.name, ()))
     for check in checks:
         if check.name in rooms and check.shortest is not None:
             rooms[check.name] += left
@@ -115,10 +115,10 @@ def allotted(checks: Sequence[Check], budget: int, made: Collection[str] = ()) -
 
 def unfound(checks: Sequence[Check], names: Collection[str]) -> Mapping[str, int]:
     """Each check that is not in `names` → the simulated kinds of faults that it finds and those in `names` do not."""
-    found = {kind for name in names for kind in FINDS.get(name, ())}
-    return {check.name: int(worth(check, found) - OWN) for check in checks if check.name not in names}
+    classes = {kind for name in names for kind in FINDS.get(name, ())}
+    return {check.name: int(worth(check, classes) - OWN) for check in checks if check.name not in names}
 
 
-def worth(check: Check, found: set[str]) -> float:
-    """How many kinds of faults the check finds beyond the classes in `found`."""
-    return OWN + sum(CLASSES[name] for name in FINDS.get(check.name, ()) if name not in found)
+def worth(check: Check, classes: set[str]) -> float:
+    """How many kinds of faults the check finds beyond the classes in `classes`."""
+    return OWN + sum(CLASSES[name] for name in FINDS.get(check.name, ()) if name not in classes)
