@@ -52,6 +52,7 @@ def two_sided(observed: float, simulate: Callable[[int], NDArray[np.float64]]) -
     """The two-sided Monte Carlo p-value of a statistic. simulate: m new statistics under the null hypothesis."""
     # Equal sums may differ in their last digits by the order of adding, and count as equal.
     slack = 1e-9 * max(1.0, abs(observed))
+    # In two steps, because most p-values are large and 10,000 draws show that.
     p = 1.0
     for m in (SIMULATED, SIMULATED_AGAIN):
         drawn = simulate(m)
@@ -76,6 +77,7 @@ def cut(n_outside: int, n: int, mass: float) -> float:
 def two_shares(ours: int, theirs: int, n: int) -> float:
     """Two-sided p-value of `ours` of n and `theirs` of n having one chance: Fisher's exact test (1934)."""
     total = ours + theirs
+    # Given the sum of both, the first is hypergeometric whatever the chance is.
     ways = [math.comb(n, i) * math.comb(n, total - i) for i in range(max(0, total - n), min(n, total) + 1)]
     seen = math.comb(n, ours) * math.comb(n, theirs)
     return sum(way for way in ways if way <= seen) / math.comb(2 * n, total)

@@ -82,6 +82,7 @@ def _opening(subject: Subject) -> Seen:
         chats = [_counted(subject, QUESTION, CHAT) for _ in range(MIN_REPEATS)]
         n_chat, tops = chats[0][0], [top for _, top in chats]
         added = {_counted(subject, letter)[0] - 1 for letter in LETTERS}
+        # Both letters, because a tokenizer may cut one of them off a space and count two without a BOS.
         if added not in ({0}, {1}):
             return untested(sent, "one letter is neither one token nor two, so nothing shows what the server adds")
         for marks in TEMPLATES:
@@ -90,6 +91,7 @@ def _opening(subject: Subject) -> Seen:
                 # The other text has a BOS more or less, so a count that is further off is another template's.
                 if abs(n - n_chat) > 1:
                     break
+                # Equal counts alone prove nothing: another family's marks may have as many tokens.
                 if n == n_chat and effect(tops, [top]) < MIN_EFFECT:
                     return _judged(sent, marks, added.pop() + with_bos)
     except Refused as refused:

@@ -116,6 +116,7 @@ def examine(
             # A model that thinks costs more than was reckoned.
             if budget is not None and subject.room is not None and before + subject.room > budget:
                 continue
+            # Shown before the requests, since some checks take minutes.
             if watcher is not None:
                 watcher.checking(check.name)
             seen[check.name] = _observation(check, subject)

@@ -42,6 +42,7 @@ def picture(red: int, green: int, blue: int) -> str:
     def part(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
+    # Each row of a PNG begins with the number of its filter; 0 is none.
     row = b"\0" + bytes((red, green, blue)) * PICTURE_SIDE
     head = struct.pack(">IIBBBBB", PICTURE_SIDE, PICTURE_SIDE, 8, 2, 0, 0, 0)
     data = zlib.compress(row * PICTURE_SIDE)
@@ -66,6 +67,7 @@ def _parameters(subject: Subject) -> Seen:
         common = {"max_tokens": 4, "temperature": 0, "stop": ENDS}
         body = Inquiry("Say yes.", {**common, **fields}).body(subject.server.asker)
         status, content = subject.server.posted(codec.encode(body))
+        # A redirect is an error of its own, so any status but 200 is no reply.
         if status == 200:
             accepted.append(name)
         elif not 400 <= status < 500:
@@ -86,6 +88,7 @@ def _pictures(subject: Subject) -> Seen:
         question = {"type": "text", "text": "Which colour has this picture? Answer with one word."}
         content = [question, {"type": "image_url", "image_url": {"url": picture(*colour)}}]
         bodies.append({**body, "messages": [{"role": "user", "content": content}]})
+    # As bytes at first, because the status and the reason of a refusal are what counts.
     red, blue = bodies
     try:
         status, reply = subject.server.posted(codec.encode(red))
@@ -100,6 +103,7 @@ def _pictures(subject: Subject) -> Seen:
     if subject.mixed:
         return untested(sent, subject.mixed)
     try:
+        # Two colours, because a server that drops both pictures gets the same request twice.
         moved = effect(ask(subject.server, [red] * MIN_REPEATS), ask(subject.server, [blue] * MIN_REPEATS))
     except Refused as refused:
         return untested(sent, f"accepted; whether the model sees it cannot be seen: {quoted(refused.sentence)}")

@@ -223,12 +223,14 @@ def against(server: ProbedServer, named: str) -> Check:
         for caller in (subject, theirs):
             if caller.n_right_calls is None and isinstance(reason := _many(caller), str):
                 return untested(sent, reason if caller is subject else f"{named}: {reason}")
+        # Right calls, not wrong ones: a reply that calls nothing is no use to an agent either.
         ours, true = subject.n_right_calls or 0, theirs.n_right_calls or 0
         low, high = exact.difference(ours, CALLS, true, CALLS)
         came = (
             f"{ours} of {CALLS} replies call rightly, {true} of {CALLS} of {named}: "
             f"{100 * (ours - true) / CALLS:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f})"
         )
+        # Better calls than the reference's are odd, and lower no score.
         outcome: Outcome = "spoils" if ours < true else "warns"
         return Seen(outcome=outcome, sent=sent, came=came, p=exact.two_shares(ours, true, CALLS))
 

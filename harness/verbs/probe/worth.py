@@ -102,10 +102,12 @@ def allotted(checks: Sequence[Check], budget: int, earlier: Collection[str] = ()
     left, classes = budget, {kind for name in earlier for kind in FINDS.get(name, ())}
     rooms = dict[str, int]()
     while fitting := [check for check in checks if check.name not in rooms and check.least_tokens <= left]:
+        # By price, since a dear check that finds much may keep out ten cheap ones that find more together.
         best = max(fitting, key=lambda check: worth(check, classes) / max(check.least_tokens, 1))
         left -= best.least_tokens
         rooms[best.name] = best.least_tokens
         classes |= set(FINDS.get(best.name, ()))
+    # A longer prompt finds cuts further on, so the rest is well spent there.
     for check in checks:
         if check.name in rooms and check.shortest is not None:
             rooms[check.name] += left
