@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.benchmarks import card, eval_yaml
+from harness.benchmarks import card
 from harness.benchmarks.card import Card
 from harness.benchmarks.sources import gym
 from harness.core import files, yaml_file
@@ -37,6 +37,8 @@ def load(name_or_path: str) -> Card:
     hf://datasets/OWNER/NAME      a data set with an `eval.yaml`; `#TASK` behind it if that has several tasks
     """
     if name_or_path.startswith("hf://"):
+        from harness.benchmarks import eval_yaml  # few runs need it
+
         return eval_yaml.of_hub(name_or_path)
     if name_or_path.startswith(gym.PREFIX):
         return gym.card_of(name_or_path.removeprefix(gym.PREFIX))
@@ -84,6 +86,8 @@ def load_file(path: Path, task: str = "") -> Card:
     """
     value = yaml_file.read_mapping(path, "a card")
     if "tasks" in value and "source" not in value:
+        from harness.benchmarks import eval_yaml
+
         return eval_yaml.of_file(value, path, task)
     if task:
         raise UsageError(f"{path} is a card and has no tasks: leave out #{visible(task, 60)}")

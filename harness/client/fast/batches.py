@@ -58,19 +58,24 @@ _LINE_ENDS = 4
 class BatchReader:
     """Feeds one reply's parser. error_body: what came of an error's body; None while the reply is no error."""
 
-    __slots__ = ("_templates", "error_body", "http", "parser")
+    __slots__ = ("_templates", "_whole_events", "error_body", "http", "parser")
 
     def __init__(self, parser: ReplyParser, templates: Templates) -> None:
         self.parser = parser
         self.http = ResponseReader()
         self.error_body: bytearray | None = None
         self._templates = templates
+        self._whole_events = False
 
-    def take(self, pieces: list[bytes], stamps: Sequence[float], *, all_of_it: bool) -> bytes:
+    def take(
+        self, pieces: list[bytes], stamps: Sequence[float], *, all_of_it: bool, whole_events: bool = False
+    ) -> bytes:
         """Read what has come since the last call. Returns an unfinished frame, to come again, unless `all_of_it`.
 
-        Raises `RequestFailed`, `BadResponse`.
+        whole_events: each piece but the last one is known to end in `END_OF_FRAME`. Raises `RequestFailed`,
+        `BadResponse`.
         """
+        self._whole_events = whole_events
         raw = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         ends = [len(raw)] if len(pieces) == 1 else list(accumulate(map(len, pieces)))
         position, whole = 0, len(raw)
@@ -102,10 +107,9 @@ class BatchReader:
             template = self._templates.find(raw, position)
             batch = template.batch(raw, position) if template is not None else None
             if template is not None and batch is not None:
-                stamped = _times_of_events(raw, ends, stamps, position, batch.end, batch.tail, len(batch.texts))
                 parser.feed_tokens(
                     batch.texts,
-                    stamped,
+                    self._times(raw, ends, stamps, position, batch),
                     reasoning=template.reasoning,
                     n_bytes=batch.end - position,
                     ids=batch.ids,
@@ -122,6 +126,16 @@ class BatchReader:
                 return after
             position = after
         return self._take_events(raw, ends, stamps, position, whole)
+
+    def _times(
+        self, raw: bytes, ends: list[int], stamps: Sequence[float], start: int, batch: TokenBatch
+    ) -> Sequence[float]:
+        """When each event of `batch`, which begins at `start`, came."""
+        if self._whole_events:
+            first, last = bisect_right(ends, start), bisect_right(ends, batch.end - 1)
+            if last - first == len(batch.texts) - 1:
+                return stamps[first : last + 1]  # as many reads as events, and no read ends inside an event
+        return _times_of_events(raw, ends, stamps, start, batch.end, batch.tail, len(batch.texts))
 
     def _take_events(
         self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, whole: int, limit: int = -1
@@ -185,10 +199,6 @@ def _times_of_events(
     first, last = bisect_right(ends, start), bisect_right(ends, end - 1)
     if first == last:
         return [stamps[first]] * n_events
-    if last - first == n_events - 1:
-        tails = [raw[end_of_read - 4 : end_of_read] for end_of_read in ends[first:last]]
-        if tails.count(END_OF_FRAME) == len(tails):
-            return stamps[first : last + 1]  # each read brought whole events, so each brought one
     for mark in (tail, b"\n\n"):  # a long mark is found faster; but the tails of a batch may differ
         times: list[float] = []
         position = start
