@@ -12,6 +12,7 @@ import yaml
 
 from harness.core.about import __version__
 from tests.conftest import CHECKOUT
+from tools import on_index
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
 
@@ -31,6 +32,14 @@ def test_one_version_everywhere(release: ModuleType) -> None:
     assert not [one for one in release.problems(__version__) if "CITATION" in one]
     assert "CITATION.cff does not name version 99.0.0" in release.problems("99.0.0")
     assert "CHANGELOG.md has no section `## 99.0.0`" in release.problems("99.0.0")
+
+
+def test_one_command_turns_all_pages_to_an_index() -> None:
+    assert on_index.problems() == []
+
+
+def test_the_extra_of_older_instructions_installs_nothing() -> None:
+    assert PROJECT["optional-dependencies"]["hub"] == []
 
 
 def test_each_dependency_has_a_reason_and_a_size() -> None:

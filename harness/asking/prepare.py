@@ -156,7 +156,8 @@ def prepare(
 def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
     """Read the data and fix the sampling. Raises `UsageError`."""
     watcher = watcher or Watcher()
-    named = _cards(options)
+    first = _first_row(options)
+    named = _cards(options, first)
     preset = presets.load(options.preset) if options.preset is not None else None
     sets, benchmarks, allocations = [], {}, []
     for card, samples in named:
@@ -176,7 +177,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
             counts = allocated.by_question
             benchmark = replace(benchmark, samples=max(counts.values()), allocation=counts, allocated_by=by)
         benchmarks[question_set.name] = benchmark
-    if left_out := _left_out(options):
+    if left_out := _left_out(options, first):
         watcher.warn(left_out)
     _check_verifiers(sets)
     if options.shard is not None:
@@ -191,14 +192,16 @@ _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re
 """A column that by its name holds an option of a multiple-choice question: A, option_b, choice 3, choices."""
 
 
-def _left_out(options: RunOptions) -> Sentence | None:
-    """Names the columns of a user's own file that look like options and are not shown to the model; else None."""
+def _left_out(options: RunOptions, first: Mapping[str, object]) -> Sentence | None:
+    """Names the columns of a user's own file that look like options and are not shown to the model; else None.
+
+    first: the file's first row.
+    """
     if not options.data or options.benchmarks or options.choices_key:
         return None
     path = Path(options.data)
-    row = next(tables.stream(path, options.split), None) if path.is_file() else None
     used = (options.question_key, options.answer_key, options.id_key)
-    names = [name for name in (row.value if row is not None else ()) if name not in used]
+    names = [name for name in first if name not in used]
     columns = [name for name in names if _OPTION_COLUMN.fullmatch(name)]
     lists = [name for name in columns if name.casefold() in ("options", "choices")]
     if len(columns) < 2 and not lists:
@@ -267,8 +270,8 @@ def _stored(options: RunOptions, name: str, recipe: str) -> StoredQuestions | No
     return None
 
 
-def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
-    """(card, samples from `name:samples`) of each named benchmark, or of the file of questions."""
+def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card, int | None]]:
+    """(card, samples from `name:samples`) of each named benchmark, or of the file of questions with this first row."""
     if not options.benchmarks and not options.data:
         raise UsageError(f"give a benchmark (see `harness benchmarks`), or a file with {option('data')}")
     numbered: list[tuple[Card, int | None]] = []
@@ -286,7 +289,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
             raise UsageError(f"{part}: the number of samples must be from 1 to {MAX_SAMPLES}")
         numbered.append((catalogue.load(name), int(number) if number else None))
     if options.data:
-        numbered = [_with_data(options, options.data, numbered)]
+        numbered = [_with_data(options, options.data, numbered, first)]
     numbers = {number for _, number in numbered}
     if options.samples is not None and None not in numbers and numbers != {options.samples}:
         listed = ", ".join(f"{card.name}:{number}" for card, number in numbered)
@@ -302,9 +305,11 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
     return numbered
 
 
-def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, int | None]]) -> tuple[Card, int | None]:
-    """The card for `--data`: one drafted from the file, or the named benchmark's card with the file in place of its own
-    data; and the samples a question if the name stated them. Raises `UsageError`."""
+def _with_data(
+    options: RunOptions, data: str, numbered: list[tuple[Card, int | None]], first: Mapping[str, object]
+) -> tuple[Card, int | None]:
+    """The card for `--data`: one drafted from the file with this first row, or the named benchmark's card with the file
+    in place of its own data; and the samples a question if the name stated them. Raises `UsageError`."""
     if re.fullmatch(r"\w[\w.-]*/[\w.-]+", data) and not Path(data).suffix and not Path(data).exists():
         raise UsageError(
             f"there is no such file; a data set of the hub is hf://datasets/{data}", field="data", value=data
@@ -318,7 +323,7 @@ def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, int | 
             split=options.split,
             config=options.data_config,
             choices_key=options.choices_key,
-            prompt=None if options.prompt else _prompt_for(options, data),
+            prompt=None if options.prompt else _prompt_for(options, first),
         ), None
     if len(numbered) > 1:
         raise UsageError("it works with one benchmark, or with none", field="data")
@@ -336,12 +341,18 @@ _NOT_CHINESE = "[\u3040-\u30ff\uac00-\ud7af]"
 """Kana and Hangul: a text with Han characters and one of these is Japanese or Korean."""
 
 
-def _prompt_for(options: RunOptions, data: str) -> str | None:
+def _first_row(options: RunOptions) -> Mapping[str, object]:
+    """The first row of a user's own file without a card; empty if there is no such file. Raises `UsageError`."""
+    if not options.data or options.benchmarks or not Path(options.data).is_file():
+        return {}
+    row = next(tables.stream(Path(options.data), options.split), None)
+    return {} if row is None else row.value
+
+
+def _prompt_for(options: RunOptions, first: Mapping[str, object]) -> str | None:
     """The prompt with a Chinese instruction if the file's first question is Chinese; None: the usual prompt."""
-    path = Path(data)
-    row = next(tables.stream(path, options.split), None) if path.is_file() else None
     columns = (options.question_key,) if options.question_key else QUESTION_COLUMNS
-    text = next((str(row.value[name]) for name in columns if name in row.value), "") if row is not None else ""
+    text = next((str(first[name]) for name in columns if name in first), "")
     if len(re.findall(_HAN, text)) <= len(re.findall(_LATIN_WORD, text)) or re.search(_NOT_CHINESE, text):
         return None
     return "boxed_letter_zh" if options.choices_key else "boxed_zh"

@@ -1,0 +1,75 @@
+"""The switch from "install from a checkout" to "install from an index", for the day on which an index has the package.
+
+    python -m tools.on_index            # rewrite the pages
+    python -m tools.on_index --check    # exit with 1 if a page has other words than are rewritten here
+
+`PAGES` is the one list of what changes. A test holds that each of its texts stands in its page as long as the switch is
+off, so that the day needs this command and no search.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+PAGES: dict[str, tuple[tuple[str, str], ...]] = {
+    "README.md": (
+        (
+            "No package index has it yet; install from a checkout. The first two put `harness` on the path:",
+            "The first two put `harness` on the path:",
+        ),
+        ("uv tool install '.[llama-cpp]'", "uv tool install 'reasoning-harness[llama-cpp]'"),
+        ("pipx install '.[llama-cpp]'", "pipx install 'reasoning-harness[llama-cpp]'"),
+        ("venv/bin/pip install '.[llama-cpp]' ", "venv/bin/pip install 'reasoning-harness[llama-cpp]' "),
+    ),
+    "docs/servers.md": (
+        ("`pip install '.[llama-cpp]'` in a checkout", "`pip install 'reasoning-harness[llama-cpp]'`"),
+    ),
+    "docs/tutorials/README.md": (
+        ("`uv tool install '.[llama-cpp]'` in a checkout", "`uv tool install 'reasoning-harness[llama-cpp]'`"),
+    ),
+    "docs/experiments.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
+    "docs/reports.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
+    "docs/howto/offline.md": (("pip wheel '.[llama-cpp]'", "pip wheel 'reasoning-harness[llama-cpp]'"),),
+}
+"""Page -> (the words for a checkout, the words for an index)."""
+
+
+_INSTALLS = re.compile(r"'\.\[[a-z]")
+"""The name of a checkout with an extra, in quotation marks."""
+
+
+def problems() -> list[str]:
+    """The texts of `PAGES` that no longer stand in their page, and pages that install from a checkout besides."""
+    wrong = []
+    for name, changes in PAGES.items():
+        text = (CHECKOUT / name).read_text("utf-8")
+        wrong += [f"{name} does not have: {old}" for old, _ in changes if text.count(old) != 1]
+    for page in [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]:
+        text = page.read_text("utf-8")
+        for old, _ in PAGES.get(page.relative_to(CHECKOUT).as_posix(), ()):
+            text = text.replace(old, "")
+        wrong += [f"{page.relative_to(CHECKOUT)} installs from a checkout besides" for _ in _INSTALLS.findall(text)]
+    return wrong
+
+
+def main(argv: list[str]) -> int:
+    """Rewrite the pages, or check that they can be rewritten."""
+    if wrong := problems():
+        sys.stderr.write("\n".join([*wrong, ""]))
+        return 1
+    if "--check" not in argv:
+        for name, changes in PAGES.items():
+            page = CHECKOUT / name
+            text = page.read_text("utf-8")
+            for old, new in changes:
+                text = text.replace(old, new)
+            page.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
