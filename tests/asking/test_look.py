@@ -50,8 +50,8 @@ class Warned(Watcher):
 def test_servers_without_an_end_share_one_deadline_and_the_others_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "LOOK_S", 1.5)
     watcher = Warned()
-    with options(*[interim, a_header_now_and_then] * 4, well) as asked:
-        looks = servers.look(servers.find(asked, None), asked, watcher)
+    with options(*[interim, a_header_now_and_then] * 4, well) as run_options:
+        looks = servers.look(servers.find(run_options, None), run_options, watcher)
     assert [one.failure is None for one in looks.each] == [False] * 8 + [True]
     assert len(watcher.said) == 8
 
@@ -65,8 +65,8 @@ def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pyt
         asked_for.append(request.path)
         return well(request) if request.path.endswith("/models") else interim(request)
 
-    with options(answer) as asked:
-        looks = servers.look(servers.find(asked, None), asked, Warned())
+    with options(answer) as run_options:
+        looks = servers.look(servers.find(run_options, None), run_options, Warned())
     assert looks.model == "m"
     assert looks.concurrency is None
 
@@ -74,8 +74,8 @@ def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pyt
 @pytest.mark.timeout(15)
 def test_where_none_comes_to_an_end_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "LOOK_S", 0.5)
-    with options(interim, interim) as asked, pytest.raises(ServerError, match="does not finish its answer"):
-        servers.look(servers.find(asked, None), asked, Warned())
+    with options(interim, interim) as run_options, pytest.raises(ServerError, match="does not finish its answer"):
+        servers.look(servers.find(run_options, None), run_options, Warned())
 
 
 def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> None:
@@ -84,8 +84,8 @@ def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> 
             return [models("m", *(f"m{i}" for i in range(n))) if request.path.endswith("/models") else http(404)]
 
         with FaultServer(answer) as server:
-            asked = RunOptions(base_url=[server.base_url], model="m")
-            servers.look(servers.find(asked, None), asked, Warned())
+            run_options = RunOptions(base_url=[server.base_url], model="m")
+            servers.look(servers.find(run_options, None), run_options, Warned())
             return len(server.requests)
 
     assert counted(2) == counted(2000)

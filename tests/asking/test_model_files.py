@@ -19,17 +19,17 @@ def folder(place: Path, **files: str) -> Path:
 
 def test_a_changed_file_changes_its_own_checksum_and_no_other(tmp_path: Path) -> None:
     one = fingerprints(str(folder(tmp_path / "a", generation_config__json="{}")))
-    other = fingerprints(str(folder(tmp_path / "b", generation_config__json='{"top_k": 20}')))
-    assert one.keys() == other.keys() == {"config.json", "generation_config.json", "weights", "weights_sample"}
-    assert {name for name in one if one[name] != other[name]} == {"generation_config.json"}
+    of_second = fingerprints(str(folder(tmp_path / "b", generation_config__json='{"top_k": 20}')))
+    assert one.keys() == of_second.keys() == {"config.json", "generation_config.json", "weights", "weights_sample"}
+    assert {name for name in one if one[name] != of_second[name]} == {"generation_config.json"}
 
 
 def test_weights_of_one_size_are_told_apart_by_their_contents_only(tmp_path: Path) -> None:
-    one, other = str(folder(tmp_path / "a")), str(folder(tmp_path / "b", a__safetensors="WEIGHTS"))
-    known = [fingerprints(place) for place in (one, other)]
-    assert known[0]["weights"] == known[1]["weights"]
-    assert known[0]["weights_sample"] != known[1]["weights_sample"]
-    hashed = [fingerprints(place, hash_weights=True) for place in (one, one, other)]
+    one, second = str(folder(tmp_path / "a")), str(folder(tmp_path / "b", a__safetensors="WEIGHTS"))
+    checksums = [fingerprints(place) for place in (one, second)]
+    assert checksums[0]["weights"] == checksums[1]["weights"]
+    assert checksums[0]["weights_sample"] != checksums[1]["weights_sample"]
+    hashed = [fingerprints(place, hash_weights=True) for place in (one, one, second)]
     assert hashed[0] == hashed[1] != hashed[2]
 
 
@@ -40,19 +40,19 @@ def test_a_sample_of_the_weights_is_the_same_wherever_they_lie_and_sees_a_change
     for place, made in zip(places, (content_bytes, content_bytes, trained, content_bytes + b"x"), strict=True):
         place.write_bytes(made)
     places[1] = places[1].rename(places[1].with_name("renamed.safetensors"))
-    found = [fingerprints(str(place.parent))["weights_sample"] for place in places]
-    assert found[0] == found[1]
-    assert len(set(found)) == 3
+    checksums = [fingerprints(str(place.parent))["weights_sample"] for place in places]
+    assert checksums[0] == checksums[1]
+    assert len(set(checksums)) == 3
 
 
 def test_a_name_of_the_hub_is_its_snapshot_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     assert fingerprints("org/model") == {}
-    kept = tmp_path / "models--org--model"
-    folder(kept / "snapshots/abc")
-    (kept / "refs").mkdir()
-    (kept / "refs/main").write_text("abc")
-    assert fingerprints("org/model") == fingerprints(str(kept / "snapshots/abc")) != {}
+    cached = tmp_path / "models--org--model"
+    folder(cached / "snapshots/abc")
+    (cached / "refs").mkdir()
+    (cached / "refs/main").write_text("abc")
+    assert fingerprints("org/model") == fingerprints(str(cached / "snapshots/abc")) != {}
 
 
 def test_options_that_change_the_distribution_are_read_off_the_command_line(tmp_path: Path) -> None:

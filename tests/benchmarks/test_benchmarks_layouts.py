@@ -57,10 +57,10 @@ def test_rows_without_ids_keep_their_identity_in_any_order(load: Load, tmp_path:
     built = load(file)
     turned = tmp_path / f"turned-{file}"
     turned.write_bytes(b"\n".join(reversed(LAYOUTS[file].jsonl().split(b"\n"))))
-    other = questions.build(catalogue.load(LAYOUTS[file].card).with_data(str(turned)))
-    names = [{q.question_id: q.row_digest for q in one.questions} for one in (built, other)]
+    in_turn = questions.build(catalogue.load(LAYOUTS[file].card).with_data(str(turned)))
+    names = [{q.question_id: q.row_digest for q in one.questions} for one in (built, in_turn)]
     assert names[0] == names[1]
-    assert (other.rows_digest, other.dataset_digest) == (built.rows_digest, built.dataset_digest)
+    assert (in_turn.rows_digest, in_turn.dataset_digest) == (built.rows_digest, built.dataset_digest)
 
 
 @pytest.mark.parametrize("file", LAYOUTS)

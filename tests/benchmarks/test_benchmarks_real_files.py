@@ -98,7 +98,7 @@ def test_without_a_prompt_the_data_are_asked_as_they_are(load: Any, shared_data:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "differ"),
+    ("one", "second", "differ"),
     [
         ("aime24.jsonl", "aime24_with_solutions.jsonl", 0),
         ("aime25.jsonl", "aime25_expected_answer.jsonl", 0),
@@ -106,11 +106,11 @@ def test_without_a_prompt_the_data_are_asked_as_they_are(load: Any, shared_data:
         ("minerva_math.jsonl", "minerva_limo.jsonl", 0),
     ],
 )
-def test_two_layouts_of_a_set_give_the_same_references(load: Any, one: str, other: str, differ: int) -> None:
-    left, right = Counter(references(load(one))), Counter(references(load(other)))
+def test_two_layouts_of_a_set_give_the_same_references(load: Any, one: str, second: str, differ: int) -> None:
+    left, right = Counter(references(load(one))), Counter(references(load(second)))
     assert sum((left - right).values()) == differ
     assert questions.answers_digest(q.references for q in load(one).questions) == questions.answers_digest(
-        q.references for q in load(other).questions
+        q.references for q in load(second).questions
     )
 
 
@@ -120,12 +120,12 @@ def test_rows_without_ids_keep_their_identity_in_any_order(
 ) -> None:
     turned = tmp_path / file
     turned.write_text("\n".join(reversed((shared_data / file).read_text("utf-8").strip("\n").split("\n"))), "utf-8")
-    other = questions.build(catalogue.load(FILES[file][0]).with_data(str(turned)))
+    turned_set = questions.build(catalogue.load(FILES[file][0]).with_data(str(turned)))
     built = load(file)
-    assert {q.question_id: q.row_digest for q in other.questions} == {
+    assert {q.question_id: q.row_digest for q in turned_set.questions} == {
         q.question_id: q.row_digest for q in built.questions
     }
-    assert (other.rows_digest, other.dataset_digest) == (built.rows_digest, built.dataset_digest)
+    assert (turned_set.rows_digest, turned_set.dataset_digest) == (built.rows_digest, built.dataset_digest)
 
 
 def test_aime_answers_with_leading_zeros_are_integers(load: Any, shared_data: Path) -> None:
@@ -166,14 +166,14 @@ def test_ids_are_the_sets_own_and_no_row_numbers(load: Any) -> None:
 
 
 def test_hmmt_answers_stay_as_they_are_written(load: Any) -> None:
-    found = references(load("hmmt_feb_2025.jsonl"))
-    assert r"\frac{-1+\sqrt{17}}{2}, \frac{-1-\sqrt{17}}{2}" in found
-    assert r"2^{25} \cdot 26!" in found
+    answers = references(load("hmmt_feb_2025.jsonl"))
+    assert r"\frac{-1+\sqrt{17}}{2}, \frac{-1-\sqrt{17}}{2}" in answers
+    assert r"2^{25} \cdot 26!" in answers
 
 
 def test_math500_keeps_commas_of_thousands_and_of_lists(load: Any) -> None:
-    found = set(references(load("math500.jsonl")))
-    assert {r"10,\!080", r"11,\! 111,\! 111,\! 100", r"\$32,\!348", "58,500", "1,-2", "3, 5, 7", "52_8"} <= found
+    answers = set(references(load("math500.jsonl")))
+    assert {r"10,\!080", r"11,\! 111,\! 111,\! 100", r"\$32,\!348", "58,500", "1,-2", "3, 5, 7", "52_8"} <= answers
 
 
 def test_math500_breaks_down_by_level_and_subject(load: Any) -> None:
@@ -232,9 +232,9 @@ def test_gaokao_accepts_value_and_letter_and_keeps_its_last_line(load: Any, shar
 )
 def test_questions_that_stand_there_twice_stay_two(load: Any, file: str, pairs: list[tuple[str, str]]) -> None:
     by_id = {question.question_id: question for question in load(file).questions}
-    for one, other in pairs:
-        assert asked(by_id[one]) == asked(by_id[other])
-        assert by_id[one].row_digest != by_id[other].row_digest
+    for one, second in pairs:
+        assert asked(by_id[one]) == asked(by_id[second])
+        assert by_id[one].row_digest != by_id[second].row_digest
     assert len({asked(question) for question in by_id.values()}) <= len(by_id) - len(pairs)
 
 
@@ -256,14 +256,14 @@ def test_kaoyan_line_breaks_written_as_two_characters_become_line_breaks(load: A
     breaks, commands = re.compile(r"\\n(?!eq|u)"), re.compile(r"\\n(?:eq|u)")
     assert sum(bool(breaks.search(text)) for text in source) == 74
     assert not any(breaks.search(text) for text in texts)
-    kept = sum(len(commands.findall(text)) for text in source)
-    assert sum(len(commands.findall(text)) for text in texts) == kept > 0
+    n_commands = sum(len(commands.findall(text)) for text in source)
+    assert sum(len(commands.findall(text)) for text in texts) == n_commands > 0
 
 
 def test_grade_school_answers_of_every_type_are_references(load: Any) -> None:
     built = load("grade_school_math.jsonl")
-    found = references(built)
-    assert {"42, 84", "3568, 5880, 6512, 864", "1.8782106", "不存在"} <= set(found)
+    answers = references(built)
+    assert {"42, 84", "3568, 5880, 6512, 864", "1.8782106", "不存在"} <= set(answers)
     assert sum(question.kind == "multiple" for question in built.questions) == 41
 
 

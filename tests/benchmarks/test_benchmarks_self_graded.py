@@ -49,8 +49,8 @@ def test_a_neighbouring_number_is_wrong(shared_data: Path, file: str) -> None:
 
 def test_a_number_that_no_row_has_is_never_right(shared_data: Path) -> None:
     for file in ("hmmt_feb_2025.jsonl", "math500.jsonl", "olympiadbench.jsonl"):
-        found = questions.build(catalogue.load(FILES[file][0]).with_data(str(shared_data / file))).questions
-        for question in found[:150]:
-            other = "987654321"
-            assert question.references[0] != other
-            assert verdict(question, other) != "correct"
+        listed = questions.build(catalogue.load(FILES[file][0]).with_data(str(shared_data / file))).questions
+        for question in listed[:150]:
+            wrong_answer = "987654321"
+            assert question.references[0] != wrong_answer
+            assert verdict(question, wrong_answer) != "correct"

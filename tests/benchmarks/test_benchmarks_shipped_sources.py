@@ -181,11 +181,11 @@ def test_a_shipped_card_fetches_and_verifies_its_set_from_the_hub(
 
 def test_the_other_hub_layout_of_aime24_reads_the_same(hub: Hub, shared_data: Path) -> None:
     revision = "8d88b2876a82a080e2f172cc9b25d0d9d2cb4792"
-    other = [
+    second_layout = [
         {"ID": f"2024-{r['id']}", "Problem": r["problem"], "Solution": r["solution"], "Answer": int(r["answer"])}
         for r in rows(shared_data, "aime24_with_solutions.jsonl")
     ]
-    hub.datasets["Maxwell-Jia/AIME_2024"] = Dataset({revision: {"aime_2024_problems.parquet": parquet(other)}})
+    hub.datasets["Maxwell-Jia/AIME_2024"] = Dataset({revision: {"aime_2024_problems.parquet": parquet(second_layout)}})
     own = catalogue.load("aime24").with_data(f"hf://datasets/Maxwell-Jia/AIME_2024@{revision}")
     built = questions.build(own)
     assert built.n_all == 30

@@ -48,8 +48,8 @@ class Browser:
 
     def one(self, selector: str) -> WebElement:
         """The element, waited for."""
-        found: WebElement = self.wait(lambda: (self.all(selector) or [None])[0])
-        return found
+        element: WebElement = self.wait(lambda: (self.all(selector) or [None])[0])
+        return element
 
     def text(self, selector: str = "main") -> str:
         """Text of the element as it stands in the document, unseen parts included."""

@@ -67,17 +67,17 @@ def test_a_report_can_be_used_by_everyone_is_legible_and_fits(
     for summary in browser.all("summary"):
         browser.script("arguments[0].click()", summary)
     assert browser.script("return document.documentElement.scrollWidth") <= width
-    assert [found for found in browser.script(SIZES) if found[1] < LEAST_PX] == []
+    assert [size for size in browser.script(SIZES) if size[1] < LEAST_PX] == []
     try:
         source = axe()
     except NotInstalled as reason:
         pytest.skip(f"axe-core is not here: {reason}")
     browser.script(source)
-    found = browser.script(
+    texts = browser.script(
         "return axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})"
         ".then(r => r.violations.map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => [n.target, n.failureSummary])))"
     )
-    assert found == []
+    assert texts == []
 
 
 def test_what_is_folded_on_the_screen_is_unfolded_on_paper(browser: Browser, pages: dict[str, str]) -> None:

@@ -46,21 +46,21 @@ FIRST = {flag: name for name, flag in reversed(FLAGS.items())}
 def command_of(verb: str) -> click.Command:
     """The command of those words."""
     first, *rest = verb.split()
-    found = LazyGroup("harness").get_command(click.Context(LazyGroup("harness")), first)
-    assert found is not None
+    command = LazyGroup("harness").get_command(click.Context(LazyGroup("harness")), first)
+    assert command is not None
     if rest:
-        assert isinstance(found, click.Group)
-        return found.commands[rest[0]]
-    return found
+        assert isinstance(command, click.Group)
+        return command.commands[rest[0]]
+    return command
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_both_doors_take_every_option_of_a_verb(verb: str) -> None:
     refused, function = VERBS[verb].refused, PYTHON[verb]
-    known = {str(one.name) for one in command_of(verb).params}
+    taken = {str(one.name) for one in command_of(verb).params}
     keywords = {*inspect.signature(getattr(function, "func", function)).parameters}
     own = {name for name, one in options_of(VERBS[verb].options).items() if not one.argument} - set(refused)
-    assert own - known == set()
+    assert own - taken == set()
     assert own - keywords == set()
 
 

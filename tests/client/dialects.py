@@ -132,15 +132,15 @@ def _llama_cpp_python(choices: list[Event], usage: Event | None) -> Event:
 
 
 def _litellm(choices: list[Event], usage: Event | None) -> Event:
-    kept = [{key: one for key, one in choice.items() if one is not None} for choice in choices]
+    stated = [{key: one for key, one in choice.items() if one is not None} for choice in choices]
     head = {"id": "chatcmpl-fjSH", "created": 1795156614, "model": "smol-lite", "object": "chat.completion.chunk"}
-    return head | {"choices": kept} | ({"usage": usage} if usage else {})
+    return head | {"choices": stated} | ({"usage": usage} if usage else {})
 
 
 def _transformers(choices: list[Event], usage: Event | None) -> Event:
-    kept = [{key: one for key, one in choice.items() if one is not None} for choice in choices]
+    stated = [{key: one for key, one in choice.items() if one is not None} for choice in choices]
     tail = {"created": 1795156974, "model": "m@main", "object": "chat.completion.chunk", "system_fingerprint": ""}
-    return {"id": "d55b8e25", "choices": kept} | tail | ({"usage": usage} if usage else {})
+    return {"id": "d55b8e25", "choices": stated} | tail | ({"usage": usage} if usage else {})
 
 
 NO_TEXT = (("role", "assistant"), ("content", None))

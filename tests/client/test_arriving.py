@@ -37,17 +37,17 @@ def test_tokens_are_counted_before_the_reply_has_ended(
         arriving = Arriving()
         assert arriving.count() == 0
         body = b'{"model":"m","messages":[],"stream":true}'
-        asked = asyncio.ensure_future(
+        task = asyncio.ensure_future(
             transport.complete(
                 Endpoint.parse(server.base_url), "/chat/completions", body, Deadlines(), 1 << 20, arriving
             )
         )
         while arriving.count() < tokens:
             await asyncio.sleep(0.01)
-        assert not asked.done()
+        assert not task.done()
         seen = arriving.count()
         let_go.set()
-        reply = await asked
+        reply = await task
         await transport.close()
         return seen, reply.timing.events or 0
 

@@ -38,7 +38,7 @@ def looked_at(server: FaultServer, model: str = "m") -> tuple[Endpoint, Pages]:
 
 
 @pytest.mark.parametrize(
-    ("owner", "asked"),
+    ("owner", "pages"),
     [
         ("vllm", {"/version", "/server_info?config_format=json"}),
         ("sglang", {"/get_model_info", "/get_server_info"}),
@@ -46,11 +46,11 @@ def looked_at(server: FaultServer, model: str = "m") -> tuple[Endpoint, Pages]:
         ("somebody", {"/version", "/server_info?config_format=json", "/get_model_info", "/get_server_info", "/props"}),
     ],
 )
-def test_each_page_of_the_engine_is_asked_once_and_no_other(owner: str, asked: set[str]) -> None:
+def test_each_page_of_the_engine_is_asked_once_and_no_other(owner: str, pages: set[str]) -> None:
     with FaultServer(Counted(models("m", owned_by=owner, max_model_len=9), {})) as server:
         describe([looked_at(server)], "m")
     paths = [request.path for request in server.requests]
-    assert sorted(paths) == sorted({"/v1/models", *asked})
+    assert sorted(paths) == sorted({"/v1/models", *pages})
 
 
 def test_a_router_is_known_by_its_workers() -> None:
@@ -62,8 +62,8 @@ def test_a_router_is_known_by_its_workers() -> None:
 
 def test_pages_that_never_end_cost_one_deadline_for_all_servers() -> None:
     slow = Counted(models("m", owned_by="vllm", root="r"), {"/version": [STALL], "/server_info": [Pause(60)]})
-    with FaultServer(slow) as one, FaultServer(slow) as other:
-        servers = [looked_at(one), looked_at(other)]
+    with FaultServer(slow) as one, FaultServer(slow) as second:
+        servers = [looked_at(one), looked_at(second)]
         begun = time.monotonic()
         told = describe(servers, "m", seconds=0.5)
         assert time.monotonic() - begun < 5  # one page after the other would take minutes

@@ -448,8 +448,8 @@ def test_text_after_the_finish_reason_is_kept_and_noted() -> None:
 
 
 def test_a_second_reply_in_one_stream_is_no_sample() -> None:
-    other = delta(content="no") | {"id": "r2"}
-    got = failure(event(delta(content="42", finish="stop")) + event(other) + DONE)
+    second_reply = delta(content="no") | {"id": "r2"}
+    got = failure(event(delta(content="42", finish="stop")) + event(second_reply) + DONE)
     assert (got.kind, got.retryable) == ("malformed", True)
 
 

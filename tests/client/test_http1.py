@@ -247,34 +247,34 @@ def told(text: str, reply_id: str | None, tokens: int | None = None) -> Reply:
 
 
 def test_a_leftover_is_malformed_and_the_next_reply_says_how_many_may_be_wrong() -> None:
-    known = Leftovers()
-    first = known.check(told("a", "1"), None, 7, used=False)
+    leftovers = Leftovers()
+    first = leftovers.check(told("a", "1"), None, 7, used=False)
     assert first == Mark("1", hash(("a", None)), 7)
-    second = known.check(told("b", "2"), first, 8, used=True)
-    assert (known.doubted, known.n_exposed, known.n_untold, known.note()) == (False, 1, 0, None)
-    assert known.may_be_one("2", second)
-    assert not known.may_be_one("1", second)
+    second = leftovers.check(told("b", "2"), first, 8, used=True)
+    assert (leftovers.doubted, leftovers.n_exposed, leftovers.n_untold, leftovers.note()) == (False, 1, 0, None)
+    assert leftovers.may_be_one("2", second)
+    assert not leftovers.may_be_one("1", second)
     with pytest.raises(RequestFailed, match="once more: a leftover") as again:
-        known.check(told("b", "2"), second, 9, used=True)
-    assert (again.value.kind, known.doubted, known.n_untold) == ("malformed", True, 2)
+        leftovers.check(told("b", "2"), second, 9, used=True)
+    assert (again.value.kind, leftovers.doubted, leftovers.n_untold) == ("malformed", True, 2)
     with pytest.raises(RequestFailed, match="had carried another request") as later:
-        known.check(told("c", "3"), second, 9, used=True)
+        leftovers.check(told("c", "3"), second, 9, used=True)
     assert later.value.kind == "malformed"
-    note = known.note()
+    note = leftovers.note()
     assert note is not None
     assert "2 before this one" in note
-    assert (known.note(), known.n_untold) == (None, 0)
-    assert known.check(told("d", None), None, 9, used=False) is None
+    assert (leftovers.note(), leftovers.n_untold) == (None, 0)
+    assert leftovers.check(told("d", None), None, 9, used=False) is None
 
 
 def test_one_reply_to_the_same_prompt_may_come_from_a_cache_and_to_another_it_is_a_leftover() -> None:
-    known = Leftovers()
-    known.check(told("a", "1"), None, 7, used=False)
-    known.check(told("b", "2"), None, 8, used=False)
-    known.check(told("a", "1"), None, 7, used=True)
+    leftovers = Leftovers()
+    leftovers.check(told("a", "1"), None, 7, used=False)
+    leftovers.check(told("b", "2"), None, 8, used=False)
+    leftovers.check(told("a", "1"), None, 7, used=True)
     with pytest.raises(RequestFailed, match="leftover"):
-        known.check(told("a", "1"), None, 8, used=False)
-    assert known.check(told("a", "1"), None, 9, used=False) is not None  # a third time: its ids prove nothing
+        leftovers.check(told("a", "1"), None, 8, used=False)
+    assert leftovers.check(told("a", "1"), None, 9, used=False) is not None  # a third time: its ids prove nothing
     shared = Leftovers()
     for text, reply_id, prompt in (("a", "1", 7), ("b", "2", 8), ("c", "1", 9), ("a", "1", 10)):
         shared.check(told(text, reply_id), None, prompt, used=True)
@@ -283,12 +283,12 @@ def test_one_reply_to_the_same_prompt_may_come_from_a_cache_and_to_another_it_is
 
 def test_another_number_of_prompt_tokens_is_doubted_after_three_that_repeated() -> None:
     def steady(n_repeated: int) -> Leftovers:
-        known = Leftovers()
-        known.check(told("a", None, 10), None, 7, used=True)
-        known.check(told("a", None, 20), None, 8, used=True)
+        leftovers = Leftovers()
+        leftovers.check(told("a", None, 10), None, 7, used=True)
+        leftovers.check(told("a", None, 20), None, 8, used=True)
         for _ in range(n_repeated - 1):  # the second prompt's first count is one already
-            known.check(told("a", None, 10), None, 7, used=True)
-        return known
+            leftovers.check(told("a", None, 10), None, 7, used=True)
+        return leftovers
 
     believed = steady(2)
     believed.check(told("a", None, 11), None, 7, used=True)
@@ -311,11 +311,11 @@ def test_another_number_of_prompt_tokens_is_doubted_after_three_that_repeated() 
 
 def test_what_came_unasked_makes_a_server_doubted_but_for_the_end_of_an_idle_connection() -> None:
     for data, doubted in ((b"", False), (b"HTTP/1.1 408 Request Timeout", False), (b"HTTP/1.1 200", True)):
-        known = Leftovers()
-        known.judge_unasked(data)
-        assert (known.doubted, known.note() is not None) == (doubted, doubted)
-    known.doubt()
-    assert known.note() is None  # it was doubted, and said so, before
+        leftovers = Leftovers()
+        leftovers.judge_unasked(data)
+        assert (leftovers.doubted, leftovers.note() is not None) == (doubted, doubted)
+    leftovers.doubt()
+    assert leftovers.note() is None  # it was doubted, and said so, before
 
 
 def test_a_prompt_is_known_by_its_end_of_the_body_and_a_clean_end_by_its_notes() -> None:
@@ -335,12 +335,12 @@ def test_a_prompt_is_known_by_its_end_of_the_body_and_a_clean_end_by_its_notes()
 def test_the_prompt_and_the_reply_of_longest_ago_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http1, "MAX_PROMPTS", 2)
     monkeypatch.setattr(http1, "MAX_REPLIES", 2)
-    known = Leftovers()
+    leftovers = Leftovers()
     for prompt in (1, 2, 2, 2, 1, 3):  # the second is of longest ago
-        known.check(told("a", None, 10 * prompt), None, prompt, used=True)
+        leftovers.check(told("a", None, 10 * prompt), None, prompt, used=True)
     with pytest.raises(RequestFailed, match="a prompt of 12 tokens, and this one has 10"):
-        known.check(told("a", None, 12), None, 1, used=True)
-    known.check(told("a", None, 21), None, 2, used=False)
+        leftovers.check(told("a", None, 12), None, 1, used=True)
+    leftovers.check(told("a", None, 21), None, 2, used=False)
     both = Leftovers()
     for text in ("a", "b"):
         both.check(told(text, text), None, 1, used=False)
@@ -355,7 +355,7 @@ def test_the_prompt_and_the_reply_of_longest_ago_are_forgotten_first(monkeypatch
 
 
 def test_a_server_that_states_one_id_for_all_proves_nothing_by_it() -> None:
-    known = Leftovers()
+    leftovers = Leftovers()
     for prompt in (1, 2, 3):
-        known.check(told("a", "1"), None, prompt, used=True)
-    assert not known.doubted
+        leftovers.check(told("a", "1"), None, prompt, used=True)
+    assert not leftovers.doubted

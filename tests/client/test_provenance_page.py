@@ -21,8 +21,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "provenance.md"
 
 def compared() -> str:
     """The fields that are compared."""
-    known = [field for one in engines.dialects() for field in one.facts] + list(discovery.LISTED)
-    names = {kind: {f.name.partition(".")[0] for f in known if f.kind == kind} for kind in ("model", "host")}
+    fields = [field for one in engines.dialects() for field in one.facts] + list(discovery.LISTED)
+    names = {kind: {f.name.partition(".")[0] for f in fields if f.kind == kind} for kind in ("model", "host")}
     listed = {kind: ", ".join(f"`{name}`" for name in sorted(names[kind])) for kind in names}
     head = "| changes the replies: refused | the rest: a warning |\n| --- | --- |\n"
     return f"{head}| {listed['model']} | {listed['host']}, `engine`, `server`, `workers` |\n"

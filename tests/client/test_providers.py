@@ -201,7 +201,7 @@ def test_raw_completions_bound_their_tokens_by_the_old_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "model", "thinking", "known"),
+    ("name", "model", "thinking", "able"),
     [
         ("deepseek", "deepseek-flash", "medium", "high, low, max, off, on"),
         ("openai", "o3", "off", "high, low, medium, on"),
@@ -212,12 +212,12 @@ def test_raw_completions_bound_their_tokens_by_the_old_name() -> None:
     ],
 )
 def test_a_thinking_value_that_cannot_be_expressed_is_refused_with_those_that_can(
-    name: str, model: str, thinking: Thinking, known: str
+    name: str, model: str, thinking: Thinking, able: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
         providers.load(name).spelling(model, thinking=thinking)
     assert spelt(refused.value.sentence, run).startswith(f"--thinking {thinking}: ")
-    assert known in str(refused.value)
+    assert able in str(refused.value)
 
 
 @given(st.sampled_from(sorted(EXPECTED)), st.text(max_size=30), st.sampled_from(get_args(Thinking)))

@@ -77,17 +77,17 @@ def models(fact: providers.ForModels) -> str:
 
 def tables() -> str:
     """Everything between the two marks of the page."""
-    known = [providers.load(name) for name in providers.names()]
+    all_providers = [providers.load(name) for name in providers.names()]
     head = "| provider | address | key | length | seed | reasoning text |\n| --- | --- | --- | --- | --- | --- |"
-    body = [head, *(row(one) for one in known), "", *(line for one in known for line in section(one))]
+    body = [head, *(row(one) for one in all_providers), "", *(line for one in all_providers for line in section(one))]
     return "\n".join([BEGIN, "", *body, END])
 
 
 def test_the_tables_of_the_page_are_those_of_the_data() -> None:
     text = PAGE.read_text("utf-8")
-    found = re.search(re.escape(BEGIN) + ".*" + re.escape(END), text, re.DOTALL)
-    assert found is not None
-    assert found[0] == tables(), "run `python -m tests.client.test_providers_page`"
+    tables_of_page = re.search(re.escape(BEGIN) + ".*" + re.escape(END), text, re.DOTALL)
+    assert tables_of_page is not None
+    assert tables_of_page[0] == tables(), "run `python -m tests.client.test_providers_page`"
 
 
 def test_every_flag_that_the_page_names_exists() -> None:

@@ -71,9 +71,9 @@ def test_a_field_that_the_server_rejects_is_named_with_the_flag_that_drops_it(ru
         assert "--drop top_p" in err
         code, _, err = run(*GROQ, "--base-url", address, "--drop", "top_p", "--thinking", "off")
         assert code == 0, err
-    asked = [r for r in server.requests if r.method == "POST" and "top_p" not in r.json]
-    assert {r.path for r in asked} == {"/openai/v1/chat/completions"}
-    body = asked[0].json
+    posted = [r for r in server.requests if r.method == "POST" and "top_p" not in r.json]
+    assert {r.path for r in posted} == {"/openai/v1/chat/completions"}
+    body = posted[0].json
     assert body["reasoning_effort"] == "none"
     assert body["max_completion_tokens"] == 32768
     assert body["temperature"] == 0.6

@@ -209,9 +209,9 @@ def test_token_ids_are_read_apart_and_belong_to_their_events(texts: list[str], s
 def test_a_text_that_looks_like_token_ids_states_none() -> None:
     value = vllm('","token_ids":[6,6,6]')
     value["choices"][0]["token_ids"] = [1]
-    other = vllm("plain")
-    other["choices"][0]["token_ids"] = [2, 3]
-    batch = learnt_from(other).batch(frame(value) + frame(other), 0)
+    odd = vllm("plain")
+    odd["choices"][0]["token_ids"] = [2, 3]
+    batch = learnt_from(odd).batch(frame(value) + frame(odd), 0)
     assert batch is not None
     assert batch.ids == [[1], [2, 3]]
     unstated = learnt_from(vllm("x")).batch(frame(vllm('"token_ids":[6]')), 0)

@@ -97,14 +97,14 @@ def test_a_body_that_comes_too_slowly_is_cut_at_its_time() -> None:
 
 
 def test_a_redirect_tells_where_it_points_and_a_compressed_page_is_not_unpacked() -> None:
-    asked: list[Request] = []
+    requests: list[Request] = []
 
     def answer(request: Request) -> Iterable[Step]:
-        asked.append(request)
+        requests.append(request)
         return [http(307, location="https://elsewhere/v1")]
 
     with FaultServer(answer) as server:
         assert get(server).location == "https://elsewhere/v1"
-    assert asked[0].headers["accept-encoding"] == "identity"
+    assert requests[0].headers["accept-encoding"] == "identity"
     with FaultServer(lambda _: [http(200, b"\x1f\x8b...", **{"Content-Encoding": "gzip"})]) as server:
         assert get(server).body == b"\x1f\x8b..."

@@ -45,15 +45,15 @@ def test_what_is_picked_is_what_stands_at_those_places(places: list[int], data: 
     records = [Message(role="user", content=str(place)) for place in range(60)]
     begin = data.draw(st.integers(0, len(places)))
     end = data.draw(st.integers(begin, len(places)))
-    found = Picked(Packed(Message, records), places, begin, end)
+    picked = Picked(Packed(Message, records), places, begin, end)
     expected = [records[place] for place in places[begin:end]]
-    assert (list(found), found[:], found.places) == (expected, expected, places[begin:end])
-    assert [found[at] for at in range(-len(found), len(found))] == expected * 2
-    assert found == expected
+    assert (list(picked), picked[:], picked.places) == (expected, expected, places[begin:end])
+    assert [picked[at] for at in range(-len(picked), len(picked))] == expected * 2
+    assert picked == expected
     assert Picked(records, places) == [records[place] for place in places]
-    for outside in (len(found), -len(found) - 1):
+    for outside in (len(picked), -len(picked) - 1):
         with pytest.raises(IndexError):
-            found[outside]
+            picked[outside]
 
 
 def test_lone_surrogates_and_line_breaks_come_back_equal() -> None:

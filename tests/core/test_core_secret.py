@@ -127,8 +127,8 @@ def revealed(source: str) -> bool:
 def test_it_is_revealed_in_these_places_only() -> None:
     root = Path(harness.__file__).parent
     sources = {path.relative_to(root).as_posix(): path.read_text("utf-8") for path in root.rglob("*.py")}
-    found = {name for name, text in sources.items() if revealed(text)}
-    assert found == REVEALING.keys()
+    modules = {name for name, text in sources.items() if revealed(text)}
+    assert modules == REVEALING.keys()
     assert revealed("show(endpoint.api_key.reveal())")
     assert revealed("from harness.core.secret import Secret\nprint(key._value)")
     writing = {name for name, text in sources.items() if "Bearer {" in text}

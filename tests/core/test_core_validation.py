@@ -45,8 +45,8 @@ def test_a_value_out_of_bounds_is_named_with_its_path_and_what_was_found() -> No
 
 
 def test_a_misspelt_key_is_told_before_the_missing_one_that_it_caused() -> None:
-    found = problem({"titel": "x"})
-    assert found.sentence == "unknown key 'titel'. Did you mean title? (and 1 more)"
+    first = problem({"titel": "x"})
+    assert first.sentence == "unknown key 'titel'. Did you mean title? (and 1 more)"
     assert problem({}).sentence == "the key 'title' is missing"
 
 
@@ -64,6 +64,6 @@ def test_what_was_written_reaches_the_terminal_harmless_and_bounded() -> None:
 
 
 def test_a_value_that_is_wrong_as_a_whole_has_no_field() -> None:
-    found = problem([1])
-    assert found.field == ""
-    assert found.sentence.endswith("found [1]")
+    first = problem([1])
+    assert first.field == ""
+    assert first.sentence.endswith("found [1]")

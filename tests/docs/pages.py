@@ -35,10 +35,10 @@ class Typed(NamedTuple):
 def blocks(page: Path, *languages: str) -> list[Block]:
     """The blocks of these languages, in their order; of none: all."""
     text = page.read_text("utf-8")
-    found = [
+    fenced = [
         Block(page, text.count("\n", 0, match.start(2)) + 1, match[1], match[2]) for match in _FENCE.finditer(text)
     ]
-    return [block for block in found if not languages or block.language in languages]
+    return [block for block in fenced if not languages or block.language in languages]
 
 
 def commands(page: Path) -> list[Typed]:

@@ -25,8 +25,8 @@ def test_recipes_read_a_run(tmp_path_factory: pytest.TempPathFactory, embedded_s
     if shutil.which("jq") is None:
         pytest.skip("no jq")
     folder = tmp_path_factory.mktemp("recipes")
-    asked = ["run", "demo:2", "--limit", "2", "--max-tokens", "16", "--no-canary", "--out", "run"]
-    assert harness(folder, *asked, "--base-url", embedded_server.base_urls[0]).code == 0
+    words = ["run", "demo:2", "--limit", "2", "--max-tokens", "16", "--no-canary", "--out", "run"]
+    assert harness(folder, *words, "--base-url", embedded_server.base_urls[0]).code == 0
     assert harness(folder, "score", "run").code == 0
     page = DOCS / "howto" / "tables.md"
     for language, start in (("jq", ["bash", "-euo", "pipefail", "-c"]), ("python", [sys.executable, "-c"])):

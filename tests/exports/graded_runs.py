@@ -79,9 +79,9 @@ def write_run(
                 journal.append(one)
         if scored:
             asked_by_id = {one.question_id: one for one in question_file.read(place)}
-            found = [grade(asked_by_id[one.question_id], one) for one in listed]
-            grade_file.write(place, found)
-            score = score_benchmark(list(asked_by_id.values()), found, of_each)
+            graded = [grade(asked_by_id[one.question_id], one) for one in listed]
+            grade_file.write(place, graded)
+            score = score_benchmark(list(asked_by_id.values()), graded, of_each)
             write_atomically(place.scores, codec.pretty(score))
     return folder
 

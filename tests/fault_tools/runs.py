@@ -54,9 +54,9 @@ def texts(folder: Path) -> Texts:
     """What the journal holds; each sample that was owed is there exactly once."""
     lines = (folder / "run" / "asked" / "samples.jsonl").read_bytes().split(b"\n")
     stored = [json.loads(line) for line in lines if line]
-    found = {(sample["question_id"], sample["sample_index"]): sample["text"] for sample in stored}
-    assert len(stored) == len(found) == QUESTIONS * SAMPLES
-    return found
+    by_key = {(sample["question_id"], sample["sample_index"]): sample["text"] for sample in stored}
+    assert len(stored) == len(by_key) == QUESTIONS * SAMPLES
+    return by_key
 
 
 def failures(folder: Path) -> list[dict[str, Any]]:

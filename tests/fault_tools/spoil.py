@@ -124,8 +124,8 @@ def halved(data: bytes, seen: list[int]) -> list[bytes]:
 
 def no_done(data: bytes) -> list[bytes]:
     """The stream lacks its last event; the finish reason is there."""
-    kept = data.replace(b"data: [DONE]\n\n", b"")
-    return [kept] if kept else []
+    without_done = data.replace(b"data: [DONE]\n\n", b"")
+    return [without_done] if without_done else []
 
 
 def crumbs(data: bytes) -> list[bytes]:

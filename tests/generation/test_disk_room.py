@@ -28,7 +28,7 @@ def test_below_the_reserve_nothing_is_asked_and_how_to_go_on_is_said(tmp_path: P
 
 
 def test_a_reserve_that_is_reached_lets_requests_in_flight_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = question_set(tmp_path, 40)
+    forty = question_set(tmp_path, 40)
     free = [10_000]
     monkeypatch.setattr(machine_limits, "_free", lambda folder: free[0])
 
@@ -40,24 +40,24 @@ def test_a_reserve_that_is_reached_lets_requests_in_flight_end(tmp_path: Path, m
     with FaultServer(answer) as server:  # type: ignore[arg-type]
         settings = run_settings(tmp_path / "run", server.base_url, disk_reserve=1000, requests_per_minute=6000)
         with pytest.raises(StoreError, match=r"stopped: \d+ of 80 samples are stored\. .* give the same command again"):
-            run(settings, asked, interval=0.01)
+            run(settings, forty, interval=0.01)
         stored = keys_of(settings)
         assert 20 <= len(stored) < 80
         assert len(stored) == len(server.requests), "what was in flight is stored"
         free[0] = 10_000
-        assert run(settings, asked).complete
+        assert run(settings, forty).complete
         assert keys_of(settings) == expected_keys(40, 2)
         assert len(server.requests) == 80
 
 
 def test_a_run_that_may_not_find_room_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = question_set(tmp_path, 4)
+    four = question_set(tmp_path, 4)
     with FaultServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
-        assert not any("need about" in str(warning) for warning in run(settings, asked).warnings)
+        assert not any("need about" in str(warning) for warning in run(settings, four).warnings)
         monkeypatch.setattr(machine_limits, "_free", lambda folder: 1000)
         more = run_settings(tmp_path / "run", server.base_url, samples=400)
-        (doubt,) = (str(one) for one in run(more, asked).warnings if "need about" in str(one))
+        (doubt,) = (str(one) for one in run(more, four).warnings if "need about" in str(one))
     assert "1 MB" in doubt
     assert "0 MB are free" in doubt
 

@@ -30,11 +30,13 @@ class Played:
 
     def __init__(self, questions: int = 1, samples: int = 1, policy: RetryPolicy | None = None, **settings: Any):
         self.now = 0.0
-        chosen: RunSettings = replace(run_settings(Path("nowhere"), samples=samples), **settings)
+        tested_settings: RunSettings = replace(run_settings(Path("nowhere"), samples=samples), **settings)
         total = {"sums": questions * samples}
         rows = owed("sums", [f"q{n}" for n in range(questions)], samples, set())
         plan = SessionPlan(owed=rows, done={"sums": 0}, total=total)
-        self.dispatcher = Dispatcher(chosen, plan, clock=lambda: self.now, jitter=lambda low, high: high, policy=policy)
+        self.dispatcher = Dispatcher(
+            tested_settings, plan, clock=lambda: self.now, jitter=lambda low, high: high, policy=policy
+        )
 
     def do(self) -> list[Action]:
         """Everything up to the next `Wait` or `Done`, that one included; no log."""
@@ -187,23 +189,23 @@ def test_a_record_that_is_refused_is_listed_and_a_journal_that_stops_ends_the_se
     played.do()
     played.dispatcher.written(TASK, RecordRefused("a lone surrogate"))
     assert played.dispatcher.causes.given_up() == {TASK: "malformed"}
-    other = Task("sums", "q1", 0)
-    played.answer(other)
+    second = Task("sums", "q1", 0)
+    played.answer(second)
     played.do()
-    played.dispatcher.written(other, StoreError("no space left"))
+    played.dispatcher.written(second, StoreError("no space left"))
     assert played.do() == [Done()]
     assert isinstance(played.dispatcher.ending.error, StoreError)
 
 
 def test_while_the_disk_is_behind_nothing_more_is_asked() -> None:
     played = Played(questions=9, concurrency=2)
-    asked = 0
+    n_asked = 0
     for _ in range(9):
         tasks = [a.task for a in played.do() if isinstance(a, Ask)]
-        asked += len(tasks)
+        n_asked += len(tasks)
         for task in tasks:
             played.answer(task)
-    assert asked == 4, "two in flight, when up to two were on their way to the disk"
+    assert n_asked == 4, "two in flight, when up to two were on their way to the disk"
 
 
 def test_endpoints_that_are_replaced_are_asked_from_then_on() -> None:
@@ -275,34 +277,34 @@ def test_an_endpoint_that_answers_whole_requests_alone_gets_no_more_continuation
 
 
 def test_an_endpoint_in_doubt_that_is_set_aside_is_probed_by_a_whole_request() -> None:
-    known = Continuations()
-    known.failed(TASK, 0)
-    assert known.allowed(TASK, 0, set_aside=False)
-    assert not known.allowed(TASK, 0, set_aside=True)
-    assert known.allowed(TASK, 1, set_aside=True)
-    known.whole_failed(0, by_chance=False)
-    assert known.allowed(TASK, 0, set_aside=True)
+    continuations = Continuations()
+    continuations.failed(TASK, 0)
+    assert continuations.allowed(TASK, 0, set_aside=False)
+    assert not continuations.allowed(TASK, 0, set_aside=True)
+    assert continuations.allowed(TASK, 1, set_aside=True)
+    continuations.whole_failed(0, by_chance=False)
+    assert continuations.allowed(TASK, 0, set_aside=True)
 
 
 def test_after_a_continuation_that_met_429_a_whole_request_tells_a_limiter_from_a_gateway() -> None:
-    known = Continuations()
-    other = Task("sums", "q1", 0)
-    known.failed(TASK, 0, refused=True)
-    assert not known.allowed(TASK, 0, set_aside=False)
-    assert not known.allowed(other, 0, set_aside=False)
-    assert known.allowed(other, 1, set_aside=False)
-    known.whole_failed(0, by_chance=False)  # refused, too: it was a limiter
-    assert known.allowed(TASK, 0, set_aside=False)
+    continuations = Continuations()
+    second = Task("sums", "q1", 0)
+    continuations.failed(TASK, 0, refused=True)
+    assert not continuations.allowed(TASK, 0, set_aside=False)
+    assert not continuations.allowed(second, 0, set_aside=False)
+    assert continuations.allowed(second, 1, set_aside=False)
+    continuations.whole_failed(0, by_chance=False)  # refused, too: it was a limiter
+    assert continuations.allowed(TASK, 0, set_aside=False)
 
 
 def test_a_whole_request_that_failed_by_chance_gives_no_sample_its_tries_back() -> None:
-    known = Continuations()
+    continuations = Continuations()
     for _ in range(TRIES):
-        known.failed(TASK, 0)
-    known.whole_failed(0, by_chance=True)
-    assert not known.allowed(TASK, 0, set_aside=False)
-    known.whole_failed(0, by_chance=False)
-    assert known.allowed(TASK, 0, set_aside=False)
+        continuations.failed(TASK, 0)
+    continuations.whole_failed(0, by_chance=True)
+    assert not continuations.allowed(TASK, 0, set_aside=False)
+    continuations.whole_failed(0, by_chance=False)
+    assert continuations.allowed(TASK, 0, set_aside=False)
 
 
 def test_a_retry_after_holds_the_endpoint_and_not_the_sample() -> None:
@@ -332,11 +334,11 @@ def test_a_continuation_that_met_a_retry_after_goes_elsewhere_meanwhile() -> Non
 
 
 def test_a_continuation_that_is_answered_clears_its_endpoint() -> None:
-    known = Continuations()
-    other = Task("sums", "q1", 0)
+    continuations = Continuations()
+    second = Task("sums", "q1", 0)
     for _ in range(2 * DOUBTS):
         for _ in range(DOUBTS - 1):
-            known.failed(TASK, 0)
-            assert not known.whole_answered(other, 0)
-        known.answered(TASK, 0)
-    assert known.allowed(TASK, 0, set_aside=False)
+            continuations.failed(TASK, 0)
+            assert not continuations.whole_answered(second, 0)
+        continuations.answered(TASK, 0)
+    assert continuations.allowed(TASK, 0, set_aside=False)

@@ -19,8 +19,8 @@ MOMENTS = 12
 
 def late(moments: list[Moment]) -> list[Moment]:
     """From a fifth of the samples on."""
-    found = [one for one in moments if one.progress.done >= 0.2 * one.progress.total]
-    return found[:: max(1, len(found) // MOMENTS)]
+    past_a_fifth = [one for one in moments if one.progress.done >= 0.2 * one.progress.total]
+    return past_a_fifth[:: max(1, len(past_a_fifth) // MOMENTS)]
 
 
 def test_the_true_end_lies_in_the_printed_range_at_nine_moments_in_ten() -> None:
@@ -30,9 +30,9 @@ def test_the_true_end_lies_in_the_printed_range_at_nine_moments_in_ten() -> None
             *moments, end = played(lengths(kind, seed, 35, 16), concurrency=32, step=5.0)
             random = Random(seed)
             for one in late(moments):
-                found = time_left(one.outlook, random)
-                assert found is not None
-                least, most = printed_range(found)
+                left = time_left(one.outlook, random)
+                assert left is not None
+                least, most = printed_range(left)
                 held.append(least <= end.now - one.now <= most)
     assert len(held) > 100
     assert sum(held) / len(held) >= 0.9
@@ -90,7 +90,7 @@ def test_before_eight_samples_have_finished_nothing_is_promised() -> None:
 
 def test_no_sample_is_expected_beyond_its_budget() -> None:
     question = ("sums", "q0")
-    found = time_left(
+    left = time_left(
         Outlook(
             finished={question: [900.0, 1000.0] * 10},
             running=[Streaming(question, 990.0, 1.0)],
@@ -100,8 +100,8 @@ def test_no_sample_is_expected_beyond_its_budget() -> None:
         ),
         Random(0),
     )
-    assert found is not None
-    assert found.most_s <= 10 * 1.3  # ten tokens at a second each, and the spread of the pace
+    assert left is not None
+    assert left.most_s <= 10 * 1.3  # ten tokens at a second each, and the spread of the pace
 
 
 @given(
@@ -126,13 +126,13 @@ def test_whatever_the_lengths_the_range_is_one(
         max_tokens={"b": MAX_TOKENS},
         longest_first=longest_first,
     )
-    found = time_left(outlook, Random(seed))
+    left = time_left(outlook, Random(seed))
     if sum(map(len, finished.values())) < 8:
-        assert found is None
+        assert left is None
         return
-    assert found is not None
-    assert 0 <= found.least_s <= found.likely_s <= found.most_s < math.inf
-    assert " s" in time_range(found) or " min" in time_range(found) or "h" in time_range(found)
+    assert left is not None
+    assert 0 <= left.least_s <= left.likely_s <= left.most_s < math.inf
+    assert " s" in time_range(left) or " min" in time_range(left) or "h" in time_range(left)
 
 
 @pytest.mark.parametrize(

@@ -127,8 +127,8 @@ def test_a_run_without_a_sample_binds_nothing(tmp_path: Path) -> None:
         with pytest.raises(ServerError, match="temperature is out of range"):
             run(settings, questions)
     with FaultServer(well) as server:
-        other = run_settings(tmp_path / "run", server.base_url, model="second", seed=5)
-        assert run(other, questions).complete
+        second = run_settings(tmp_path / "run", server.base_url, model="second", seed=5)
+        assert run(second, questions).complete
 
 
 def test_samples_that_the_manifest_does_not_know_are_refused(tmp_path: Path) -> None:

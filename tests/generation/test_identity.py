@@ -33,5 +33,5 @@ def test_the_identity_is_what_version_0_1_0_wrote(tmp_path: Path) -> None:
             stream=False,
         ),
     )
-    asked = question_set(tmp_path, 3, system_prompt="Be brief.")
-    assert codec.encode(settings.identity(asked, 64)) == OF_0_1_0
+    three = question_set(tmp_path, 3, system_prompt="Be brief.")
+    assert codec.encode(settings.identity(three, 64)) == OF_0_1_0

@@ -198,20 +198,20 @@ def test_a_dropped_question_returns_its_waiting_samples_and_is_not_asked() -> No
 
 
 def test_a_round_that_may_not_start_waits_and_is_asked_for_again() -> None:
-    asked: list[int] = []
+    indices: list[int] = []
 
     def may_start(number: int) -> bool:
-        asked.append(number)
+        indices.append(number)
         return number < last
 
     last = 2
     scheduler = Scheduler(plan(4, 5), Clock(), order="rounds", may_start_round=may_start)
     assert {t.sample_index for t in hand_out(scheduler)} == {0, 1}
     assert scheduler.n_waiting == 12
-    assert asked == [1, 2]
+    assert indices == [1, 2]
     last = 3
     assert {t.sample_index for t in hand_out(scheduler)} == {2}
-    assert asked == [1, 2, 2, 3]
+    assert indices == [1, 2, 2, 3]
 
 
 def two_speeds(rows: list[Owed], prior: dict[tuple[str, str], float]) -> Scheduler:
@@ -312,16 +312,16 @@ def simulated(long_prompts: set[tuple[str, str]], order: Order) -> tuple[float, 
     clock = Clock()
     scheduler = Scheduler(plan(12, 8), clock, n_endpoints=2, order=order, long_prompts=long_prompts)
     running: list[tuple[float, int, Task]] = []
-    asked: Counter[tuple[str, int]] = Counter()
+    counts: Counter[tuple[str, int]] = Counter()
     n_running = [0, 0]
     while True:
         for place in (0, 1):
             while n_running[place] < 4 and (task := scheduler.next(place)) is not None:
-                asked[task.question_id, place] += 1
+                counts[task.question_id, place] += 1
                 n_running[place] += 1
                 heapq.heappush(running, (clock.now + rng.uniform(50, 150), place, task))
         if not running:
-            return clock.now, asked
+            return clock.now, counts
         clock.now, place, task = heapq.heappop(running)
         n_running[place] -= 1
         scheduler.finish(task, 100)
@@ -331,10 +331,10 @@ def simulated(long_prompts: set[tuple[str, str]], order: Order) -> tuple[float, 
 def test_samples_of_a_long_prompt_stay_where_it_was_read(order: Order) -> None:
     prompts = {("b", f"q{i}") for i in range(12)}
     spread_until, spread = simulated(set(), order)
-    kept_until, kept = simulated(prompts, order)
-    assert spread.total() == kept.total() == 96
+    kept_until, kept_counts = simulated(prompts, order)
+    assert spread.total() == kept_counts.total() == 96
     assert len(spread) >= 22  # nearly each question at both endpoints
-    assert len(kept) <= 20
+    assert len(kept_counts) <= 20
     assert kept_until <= 1.1 * spread_until
 
 

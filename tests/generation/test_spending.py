@@ -45,10 +45,10 @@ def test_nothing_unknown_is_counted_as_zero(usages: list[tuple[int | None, int |
     spent = Spent()
     for prompt, completion in usages:
         spent.add(Usage(prompt_tokens=prompt, completion_tokens=completion))
-    known = [(p, c) for p, c in usages if p is not None and c is not None]
-    assert (spent.n_stated, spent.n_unstated) == (len(known), len(usages) - len(known))
+    stated = [(p, c) for p, c in usages if p is not None and c is not None]
+    assert (spent.n_stated, spent.n_unstated) == (len(stated), len(usages) - len(stated))
     assert PRICES.usd(spent.prompt_tokens, spent.completion_tokens) == pytest.approx(
-        sum(p + 10 * c for p, c in known) / 1e6
+        sum(p + 10 * c for p, c in stated) / 1e6
     )
 
 

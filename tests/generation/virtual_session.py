@@ -48,13 +48,13 @@ class Moment(NamedTuple):
 def lengths(kind: str, seed: int, questions: int, samples: int) -> dict[Task, int]:
     """Of every sample. The questions differ by a factor of 2.2 in either direction."""
     random = Random(seed)
-    found = {}
+    by_question = {}
     for q in range(questions):
         centre = random.gauss(8.0, 0.8)
         for index in range(samples):
             tokens = round(min(MAX_TOKENS, max(5.0, LENGTHS[kind](random, centre))))
-            found[Task("sums", f"q{q}", index)] = tokens
-    return found
+            by_question[Task("sums", f"q{q}", index)] = tokens
+    return by_question
 
 
 def played(tokens: dict[Task, int], concurrency: int, step: float) -> Iterator[Moment]:

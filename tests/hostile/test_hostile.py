@@ -34,26 +34,26 @@ TRANSPORTS = os.environ.get("HARNESS_HOSTILE", "fast").split()
 
 def wrong(outcome: Attacked, hostile: Hostile) -> list[str]:
     """What the command did that it may not."""
-    found = []
+    faults = []
     if outcome.code is None:
-        found.append("it did not end")
+        faults.append("it did not end")
     elif outcome.code not in ((130,) if outcome.waited else (0, 1, 2, 4)):
-        found.append(f"exit code {outcome.code}")
+        faults.append(f"exit code {outcome.code}")
     if "Traceback" in outcome.printed:
-        found.append("a traceback")
+        faults.append("a traceback")
     if raw := RAW.search(outcome.printed):
-        found.append(f"raw {raw.group()!r} in what was printed")
+        faults.append(f"raw {raw.group()!r} in what was printed")
     if raw := RAW.search(outcome.log):
-        found.append(f"raw {raw.group()!r} in the log")
+        faults.append(f"raw {raw.group()!r} in the log")
     for question, text in outcome.texts:
         sound = question.startswith("sound") or hostile.reply is None
         if text not in ({TRUE} if sound else hostile.says):
-            found.append(f"{question} has the false sample {text[:80]!r}")
+            faults.append(f"{question} has the false sample {text[:80]!r}")
     if outcome.peak_mib > MAX_MIB:
-        found.append(f"{outcome.peak_mib:.0f} MiB of memory")
+        faults.append(f"{outcome.peak_mib:.0f} MiB of memory")
     if outcome.leaking:
-        found.append(f"the key in {outcome.leaking}")
-    return found
+        faults.append(f"the key in {outcome.leaking}")
+    return faults
 
 
 @pytest.mark.timeout(1800)

@@ -21,8 +21,8 @@ class Nodes:
 
     def __init__(self, python: Path, state: Path) -> None:
         self.python = python
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "RAY_"))}
-        self.environment = kept | {"PYTHONPATH": str(CHECKOUT), "RAY_USAGE_STATS_ENABLED": "0", "NO_COLOR": "1"}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "RAY_"))}
+        self.environment = environment | {"PYTHONPATH": str(CHECKOUT), "RAY_USAGE_STATS_ENABLED": "0", "NO_COLOR": "1"}
         self.environment["HARNESS_STATE"] = str(state)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = int(free.getsockname()[1])

@@ -39,12 +39,12 @@ class Rank:
 
 def started(folder: Path) -> list[Rank]:
     """All that were ever started, by rank."""
-    found = []
+    records = []
     for one in (folder / "pids").iterdir():
         if one.name.isdigit():
             rank, address = one.read_text().split()
-            found.append(Rank(int(one.name), int(rank), address))
-    return sorted(found, key=lambda one: (one.rank, one.pid))
+            records.append(Rank(int(one.name), int(rank), address))
+    return sorted(records, key=lambda one: (one.rank, one.pid))
 
 
 def alive(folder: Path) -> list[Rank]:

@@ -58,8 +58,8 @@ def main(n_nodes: int, client_port: int) -> None:
         if verb == "kill" and running:
             os.kill(running[int(number) % len(running)].pid, signal.SIGKILL)
         elif verb == "lose" and running:
-            chosen = nodes.pop(int(number) % len(nodes))
-            cluster.remove_node(chosen, allow_graceful=False)
+            node = nodes.pop(int(number) % len(nodes))
+            cluster.remove_node(node, allow_graceful=False)
             nodes.append(_added(cluster))
         say(str(len(running)))
     cluster.shutdown()

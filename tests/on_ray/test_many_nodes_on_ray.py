@@ -22,7 +22,7 @@ def serve(nodes: Nodes, folder: Path, engine: str, *words: str, n_nodes: int = N
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_lost_rank_begins_the_whole_again_and_ctrl_c_leaves_nothing(nodes: Nodes, tmp_path: Path, seed: int) -> None:
-    chosen = random.Random(seed)
+    chance = random.Random(seed)
     process = serve(nodes, tmp_path, "sglang" if seed % 2 else "vllm")
     assert process.stderr is not None
     assert any("Ctrl-C stops them." in line for line in process.stderr), "it ended before it was ready"
@@ -30,11 +30,11 @@ def test_a_lost_rank_begins_the_whole_again_and_ctrl_c_leaves_nothing(nodes: Nod
     assert engines.whole(before, NODES)
     assert len(url) == 1, "one model has one address"
     assert answering(tmp_path) == 1
-    for verb in chosen.sample(["end", "kill", "lose"], 2):
+    for verb in chance.sample(["end", "kill", "lose"], 2):
         if verb == "end":  # the engine's own process, and the others go on as if nothing were
-            os.kill(before[chosen.randrange(NODES)].pid, signal.SIGKILL)
+            os.kill(before[chance.randrange(NODES)].pid, signal.SIGKILL)
         else:
-            assert nodes.tell(f"{verb} {chosen.randrange(NODES)}") == NODES, "each runs on a node"
+            assert nodes.tell(f"{verb} {chance.randrange(NODES)}") == NODES, "each runs on a node"
         until(lambda known=url: registered(tmp_path) not in (known, set()), process)  # type: ignore[misc]
         until(lambda: len(engines.alive(tmp_path)) == NODES, process)
         now, url = engines.alive(tmp_path), registered(tmp_path)
@@ -85,5 +85,5 @@ def test_too_few_nodes_and_a_rank_that_cannot_start_are_one_sentence(nodes: Node
     assert registered(tmp_path) == set()
     until(lambda: not engines.alive(tmp_path))
     assert len(engines.started(tmp_path)) <= NODES
-    other = nodes.harness(tmp_path, "serve", "stop", "--on", "ray")
-    assert "on the cluster are: none" in other.communicate()[1]
+    stopped = nodes.harness(tmp_path, "serve", "stop", "--on", "ray")
+    assert "on the cluster are: none" in stopped.communicate()[1]

@@ -58,15 +58,15 @@ def left(folder: Path) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_lost_servers_come_back_and_ctrl_c_leaves_nothing(nodes: Nodes, tmp_path: Path, seed: int) -> None:
-    chosen = random.Random(seed)
+    chance = random.Random(seed)
     process = serve(nodes, tmp_path, "--replicas", str(NODES))
     assert process.stderr is not None
     assert any("Ctrl-C stops them." in line for line in process.stderr), "it ended before all were ready"
     assert answering(tmp_path) == NODES
     before = registered(tmp_path)
     assert len(before) == NODES
-    for verb in chosen.choice([("kill", "lose"), ("lose", "kill"), ("kill", "kill"), ("lose", "lose")]):
-        assert nodes.tell(f"{verb} {chosen.randrange(NODES)}") == NODES, "each runs on a node"
+    for verb in chance.choice([("kill", "lose"), ("lose", "kill"), ("kill", "kill"), ("lose", "lose")]):
+        assert nodes.tell(f"{verb} {chance.randrange(NODES)}") == NODES, "each runs on a node"
         until(lambda known=before: registered(tmp_path) != known, process)  # type: ignore[misc]
         until(lambda: answering(tmp_path) == NODES, process)
         now = registered(tmp_path)
@@ -89,8 +89,8 @@ def test_detached_ones_stay_until_they_are_stopped(nodes: Nodes, tmp_path: Path)
     assert answering(tmp_path) == 2
     twin = serve(nodes, tmp_path, "--detach")
     assert "servers called small run on the cluster (2)" in twin.communicate()[1]
-    other = nodes.harness(tmp_path, "serve", "stop", "large", "--on", "ray")
-    assert "none is called large; on the cluster are: small" in other.communicate()[1]
+    stopped = nodes.harness(tmp_path, "serve", "stop", "large", "--on", "ray")
+    assert "none is called large; on the cluster are: small" in stopped.communicate()[1]
     ended = nodes.harness(tmp_path, "serve", "stop", "--on", "ray")
     out, err = ended.communicate()
     assert (ended.returncode, out) == (0, "stopped small\n"), err

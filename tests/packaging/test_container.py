@@ -42,14 +42,14 @@ def ended(words: list[str], folder: Path = CHECKOUT) -> subprocess.CompletedProc
 def commands(program: str) -> list[list[str]]:
     """The page's commands, as this engine takes them."""
     (first, second, third) = blocks(CHECKOUT / "docs" / "howto" / "container.md", "text")
-    found = []
+    lines = []
     for line in (first.text + second.text + third.text).replace("\\\n", " ").splitlines():
         line = line.replace("$(id -u):$(id -g)", f"{os.getuid()}:{os.getgid()}")
         if program == "podman" and os.getuid():
             line = re.sub(r"--user \S+", "--userns keep-id", line)
         words = shlex.split(line)[1:]
-        found.append([program, *(IMAGE if word == "reasoning-harness" else word for word in words)])
-    return found
+        lines.append([program, *(IMAGE if word == "reasoning-harness" else word for word in words)])
+    return lines
 
 
 @pytest.fixture(scope="module")

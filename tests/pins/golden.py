@@ -85,10 +85,10 @@ def difference(name: str, value: Any) -> str:
     return unified(file.read_text("utf-8"), text, "pinned", "now")
 
 
-def unified(one: str, other: str, *names: str) -> str:
+def unified(one: str, second: str, *names: str) -> str:
     """A unified diff of two texts, its beginning; empty where they are equal."""
-    if one == other:
+    if one == second:
         return ""
-    lines = list(difflib.unified_diff(one.splitlines(), other.splitlines(), *names, lineterm="", n=4))
+    lines = list(difflib.unified_diff(one.splitlines(), second.splitlines(), *names, lineterm="", n=4))
     more = len(lines) - MAX_LINES_OF_DIFF
     return "\n".join(lines[:MAX_LINES_OF_DIFF]) + (f"\n… {more} more lines" if more > 0 else "")

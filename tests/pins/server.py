@@ -66,9 +66,9 @@ def solving(percent: int, engine: str = "plain", kinds: bool = False) -> Answer:
             yield page(engine, request)
             return
         body = request.json
-        asked = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
-        number = draw(body.get("seed"), asked, body.get("temperature"), percent)
-        yield from _reply(body, *_solution(str(asked), number, percent, kinds))
+        prompt = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
+        number = draw(body.get("seed"), prompt, body.get("temperature"), percent)
+        yield from _reply(body, *_solution(str(prompt), number, percent, kinds))
 
     return answer
 

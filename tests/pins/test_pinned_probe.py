@@ -45,9 +45,9 @@ def a_plain_server(stage: Stage) -> None:
 
 def beside_a_reference(stage: Stage) -> None:
     """Other weights beside a server that has the true ones."""
-    true, other = stage.server("true", word_model("vllm")), stage.server("other", word_model("vllm", "b"))
-    stage.command("probe", other.base_url, "--reference", true.base_url, "--checks", "reference", *SEED)
-    stage.requests(other)
+    true, second = stage.server("true", word_model("vllm")), stage.server("other", word_model("vllm", "b"))
+    stage.command("probe", second.base_url, "--reference", true.base_url, "--checks", "reference", *SEED)
+    stage.requests(second)
 
 
 def beside_a_file(stage: Stage) -> None:

@@ -69,9 +69,9 @@ def test_a_card_and_a_run_are_held_to_the_same_bounds() -> None:
 
 def test_each_engine_has_a_value_for_each_field_that_servers_fill() -> None:
     assert SERVER_FILLED == ("top_k", "min_p", "repetition_penalty")
-    known = [dialect for dialect in engines.dialects() if dialect.neutral is not None]
-    assert known
-    for dialect in known:
+    with_neutral = [dialect for dialect in engines.dialects() if dialect.neutral is not None]
+    assert with_neutral
+    for dialect in with_neutral:
         assert unset_fields(neutral_fields(dialect.name, {})) == [], dialect.name
 
 

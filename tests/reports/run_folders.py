@@ -51,9 +51,9 @@ def write_run(
     folder.path.mkdir(parents=True)
     records: dict[str, BenchmarkRecord] = {}
     for name, n_questions, n_samples in benchmarks:
-        asked = {"model": model, "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}}
+        settings_asked = {"model": model, "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}}
         records[name] = BenchmarkRecord(
-            identity={**asked, **(identity or {})}, plan=Plan(samples=n_samples), settings=settings or {}
+            identity={**settings_asked, **(identity or {})}, plan=Plan(samples=n_samples), settings=settings or {}
         )
         place = folder.benchmark(name)
         place.create()

@@ -110,21 +110,21 @@ def test_a_key_given_twice_counts_once_and_two_texts_are_named(quick_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("other", "named"),
+    ("changed", "named"),
     [
         ({"identity": {**IDENTITY, "sampling": {"temperature": 0.7}}}, "sampling.temperature: 0.6 → 0.7"),
         ({"identity": {**IDENTITY, "seed": 1}}, "seed: 0 → 1"),
-        ({"identity": {**IDENTITY, "model": "other"}}, 'model: "m" → "other"'),
+        ({"identity": {**IDENTITY, "model": "changed"}}, 'model: "m" → "other"'),
         ({"shard": "2/3"}, "shard.of: 2 → 3"),
         ({"n_questions": N, "servers": {"http://h/v1": ServerFacts(model={"root": "b"}, host={})}}, "root"),
     ],
 )
 def test_what_is_no_part_of_the_same_run_is_refused_by_name(
-    quick_path: Path, other: dict[str, object], named: str
+    quick_path: Path, changed: dict[str, object], named: str
 ) -> None:
     facts = {"http://h/v1": ServerFacts(model={"root": "a"}, host={})}
     first = write(quick_path / "a", [sampled(0, 0)], n_questions=N, planned=M, shard="1/2", servers=facts)
-    how = {"n_questions": N, "planned": M, "shard": "2/2", **other}
+    how = {"n_questions": N, "planned": M, "shard": "2/2", **changed}
     second = write(quick_path / "b", [sampled(1, 0)], **how)  # type: ignore[arg-type]
     out = RunFolder(quick_path / "all")
     with pytest.raises(StoreError) as refused:

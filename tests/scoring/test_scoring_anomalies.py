@@ -80,11 +80,11 @@ def test_samples_are_counted_by_what_they_show() -> None:
     both = PROSE + " \ufffd\ufffd\ufffd" + " again and again, then." * 60
     given = [sample(0, PROSE), sample(1, "ok", both), sample(2, "0" * 999), sample(3, None), sample(4, "0" * 999)]
     rows = np.array([observed.observe(one) for one in given])
-    found = anomalies(observed.shown(rows[:4]))
-    assert found is not None
-    assert (found.n_samples, found.n_any) == (4, 2)
-    assert found.by_sign == {"repetition": 2, "garbled": 1}
-    assert found.sentence == "2 of 4 samples (50.0%) look wrong: 2 repetition, 1 garbled"
+    counts = anomalies(observed.shown(rows[:4]))
+    assert counts is not None
+    assert (counts.n_samples, counts.n_any) == (4, 2)
+    assert counts.by_sign == {"repetition": 2, "garbled": 1}
+    assert counts.sentence == "2 of 4 samples (50.0%) look wrong: 2 repetition, 1 garbled"
     assert anomalies(observed.shown(rows[:0])) is None
     assert [observed.anomalies(row) for row in (0, 1)] == [(), ("repetition", "garbled")]
     sound = anomalies(observed.shown(rows[:1]))

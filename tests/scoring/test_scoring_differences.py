@@ -78,9 +78,9 @@ def test_runs_that_are_stacked_are_reckoned_each_by_itself() -> None:
 
 def test_the_variance_of_one_sample_is_smoothed_and_binomial_where_it_is_unknown() -> None:
     mean, total = np.asarray(0.75), np.asarray(40.0)
-    known = smoothed_variance(mean, np.asarray(0.001), total)
+    variance = smoothed_variance(mean, np.asarray(0.001), total)
     share = (1600 * 0.001 + 2) / (40 * 0.75 * 0.25 + 2)
-    assert known == pytest.approx(share * 31 / 42 * 11 / 42)
+    assert variance == pytest.approx(share * 31 / 42 * 11 / 42)
     unknown = smoothed_variance(mean, np.asarray(math.nan), total)
     assert unknown == pytest.approx(smoothed_variance(mean, mean * (1 - mean) / total, total))
     assert unknown == pytest.approx(31 / 42 * 11 / 42)

@@ -46,7 +46,7 @@ def scores(
     return of_rows(observed, np.arange(observed.n), grades, FailedRequests(failures, frozenset()), planned)
 
 
-def stored(folder: Path, asked: list[Question], samples: list[Sample], per_question: int) -> RunFolder:
+def stored(folder: Path, listed: list[Question], samples: list[Sample], per_question: int) -> RunFolder:
     """A run folder as `harness run` leaves it."""
     run = RunFolder(folder)
     record = BenchmarkRecord(identity={}, plan=Plan(samples=per_question, question_ids=None), settings={})
@@ -54,7 +54,7 @@ def stored(folder: Path, asked: list[Question], samples: list[Sample], per_quest
     manifest.extend("demo", record).save(run)
     place = run.benchmark("demo")
     place.create()
-    questions.write(place, asked)
+    questions.write(place, listed)
     with RunLog(run) as log, Journal.open(place, log=log) as journal:
         for one in samples:
             journal.append(one)
@@ -64,12 +64,12 @@ def stored(folder: Path, asked: list[Question], samples: list[Sample], per_quest
 def drawn(chances: dict[str, float], seed: int, *, n_questions: int = 30, n_samples: int = 16) -> list[Sample]:
     """Each endpoint is right with its chance; which one is asked falls at random."""
     chance = random.Random(seed)
-    found = []
+    drawn_samples = []
     for q in range(n_questions):
         for index in range(n_samples):
             endpoint = chance.choice(list(chances))
-            found.append(sample(f"q{q}", index, endpoint, right=chance.random() < chances[endpoint]))
-    return found
+            drawn_samples.append(sample(f"q{q}", index, endpoint, right=chance.random() < chances[endpoint]))
+    return drawn_samples
 
 
 def test_z_compares_each_sample_with_the_later_ones_of_its_question() -> None:

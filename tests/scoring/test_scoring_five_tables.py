@@ -157,15 +157,15 @@ def of_file(name: str) -> list[PublishedScore]:
 
 def shipped(cell: Cell) -> list[str]:
     """The number as each row prints it that may be the cell's."""
-    found = []
+    rows = []
     for score in of_file(cell.file):
         model = MODELS.get(cell.model.lower(), short_name(cell.model))
         if (short_name(score.model), score.benchmark, score.metric) != (model, cell.benchmark, cell.metric):
             continue
         budget, long_cot = score.settings.get("attention_budget"), score.settings.get("prompt") == LONG_COT
         if (score.quoted, budget, long_cot) == (cell.field == "quoted", cell.budget, cell.long_cot):
-            found.append(as_printed(score, cell.field))
-    return found
+            rows.append(as_printed(score, cell.field))
+    return rows
 
 
 def as_printed(score: PublishedScore, field: str) -> str:

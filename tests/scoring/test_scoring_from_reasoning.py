@@ -32,11 +32,11 @@ def run_with(folder: Path, samples: list[Sample], rules: GradeRules | None = Non
     manifest = Manifest.start(run, model="m", harness_version="0")
     manifest = manifest.extend("made up", BenchmarkRecord(identity={"model": "m"}, plan=Plan(samples=len(samples))))
     manifest.save(run)
-    asked = Question(
+    of_run = Question(
         benchmark="made up", question_id="q", references=("7",), kind="integer", row_digest="", prompt_digest="",
         rules=rules or GradeRules(),
     )  # fmt: skip
-    questions.write(run.benchmark("made up"), [asked])
+    questions.write(run.benchmark("made up"), [of_run])
     with Journal.open(run.benchmark("made up")) as journal:
         for one in samples:
             journal.append(one)

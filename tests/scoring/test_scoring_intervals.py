@@ -113,8 +113,8 @@ def test_one_right_sample_in_all_keeps_chances_that_wilson_would_exclude() -> No
 
 
 def test_one_sample_a_question_has_wilsons_interval_of_as_many_tosses() -> None:
-    found = sampling_limits(*arrays([(1, 1)] * 10 + [(0, 1)] * 10)).interval()
-    assert tuple(found) == pytest.approx(tuple(wilson(np.asarray(0.5), np.asarray(20.0)).interval()))
+    interval = sampling_limits(*arrays([(1, 1)] * 10 + [(0, 1)] * 10)).interval()
+    assert tuple(interval) == pytest.approx(tuple(wilson(np.asarray(0.5), np.asarray(20.0)).interval()))
 
 
 @given(counts)
@@ -130,8 +130,8 @@ def test_the_interval_holds_its_estimate_and_is_never_a_point(pairs: list[tuple[
 @given(counts)
 def test_right_and_wrong_are_mirror_images(pairs: list[tuple[int, int]]) -> None:
     correct, n = arrays(pairs)
-    found, mirrored = sampling_limits(correct, n), sampling_limits(n - correct, n)
-    assert (found.low, found.high) == pytest.approx((1 - mirrored.high, 1 - mirrored.low))
+    limits, mirrored = sampling_limits(correct, n), sampling_limits(n - correct, n)
+    assert (limits.low, limits.high) == pytest.approx((1 - mirrored.high, 1 - mirrored.low))
 
 
 @given(counts.filter(lambda pairs: all(n > 1 for _, n in pairs)))
@@ -159,9 +159,9 @@ def test_the_interval_of_a_share_weighs_each_question_by_its_samples() -> None:
     assert float(sampling_variance_of_mean(*arrays([(3, 4), (1, 12)]), np.array([0.25, 0.75]))) == pytest.approx(s2)
     trials = 16 * (16 * 0.25 * 0.75 + 2) / (256 * s2 + 2)
     expected = wilson(np.asarray(0.25), np.asarray(max(16, trials))).interval()
-    found = sampling_limits(*arrays([(3, 4), (1, 12)]), np.array([0.25, 0.75])).interval()
-    assert tuple(found) == pytest.approx(tuple(expected))
-    assert found != sampling_limits(*arrays([(3, 4), (1, 12)])).interval()
+    interval = sampling_limits(*arrays([(3, 4), (1, 12)]), np.array([0.25, 0.75])).interval()
+    assert tuple(interval) == pytest.approx(tuple(expected))
+    assert interval != sampling_limits(*arrays([(3, 4), (1, 12)])).interval()
 
 
 # The mean of several estimates
@@ -170,15 +170,15 @@ def test_the_interval_of_a_share_weighs_each_question_by_its_samples() -> None:
 @given(st.floats(0, 1), st.floats(2, 10_000))
 def test_the_mean_of_one_estimate_has_its_interval(value: float, trials: float) -> None:
     own = wilson(np.array([value]), np.array([trials]))
-    found = mean_limits(np.array([value]), own).interval()
-    assert tuple(found) == pytest.approx((own.low[0], own.high[0]), abs=1e-9)
+    interval = mean_limits(np.array([value]), own).interval()
+    assert tuple(interval) == pytest.approx((own.low[0], own.high[0]), abs=1e-9)
 
 
 def test_the_mean_of_four_alike_is_half_as_uncertain() -> None:
     values, own = np.full(4, 0.5), wilson(np.full(4, 0.5), np.full(4, 1000.0))
-    found = mean_limits(values, own).interval()
-    assert found.half_width == pytest.approx((own.high[0] - own.low[0]) / 4)
-    assert found.low + found.high == pytest.approx(1.0)
+    interval = mean_limits(values, own).interval()
+    assert interval.half_width == pytest.approx((own.high[0] - own.low[0]) / 4)
+    assert interval.low + interval.high == pytest.approx(1.0)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(2, 500)), min_size=1, max_size=6))
@@ -294,8 +294,8 @@ def test_one_sample_a_run_is_mcnemars_test() -> None:
 def test_the_score_variance_is_that_of_dealing_the_right_samples_at_random() -> None:
     samples = [True] * 3 + [False] * 4
     deals = [sum(pick) / 3 - (3 - sum(pick)) / 4 for pick in itertools.combinations(samples, 3)]
-    found = score_variance(np.array([1.0]), np.array([3.0]), np.array([2.0]), np.array([4.0]))
-    assert float(found) == pytest.approx(np.mean(np.square(deals)))
+    variance = score_variance(np.array([1.0]), np.array([3.0]), np.array([2.0]), np.array([4.0]))
+    assert float(variance) == pytest.approx(np.mean(np.square(deals)))
 
 
 def test_two_runs_that_are_always_right_differ_by_an_interval_not_by_nothing() -> None:
@@ -337,8 +337,8 @@ def test_rounding_adds_a_twelfth_of_its_square() -> None:
 def test_unknown_variance_counts_as_the_largest() -> None:
     unknown = smoothed_variance(np.asarray(0.25), np.asarray(np.nan), np.asarray(30.0))
     assert float(unknown) == pytest.approx(8.5 / 32 * 23.5 / 32)
-    known = smoothed_variance(np.asarray(0.25), np.asarray(0.0001), np.asarray(30.0))
-    assert float(known) < float(unknown)
+    variance = smoothed_variance(np.asarray(0.25), np.asarray(0.0001), np.asarray(30.0))
+    assert float(variance) < float(unknown)
 
 
 def test_the_smallest_difference_seen_is_2_8_errors() -> None:
@@ -348,8 +348,8 @@ def test_the_smallest_difference_seen_is_2_8_errors() -> None:
 
 def test_the_smallest_difference_counts_the_variance_that_it_brings_itself() -> None:
     factor = 2.8016
-    found = float(smallest_difference(np.asarray(0.01**2), 0.002))
-    assert found == pytest.approx(factor * math.sqrt(0.01**2 + 0.002 * found), rel=1e-3)
+    difference = float(smallest_difference(np.asarray(0.01**2), 0.002))
+    assert difference == pytest.approx(factor * math.sqrt(0.01**2 + 0.002 * difference), rel=1e-3)
 
 
 def test_holm_has_its_hand_worked_values() -> None:

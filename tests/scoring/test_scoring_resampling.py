@@ -71,15 +71,15 @@ def test_limits_hold_the_deviation_of_real_repeats_in_95_percent() -> None:
     chances = rng.beta(1, 1, 30)
     inside = 0
     for _ in range(1000):
-        found = real_repeats("b", tuple("abcdefghij"), rng.binomial(8, chances, (10, 30)), np.full((10, 30), 8))
-        inside += found.verdict == "as predicted"
+        repeats = real_repeats("b", tuple("abcdefghij"), rng.binomial(8, chances, (10, 30)), np.full((10, 30), 8))
+        inside += repeats.verdict == "as predicted"
     assert 930 <= inside <= 970
 
 
 @pytest.mark.parametrize(("runs", "low", "high"), [(2, 0.0313, 2.2414), (10, 0.5478, 1.4538), (30, 0.7438, 1.2557)])
 def test_limits_are_those_of_the_chi_square_tables(runs: int, low: float, high: float) -> None:
-    found = deviation_limits(1.0, runs)
-    assert found == pytest.approx((low, high), abs=0.05 if runs == 2 else 0.003)
+    limits = deviation_limits(1.0, runs)
+    assert limits == pytest.approx((low, high), abs=0.05 if runs == 2 else 0.003)
 
 
 def test_repeats_from_one_set_are_blocks_where_they_suffice_and_say_so_where_not() -> None:
@@ -97,53 +97,53 @@ def test_repeats_from_one_set_are_blocks_where_they_suffice_and_say_so_where_not
 def test_runs_that_are_one_run_again_deviate_less_than_predicted() -> None:
     """What thirty repeats with one seed are."""
     once = np.array([[1, 3, 4, 0]] * 30)
-    found = real_repeats("b", tuple(map(str, range(30))), once, np.full((30, 4), 4))
-    assert (found.deviation, found.verdict) == (0.0, "less than predicted")
+    repeats = real_repeats("b", tuple(map(str, range(30))), once, np.full((30, 4), 4))
+    assert (repeats.deviation, repeats.verdict) == (0.0, "less than predicted")
 
 
 def test_samples_that_all_went_one_way_predict_nothing() -> None:
-    found = resampled_repeats("b", np.full(5, 8), np.full(5, 8), 2, 4, 0)
-    assert (found.deviation, found.predicted, found.verdict) == (0.0, 0.0, "cannot say")
+    repeats = resampled_repeats("b", np.full(5, 8), np.full(5, 8), 2, 4, 0)
+    assert (repeats.deviation, repeats.predicted, repeats.verdict) == (0.0, 0.0, "cannot say")
 
 
 def test_runs_with_something_that_changes_between_them_deviate_more_than_predicted() -> None:
     rng = np.random.default_rng(4)
     chances = np.tile(np.array([[0.3], [0.7]]), (15, 30))
-    found = real_repeats("b", tuple(map(str, range(30))), rng.binomial(8, chances), np.full((30, 30), 8))
-    assert found.verdict == "more than predicted"
+    repeats = real_repeats("b", tuple(map(str, range(30))), rng.binomial(8, chances), np.full((30, 30), 8))
+    assert repeats.verdict == "more than predicted"
 
 
 def test_what_runs_state_of_themselves_lies_about_the_curve() -> None:
     rng = np.random.default_rng(5)
     correct = rng.binomial(64, rng.beta(1, 1, 40))
-    found = resampled_sizes("b", correct, np.full(40, 64), (4, 16, 64), 400, 0)
-    assert [one.n for one in found.sizes] == [4, 16, 64]
-    for one in found.sizes:
-        assert one.predicted == pytest.approx(found.single / math.sqrt(one.n))
+    sizes = resampled_sizes("b", correct, np.full(40, 64), (4, 16, 64), 400, 0)
+    assert [one.n for one in sizes.sizes] == [4, 16, 64]
+    for one in sizes.sizes:
+        assert one.predicted == pytest.approx(sizes.single / math.sqrt(one.n))
         assert one.own_low <= one.own <= one.own_high
         assert one.own == pytest.approx(one.predicted, rel=0.02)
         if one.n < 64:
             assert one.deviation == pytest.approx(one.predicted, rel=0.12)
-    assert found.sizes[-1].deviation is None
-    assert found.sizes[-1].own_low == found.sizes[-1].own_high
+    assert sizes.sizes[-1].deviation is None
+    assert sizes.sizes[-1].own_low == sizes.sizes[-1].own_high
 
 
 def test_sizes_of_real_runs_are_predicted_from_all_of_them() -> None:
     rng = np.random.default_rng(6)
     chances = rng.beta(1, 1, 40)
     cells = tuple((rng.binomial(n, chances, (1, 40)), np.full((1, 40), n)) for n in (4, 16, 64))
-    found = real_sizes("b", cells)
+    sizes = real_sizes("b", cells)
     total = sum(correct[0] for correct, _ in cells)
-    assert found.single == pytest.approx(rerun_deviation(np.asarray(total), np.full(40, 84), 1))
-    assert [one.deviation for one in found.sizes] == [None, None, None]
+    assert sizes.single == pytest.approx(rerun_deviation(np.asarray(total), np.full(40, 84), 1))
+    assert [one.deviation for one in sizes.sizes] == [None, None, None]
 
 
 def test_the_deviation_of_repeats_is_that_of_a_sample_and_each_repeat_has_a_name() -> None:
     correct, counts = np.array([[4, 2, 0], [3, 3, 1], [2, 1, 0], [4, 4, 0]]), np.full((4, 3), 4)
-    found = real_repeats("b", tuple("abcd"), correct, counts)
+    repeats = real_repeats("b", tuple("abcd"), correct, counts)
     accuracies = (correct / counts).mean(axis=1).tolist()
-    assert found.accuracies == pytest.approx(accuracies)
-    assert found.deviation == pytest.approx(statistics.stdev(accuracies))
-    assert None not in found.errors
+    assert repeats.accuracies == pytest.approx(accuracies)
+    assert repeats.deviation == pytest.approx(statistics.stdev(accuracies))
+    assert None not in repeats.errors
     assert real_repeats("b", ("a", "b"), correct[:2] > 1, np.ones((2, 3), dtype=int)).errors == (None, None)
     assert resampled_repeats("b", np.array([4, 6, 8]), np.full(3, 8), 2, 4, 0).names == ("1", "2", "3", "4")

@@ -47,13 +47,13 @@ def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
     more = ["--threads", "1", "--max-sequences", "2", "--max-model-len", "2048", "--max-tokens", "64"]
     running = start(tmp_path, [*words, *more])
     wait_until(lambda: len(samples(tmp_path)) > 3, "the first samples")
-    (known,) = state.read_all()
-    everyone = of(known)
+    (recorded,) = state.read_all()
+    everyone = of(recorded)
     assert len(everyone) >= 2
     running.kill()
     running.communicate()
     wait_until(lambda: not any(one.alive() for one in everyone), "the server and its guard to end")
-    assert not processes.marked(f"{known.mark}:0")
+    assert not processes.marked(f"{recorded.mark}:0")
 
 
 @pytest.mark.parametrize("victim", ["server", "guard"])
@@ -67,10 +67,10 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
     words = ["--model", "storm", "--out", "run", "--no-canary", "--concurrency", "2", *serve]
     running = start(tmp_path, ["run", "demo:500", *words])
     wait_until(lambda: len(samples(tmp_path)) > 3 or running.poll() is not None, "the first samples")
-    (known,) = state.read_all()
-    member = known.members[0]
+    (recorded,) = state.read_all()
+    member = recorded.members[0]
     assert member.pid is not None
-    os.kill(member.pid if victim == "server" else known.guard_pid, signal.SIGKILL)
+    os.kill(member.pid if victim == "server" else recorded.guard_pid, signal.SIGKILL)
     _, err = running.communicate(timeout=LIMIT_SECONDS)
     assert running.returncode == 2, err
     cause = "killed by signal 9" if victim == "server" else "its guard was killed"

@@ -110,10 +110,10 @@ def test_the_program_leaves_after_its_grace_though_a_client_stays(smollm2: Path,
         argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
     ) as server:
         assert server.stdout is not None
-        found = re.search(r"http://\S+", server.stdout.readline())
-        assert found is not None
+        address = re.search(r"http://\S+", server.stdout.readline())
+        assert address is not None
         started = threading.Event()
-        client = threading.Thread(target=stream_forever, args=(found[0], started))
+        client = threading.Thread(target=stream_forever, args=(address[0], started))
         client.start()
         assert started.wait(30)
         server.send_signal(number)

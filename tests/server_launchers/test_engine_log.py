@@ -214,13 +214,13 @@ def test_the_last_lines_of_llama_cpps_log_thread_are_not_lost(tmp_path: Path, mo
 
 
 def test_llama_cpp_refuses_what_it_cannot_serve_in_one_sentence(tmp_path: Path) -> None:
-    other = tmp_path / "m.gguf"
-    other.write_bytes(b"PK")
-    assert llama_cpp(str(other)) == (f"error: {other} is no GGUF file (its first bytes are not GGUF)\n", 2)
+    model = tmp_path / "m.gguf"
+    model.write_bytes(b"PK")
+    assert llama_cpp(str(model)) == (f"error: {model} is no GGUF file (its first bytes are not GGUF)\n", 2)
     missing = str(tmp_path / "no.gguf")
     assert llama_cpp(missing) == (f"error: no model file at {missing}; give the path of a GGUF file\n", 2)
-    other.write_bytes(b"GGUF")
-    text, status = llama_cpp(str(other), "--api-key-env", "NOT_SET_ANYWHERE")
+    model.write_bytes(b"GGUF")
+    text, status = llama_cpp(str(model), "--api-key-env", "NOT_SET_ANYWHERE")
     assert (text, status) == ("error: the environment variable NOT_SET_ANYWHERE for --api-key-env is not set\n", 2)
 
 

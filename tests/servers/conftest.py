@@ -64,7 +64,7 @@ def engine_processes() -> list[int]:
     Engines overwrite their environment and their command line with a title, but not what they have mapped.
     """
     library = re.compile(rf"{re.escape(str(environments.folder()))}/[^/\n]+/lib/")
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and processes.start_of(int(entry.name)) is not None:
             try:
@@ -72,8 +72,8 @@ def engine_processes() -> list[int]:
             except OSError:
                 continue
             if library.search(mapped) and not of_another_session(int(entry.name)):
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def of_another_session(pid: int) -> bool:

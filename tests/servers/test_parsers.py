@@ -78,37 +78,37 @@ for line in sys.stdin:
 def specs(engine: str) -> Iterator[ServerSpec]:
     """Specs that use every field that reaches the command line, alone or with its like, on every shape."""
     for fields, parallel, kind in product(FIELDS, PARALLEL, KINDS[engine]):
-        chosen = dict(fields)
-        if parser := chosen.get("reasoning_parser"):
-            chosen["reasoning_parser"] = parser.name
-        if chosen.get("attention_backend"):
-            chosen["attention_backend"] = BACKENDS[engine]
+        changed = dict(fields)
+        if parser := changed.get("reasoning_parser"):
+            changed["reasoning_parser"] = parser.name
+        if changed.get("attention_backend"):
+            changed["attention_backend"] = BACKENDS[engine]
         for rank in range(parallel.get("nodes", 1)):
             yield ServerSpec(
-                **{"engine": engine, "model": "org/model", "node_rank": rank, **chosen, **parallel, **kind}
+                **{"engine": engine, "model": "org/model", "node_rank": rank, **changed, **parallel, **kind}
             )
 
 
 def command_lines(engine: str, known: known_flags.Flags) -> list[tuple[str, ...]]:
     """The engine's arguments of every process of every spec, each once."""
-    found: dict[tuple[str, ...], None] = {}
+    lines: dict[tuple[str, ...], None] = {}
     for spec in specs(engine):
         ports = range(8000, 8000 + replicas.ports_needed(spec))
         for process in replicas.deploy(spec, ports, Facts(known)).processes:
             if process.role == "engine":
-                found[process.command.argv] = None
-    return list(found)
+                lines[process.command.argv] = None
+    return list(lines)
 
 
 def answers(python: Path, code: str, lines: list[tuple[str, ...]], tmp_path: Path) -> list[str]:
     """What the engine's parser makes of each line."""
     sent = "".join(json.dumps(line) + "\n" for line in lines)
     done = subprocess.run([python, "-c", code], input=sent, capture_output=True, text=True, check=False, cwd=tmp_path)
-    found = [line for line in done.stdout.splitlines() if line.isdigit() or line.startswith("refused:")]
-    assert len(found) == len(lines), done.stderr[-2000:]
-    refused = [f"{line}: {answer}" for line, answer in zip(lines, found, strict=True) if not answer.isdigit()]
+    answered = [line for line in done.stdout.splitlines() if line.isdigit() or line.startswith("refused:")]
+    assert len(answered) == len(lines), done.stderr[-2000:]
+    refused = [f"{line}: {answer}" for line, answer in zip(lines, answered, strict=True) if not answer.isdigit()]
     assert not refused, "\n".join(refused[:5]) + done.stderr[-2000:]
-    return found
+    return answered
 
 
 def test_vllms_parser_takes_every_command_line(vllm: Path, tmp_path: Path) -> None:

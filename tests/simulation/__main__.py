@@ -55,9 +55,9 @@ def find_bugs(seeds: int) -> int:
     n_hidden = 0
     for name, bug in PLANTED.items():
         started = time.process_time()
-        found = first_broken(bug, seeds)
+        first = first_broken(bug, seeds)
         seconds = time.process_time() - started
-        seed, sentence = found or (None, "")
+        seed, sentence = first or (None, "")
         right = sentence.partition(":")[0] in bug.rule.split("|")
         n_hidden += not right
         say(f"{'' if right else 'NOT BY ITS RULE '}| {name} | {sentence} | {seed} | {1000 * seconds:.0f} ms |\n")

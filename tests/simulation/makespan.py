@@ -42,8 +42,8 @@ def over_ideal(seed: int, dispatcher: type[Dispatcher] = Dispatcher) -> float:
         for q, mean in enumerate(means)
         for i in range(n_samples)
     }
-    known = chance.random() < 0.5
-    prior = {("b", f"q{q}"): mean * chance.uniform(0.8, 1.2) for q, mean in enumerate(means)} if known else None
+    is_known = chance.random() < 0.5
+    prior = {("b", f"q{q}"): mean * chance.uniform(0.8, 1.2) for q, mean in enumerate(means)} if is_known else None
     ideal = max(sum(lengths.values()) / n_places, max(lengths.values()))
     return _seconds(lengths, n_places, prior, chance, dispatcher) / ideal
 

@@ -40,8 +40,8 @@ class Result:
 
 def environment(folder: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The test's environment without settings of the person who runs it, and with a state folder of its own."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("OPENAI_") and k != "HARNESS_DATASETS"}
-    return kept | {"HARNESS_STATE": str(folder / "state"), "NO_COLOR": "1"} | dict(extra or {})
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("OPENAI_") and k != "HARNESS_DATASETS"}
+    return inherited | {"HARNESS_STATE": str(folder / "state"), "NO_COLOR": "1"} | dict(extra or {})
 
 
 def argv(*words: str) -> list[str]:
@@ -154,7 +154,7 @@ def _streams() -> Iterator[Callable[[], tuple[str, str]]]:
         def written() -> tuple[str, str]:
             return read(out), read(err)
 
-        usual, kept = (sys.stdin, sys.stdout, sys.stderr), [os.dup(number) for number in (1, 2)]
+        usual, copies = (sys.stdin, sys.stdout, sys.stderr), [os.dup(number) for number in (1, 2)]
         try:
             for number, stream in ((1, out), (2, err)):
                 os.dup2(stream.fileno(), number)
@@ -162,7 +162,7 @@ def _streams() -> Iterator[Callable[[], tuple[str, str]]]:
             yield written
         finally:
             sys.stdin, sys.stdout, sys.stderr = usual
-            for number, saved in zip((1, 2), kept, strict=True):
+            for number, saved in zip((1, 2), copies, strict=True):
                 os.dup2(saved, number)
                 os.close(saved)
 

@@ -52,9 +52,9 @@ def test_an_old_run_is_resumed_by_the_command_that_began_it(
 
     assert done.code == 0, done.err
     after = records(run)
-    asked = [request for request in server.requests if request.method == "POST"]
+    posted = [request for request in server.requests if request.method == "POST"]
     assert before > 0
-    assert len(asked) == len(after) - before > 0
+    assert len(posted) == len(after) - before > 0
     assert len({(r["question_id"], r["sample_index"]) for r in after}) == len(after)
     assert samples.read_bytes().startswith(stored)
     assert identities(run) == identity

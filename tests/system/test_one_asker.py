@@ -205,23 +205,23 @@ def folder(graded: Path, tmp_path: Path) -> Path:
 def ask_all(kind: Kind, server: FaultServer, folder: Path) -> dict[str, list[Spelt]]:
     """By who asks, how the requests are written."""
     who = which(kind, server)
-    found: dict[str, list[Spelt]] = {}
+    by_command: dict[str, list[Spelt]] = {}
     taken = {"drop": ("temperature", "top_p")} if "gpt-5" in kind.model else {}
     run(folder, who, **taken)
-    *found["fingerprint"], last = asked(server)
-    found["run"] = [last]
+    *by_command["fingerprint"], last = asked(server)
+    by_command["run"] = [last]
     judge, serve = judging.judge_of(JudgeOptions.of(**who))
     score_with_judge(RunFolder(folder / "judged"), GradingOptions(workers=1), judge, serve)
-    found["judge"] = asked(server)
+    by_command["judge"] = asked(server)
     judge_file(scored_file(folder), judge, serve)
-    found["second opinion"] = asked(server)
+    by_command["second opinion"] = asked(server)
     probe.probe(ProbeOptions.of(**who))
-    found["probe"] = asked(server)
+    by_command["probe"] = asked(server)
     options = {"data": str(folder / "sums.jsonl"), "drop": ("temperature", "top_p"), "out": folder / "probed"}
     with prepare(RunOptions.of(**who, **options)) as prepared, suppress(StoppedByRule):  # the toy is no sound server
         probe.before_run(prepared)
-    found["probe before a run"] = asked(server)
-    return found
+    by_command["probe before a run"] = asked(server)
+    return by_command
 
 
 @pytest.fixture(autouse=True)
@@ -236,15 +236,15 @@ def _around(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_who_ask_write_their_requests_alike(name: str, folder: Path) -> None:
     kind = KINDS[name]
     with FaultServer(recording(kind)) as server:
-        found = ask_all(kind, server, folder)
-    (first,) = found["run"]
+        by_command = ask_all(kind, server, folder)
+    (first,) = by_command["run"]
     assert KEY in "".join(first.headers.values())
     assert first.headers["x-team"] == "blue"
     filled = engines.dialect(kind.sent).neutral
     neutral = {} if filled is None else dict(filled.values)
     assert {n: v for n, v in first.common.items() if n != "model"} == neutral
-    assert len(found["fingerprint"]) == len(fingerprint.PROMPTS)
-    for who, requests in found.items():
+    assert len(by_command["fingerprint"]) == len(fingerprint.PROMPTS)
+    for who, requests in by_command.items():
         assert requests, f"{who} asked nothing"
         for one in requests:
             assert (one.common, one.length) == (first.common, first.length), who
@@ -263,9 +263,9 @@ def test_a_judge_beside_the_asker_would_be_found(folder: Path, monkeypatch: pyte
 
     monkeypatch.setattr(judging, "_server", bare)
     with FaultServer(recording(VLLM)) as server:
-        found = ask_all(VLLM, server, folder)
-    assert found["judge"][0].common == {"model": "m"} != found["run"][0].common
-    assert found["probe"][0].common == found["run"][0].common
+        by_command = ask_all(VLLM, server, folder)
+    assert by_command["judge"][0].common == {"model": "m"} != by_command["run"][0].common
+    assert by_command["probe"][0].common == by_command["run"][0].common
 
 
 # ---- no body is made beside it
@@ -298,7 +298,7 @@ TEMPLATES = {
 
 def prompts_written(source: str) -> list[int]:
     """Lines in which a body's prompt is written: a key of a mapping, or within a text that is to be JSON."""
-    found = []
+    lines = []
     for node in ast.walk(ast.parse(source)):
         named: list[ast.expr | None] = []
         if isinstance(node, ast.Dict):
@@ -308,13 +308,13 @@ def prompts_written(source: str) -> list[int]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             if called in ("dict", "update", "setdefault", "__setitem__", "fromkeys"):
-                found += [node.lineno for one in node.keywords if one.arg in PROMPTS]
+                lines += [node.lineno for one in node.keywords if one.arg in PROMPTS]
                 named = [*node.args[:1]]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
             text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
-            found += [node.lineno for name in PROMPTS if f'"{name}"' in text]
-        found += [one.lineno for one in named if isinstance(one, ast.Constant) and one.value in PROMPTS]
-    return found
+            lines += [node.lineno for name in PROMPTS if f'"{name}"' in text]
+        lines += [one.lineno for one in named if isinstance(one, ast.Constant) and one.value in PROMPTS]
+    return lines
 
 
 def templates_made(source: str) -> list[int]:
@@ -326,8 +326,8 @@ def templates_made(source: str) -> list[int]:
 @pytest.mark.parametrize(("written", "allowed"), [(prompts_written, MAKERS), (templates_made, TEMPLATES)])
 def test_no_request_is_made_beside_the_asker(written: Callable[[str], list[int]], allowed: Mapping[str, str]) -> None:
     modules = [path for room in SENDING for path in (ROOT / room).rglob("*.py")] + [*ROOT.glob("*.py")]
-    found = {path.relative_to(ROOT).as_posix() for path in modules if written(path.read_text("utf-8"))}
-    assert found == allowed.keys()
+    paths = {path.relative_to(ROOT).as_posix() for path in modules if written(path.read_text("utf-8"))}
+    assert paths == allowed.keys()
 
 
 @pytest.mark.parametrize(

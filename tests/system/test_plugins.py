@@ -62,9 +62,9 @@ def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Pa
     words = ("run", card, "--serve", "palindromes", "--model", "pal", "--out", RUN, "--no-canary", "--no-progress")
     ran = harness(tmp_path, installed, *words)
     assert ran.returncode == 0, ran.stderr
-    asked = (tmp_path / RUN / "palindromes" / "questions.jsonl").read_text()
-    assert "and nothing else, within" in asked
-    assert '"grader":"harness_palindromes.grading:is_palindrome"' in asked
+    stored = (tmp_path / RUN / "palindromes" / "questions.jsonl").read_text()
+    assert "and nothing else, within" in stored
+    assert '"grader":"harness_palindromes.grading:is_palindrome"' in stored
 
     score = harness(tmp_path, installed, "score", RUN, "--workers", "1", "--json", "--track", "lines")
     assert score.returncode == 0, score.stderr

@@ -46,9 +46,9 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def sent(server: FaultServer) -> list[dict[str, Any]]:
-    known = {*VLLM, *LLAMA}
+    fields = {*VLLM, *LLAMA}
     bodies = [request.json for request in server.requests if request.method == "POST"]
-    return [{name: value for name, value in body.items() if name in known} for body in bodies]
+    return [{name: value for name, value in body.items() if name in fields} for body in bodies]
 
 
 def record(run: harness.Run) -> dict[str, Any]:

@@ -32,11 +32,11 @@ ALL_KEYS = (KEY, HEADER_KEY, BODY_KEY)
 
 def leaks(folder: Path, *printed: str) -> list[str]:
     """Where a key stands, whole, in its second half or in base64."""
-    found = {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    found |= {f"output {n}": text.encode() for n, text in enumerate(printed)}
+    contents = {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    contents |= {f"output {n}": text.encode() for n, text in enumerate(printed)}
     spellings = [key[len(key) // 2 :] for key in ALL_KEYS]
     spellings += [base64.b64encode(key.encode())[4:-8].decode() for key in ALL_KEYS]
-    return [place for place, data in found.items() if any(s.encode() in data for s in spellings)]
+    return [place for place, data in contents.items() if any(s.encode() in data for s in spellings)]
 
 
 def test_a_run_that_is_stopped_says_how_to_resume_without_keys(tmp_path: Path) -> None:

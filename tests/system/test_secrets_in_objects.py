@@ -109,19 +109,19 @@ def failure_of(endpoint: Endpoint, transport: Any, body: bytes) -> str:
 
 def objects(who: Mapping[str, Any], folder: Path, stack: ExitStack) -> dict[str, Any]:
     """What a run, a judge and a probe hold."""
-    asked = {name: value for name, value in who.items() if name != "extra_body"}
+    sent = {name: value for name, value in who.items() if name != "extra_body"}
     data = {"data": str(sums(folder, 1)), "question_key": "problem", "answer_key": "answer", "out": folder / "run"}
     options = RunOptions.of(**data, **who)
     prepared = stack.enter_context(prepare(options, Watcher()))
-    judge = JudgeOptions.of(**asked)
+    judge = JudgeOptions.of(**sent)
     server = stack.enter_context(judge_of(judge)[1]())
-    (subject,) = probed(WhichServer.of(**asked), Watcher())
-    found = servers.find(options)
+    (subject,) = probed(WhichServer.of(**sent), Watcher())
+    reached = servers.find(options)
     return {
         "options": options, "prepared": prepared, "settings": prepared.settings, "asker": prepared.settings.asker,
-        "template": prepared.settings.template("sums"), "endpoint": prepared.settings.endpoints[0], "found": found,
+        "template": prepared.settings.template("sums"), "endpoint": prepared.settings.endpoints[0], "found": reached,
         "looks": prepared.looks, "judge": judge, "the judge's server": server, "probed": subject,
-        "tokenizer": Tokenizer(found.endpoints[0], "vllm", "m"), "batches": BatchService(found.endpoints[0]),
+        "tokenizer": Tokenizer(reached.endpoints[0], "vllm", "m"), "batches": BatchService(reached.endpoints[0]),
         "record": prepared.settings.settings_record(), "identity": prepared.settings.identity(prepared.sets[0]),
     }  # fmt: skip
 

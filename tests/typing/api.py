@@ -50,9 +50,9 @@ def scores(run: harness.Run) -> None:
 
 
 def experiments(run: harness.Run) -> None:
-    found = harness.repeats(run, 30)
-    assert_type(found, harness.Experiment)
-    assert_type(found.write("figures"), list[Path])
+    repeats = harness.repeats(run, 30)
+    assert_type(repeats, harness.Experiment)
+    assert_type(repeats.write("figures"), list[Path])
     assert_type(harness.compare(["a", "b"])[0].decision.run, str)
     assert_type(harness.plan("results/run", 2)[0].samples, int | None)
     assert_type(harness.sample_sizes("results/run", [8, 16]).records(), list[dict[str, Any]])

@@ -89,11 +89,11 @@ class Able:
         if request.method == "GET":
             return iter([models(*MODELS.values())])
         body = request.json
-        asked = re.search(r"(\w+): what is (\d+) \+ 1\?", body["messages"][-1]["content"])
-        if asked is None:
+        sum_asked = re.search(r"(\w+): what is (\d+) \+ 1\?", body["messages"][-1]["content"])
+        if sum_asked is None:
             return self._reply(body["model"], "no sum", 3)
         budget = re.search(r"/b(\d+)/", request.path)
-        key = (body["model"], asked[1], int(budget[1]) if budget else None)
+        key = (body["model"], sum_asked[1], int(budget[1]) if budget else None)
         # A budget that the document does not have is played as the whole model.
         share, tokens = self._abilities.get(key) or self._abilities.get((*key[:2], None), Ability(0.5, 100))
         with self._lock:
@@ -101,7 +101,7 @@ class Able:
             self._replies[key] += 1
         # Exactly the share is right after any number of replies, in whatever order they come.
         right = math.floor((n + 1) * share + 1e-9) > math.floor(n * share + 1e-9)
-        return self._reply(body["model"], rf"Reply {n}: \boxed{{{int(asked[2]) + (1 if right else 7)}}}", tokens)
+        return self._reply(body["model"], rf"Reply {n}: \boxed{{{int(sum_asked[2]) + (1 if right else 7)}}}", tokens)
 
     def _reply(self, model: str, text: str, tokens: int) -> Iterator[bytes]:
         choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": "stop"}

@@ -28,7 +28,7 @@ def write_run(path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchma
     """A run folder with one benchmark. rows: question id → (reference, texts of its samples)."""
     folder = RunFolder(path)
     folder.create()
-    asked = [
+    run_questions = [
         Question(
             benchmark=benchmark,
             question_id=name,
@@ -48,7 +48,7 @@ def write_run(path: Path, rows: Mapping[str, tuple[str, Sequence[str]]], benchma
         for name, (_, texts) in rows.items():
             for index, text in enumerate(texts):
                 journal.append(sample(benchmark, name, index, text))
-    questions.write(place, asked)
+    questions.write(place, run_questions)
     return folder
 
 
@@ -68,8 +68,8 @@ def sample(benchmark: str, name: str, index: int, text: str) -> Sample:
 
 def shown_to(request: Request) -> tuple[str, str]:
     """(reference, answer) as they stand in a judge's request."""
-    found = dict(SHOWN.findall(request.json["messages"][-1]["content"]))
-    return found["reference"], found["answer"]
+    fields = dict(SHOWN.findall(request.json["messages"][-1]["content"]))
+    return fields["reference"], fields["answer"]
 
 
 def asked_of(server: FaultServer) -> list[tuple[str, str]]:

@@ -53,9 +53,9 @@ def test_intervals_of_whole_runs_hold_the_ability_of_the_server(tmp_path: Path, 
                 attempts=20, out=tmp_path / f"run{seed}",
             )  # fmt: skip
             assert done.complete
-            (found,) = score(done)
-            assert found.n_samples == SAMPLES * len(CHANCES)
-            assert found.sampling_interval is not None
-            inside += found.sampling_interval.low <= truth <= found.sampling_interval.high
+            (scored,) = score(done)
+            assert scored.n_samples == SAMPLES * len(CHANCES)
+            assert scored.sampling_interval is not None
+            inside += scored.sampling_interval.low <= truth <= scored.sampling_interval.high
     # At 95 % a smaller number of hits than this has a chance below one in 10,000.
     assert inside >= RUNS * 0.95 - 3.8 * math.sqrt(RUNS * 0.95 * 0.05)

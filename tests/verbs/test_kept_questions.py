@@ -59,13 +59,17 @@ def asked_by(folder: Path, **given: Any) -> int:
 
 def test_the_same_questions_are_not_made_again(run: RunFolder, tmp_path: Path) -> None:
     (first,) = questions_of(options(tmp_path / "elsewhere" / "..")).sets
-    (kept,) = questions_of(options(tmp_path)).sets
-    assert kept.note is not None
-    assert list(kept.questions) == list(questions.read(run.benchmark("sums")))
-    assert (kept.n_all, kept.dataset_digest, kept.template_digest) == (6, first.dataset_digest, first.template_digest)
+    (stored,) = questions_of(options(tmp_path)).sets
+    assert stored.note is not None
+    assert list(stored.questions) == list(questions.read(run.benchmark("sums")))
+    assert (stored.n_all, stored.dataset_digest, stored.template_digest) == (
+        6,
+        first.dataset_digest,
+        first.template_digest,
+    )
     before = run.manifest.read_bytes()
     assert asked_by(tmp_path, samples=2) == 6
-    assert questions_of(options(tmp_path)).sets[0].note == kept.note
+    assert questions_of(options(tmp_path)).sets[0].note == stored.note
     after = Manifest.load(run).benchmarks["sums"]
     noted = (questions.MADE, questions.DIGEST)
     assert [json.loads(before)["benchmarks"]["sums"]["settings"][one] for one in noted] == [
@@ -144,12 +148,12 @@ def test_a_file_that_holds_more_than_the_selection_is_not_taken(run: RunFolder, 
 def test_a_part_of_the_questions_is_taken_from_the_selection_of_all(tmp_path: Path) -> None:
     data(tmp_path, ROWS)
     first = asked_by(tmp_path, shard="1/2")
-    (kept,) = questions_of(options(tmp_path, shard="1/2")).sets
-    assert kept.note is not None
-    assert (first, len(kept.questions), len(kept.selection)) == (3, 3, 6)
+    (stored,) = questions_of(options(tmp_path, shard="1/2")).sets
+    assert stored.note is not None
+    assert (first, len(stored.questions), len(stored.selection)) == (3, 3, 6)
     assert asked_by(tmp_path, shard="1/2") == 0
     keys = {one.key for one in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))}
-    assert keys == {Key(question.question_id, 0) for question in kept.questions}
+    assert keys == {Key(question.question_id, 0) for question in stored.questions}
 
 
 def test_questions_that_are_kept_are_not_written_again(run: RunFolder, tmp_path: Path) -> None:
@@ -158,8 +162,8 @@ def test_questions_that_are_kept_are_not_written_again(run: RunFolder, tmp_path:
     assert asked_by(tmp_path, samples=2) == 6
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     settings = Manifest.load(run).benchmarks["sums"].settings
-    (kept,) = questions_of(options(tmp_path)).sets
-    assert questions.still_noted(settings, kept.note) == {
+    (stored,) = questions_of(options(tmp_path)).sets
+    assert questions.still_noted(settings, stored.note) == {
         name: settings[name] for name in (questions.DIGEST, questions.MADE)
     }
     assert questions.still_noted(settings, None) == {}

@@ -37,7 +37,7 @@ def findings(fault: Fault, checks: tuple[str, ...], noise: float = 0.003) -> dic
 def test_each_fault_is_found_and_named(name: str) -> None:
     fault = FAULTS[name]()
     report = findings(fault, fault.finds)
-    odd = {check: found.came for check, found in report.items() if found.outcome in ("spoils", "warns")}
+    odd = {check: finding.came for check, finding in report.items() if finding.outcome in ("spoils", "warns")}
     assert set(fault.finds) <= odd.keys(), {check: report[check].came for check in fault.finds}
     assert any(fault.says in came for came in odd.values()), odd
 
@@ -60,7 +60,7 @@ def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
         "pictures",
     )
     report = findings(SOUND[name](), checks, noise=0.02)
-    assert {check: found.came for check, found in report.items() if found.outcome == "spoils"} == {}
+    assert {check: finding.came for check, finding in report.items() if finding.outcome == "spoils"} == {}
 
 
 # ---- ends

@@ -138,7 +138,7 @@ def dying(store: Path, n_files: int) -> index.Reader:
 
 def test_a_file_that_changed_is_read_again_and_one_that_is_gone_takes_its_scores_along(tmp_path: Path) -> None:
     store, chance = tmp_path / "store", random.Random(2)
-    kept, changed, removed = (write(store, record(MODEL, "demo", 40.0 + n, f"s{n}"), chance) for n in range(3))
+    unchanged, changed, removed = (write(store, record(MODEL, "demo", 40.0 + n, f"s{n}"), chance) for n in range(3))
     assert updated(store).read == 3
     assert updated(store).unchanged == 3
     changed.write_text(json.dumps(record(MODEL, "demo", 77.5, "s1")), encoding="utf-8")
@@ -146,7 +146,7 @@ def test_a_file_that_changed_is_read_again_and_one_that_is_gone_takes_its_scores
     done = updated(store)
     assert (done.read, done.unchanged, done.gone, done.scores) == (1, 1, 1, 2)
     assert sorted(value for *_, value in scores_in_index(MODEL)) == [40.0, 77.5]
-    assert kept.exists()
+    assert unchanged.exists()
 
 
 def test_folders_do_not_disturb_each_other_and_a_record_under_two_paths_is_found_once(tmp_path: Path) -> None:

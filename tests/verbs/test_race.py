@@ -66,8 +66,8 @@ def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
 
 @pytest.mark.usefixtures("questions")
 def test_equal_models_stay_undecided_and_the_exit_code_says_so(tmp_path: Path) -> None:
-    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as other:
-        done = harness(tmp_path, *words(one.base_url, other.base_url), "--samples", "6", "--step", "3")
+    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as second:
+        done = harness(tmp_path, *words(one.base_url, second.base_url), "--samples", "6", "--step", "3")
     assert done.code == 1, done.out
     assert "after 6 rounds" in done.out
     assert done.out.splitlines()[0].endswith(": undecided")
@@ -76,8 +76,8 @@ def test_equal_models_stay_undecided_and_the_exit_code_says_so(tmp_path: Path) -
 
 @pytest.mark.usefixtures("questions")
 def test_the_looks_of_a_race_are_fixed_at_its_start_unless_it_is_open_ended(tmp_path: Path) -> None:
-    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as other:
-        given = [*words(one.base_url, other.base_url), "--step", "2"]
+    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as second:
+        given = [*words(one.base_url, second.base_url), "--step", "2"]
         assert harness(tmp_path, *given, "--samples", "4").code == 1
         raised = harness(tmp_path, *given, "--samples", "6")
         assert raised.code == 2
@@ -94,9 +94,9 @@ def test_the_looks_of_a_race_are_fixed_at_its_start_unless_it_is_open_ended(tmp_
 
 @pytest.mark.usefixtures("questions")
 def test_a_margin_makes_equal_models_equal(tmp_path: Path) -> None:
-    with FaultServer(able(0.98)) as one, FaultServer(able(0.98, shift=1)) as other:
+    with FaultServer(able(0.98)) as one, FaultServer(able(0.98, shift=1)) as second:
         done = harness(
-            tmp_path, *words(one.base_url, other.base_url), "--samples", "40", "--margin", "25", "--step", "8"
+            tmp_path, *words(one.base_url, second.base_url), "--samples", "40", "--margin", "25", "--step", "8"
         )
     assert done.code == 0, done.out
     assert "equal within the margin" in done.out

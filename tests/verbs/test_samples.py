@@ -10,8 +10,8 @@ from harness.core.errors import UsageError
 
 
 def asked(benchmarks: str, samples: int | None = None) -> dict[str, int]:
-    found = questions_of(RunOptions.of(benchmarks=benchmarks, samples=samples))
-    return {name: one.samples for name, one in found.benchmarks.items()}
+    prepared = questions_of(RunOptions.of(benchmarks=benchmarks, samples=samples))
+    return {name: one.samples for name, one in prepared.benchmarks.items()}
 
 
 def test_a_benchmarks_own_number_is_its_own_and_the_other_number_is_for_the_rest() -> None:
