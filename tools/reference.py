@@ -406,9 +406,9 @@ def keywords() -> str:
     text += "\nFilePath = str | PathLike[str]\nTexts = str | Sequence[str]\n"
     for name, declared in KEYWORDS.items():
         text += (
-            f'\n\nclass {name}(TypedDict, total=False):\n    """The fields of `{declared.__name__}`; None leaves an '
+            f'\n\nclass {name}(TypedDict, total=False):\n    """The fields of `{declared.__name__}`. None: the option '
         )
-        text += "option as it is by default (seed: sends none)."
+        text += "keeps its default; of `seed`: none is sent."
         wide = len(options_of(declared)) > WIDE
         text += '\n\n    Wide: a field for each option.\n    """\n\n' if wide else '"""\n\n'
         text += "".join(

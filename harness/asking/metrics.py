@@ -94,7 +94,9 @@ class Figures:
         yield failures
         yield from gauge("elapsed_seconds", "Since the session began.", facts.elapsed_s)
         yield from gauge("concurrency", "Requests that may be in flight.", facts.concurrency)
-        yield from gauge("tokens_per_second", "Tokens received a second, of late.", facts.tokens_per_s_now)
+        yield from gauge(
+            "tokens_per_second", "Tokens received per second, over the last seconds.", facts.tokens_per_s_now
+        )
         yield from gauge(
             "oldest_seconds", "Age of the oldest request in flight.", facts.oldest.seconds if facts.oldest else None
         )

@@ -231,7 +231,7 @@ def _replace_closed_streams() -> None:
 class _Messages(io.RawIOBase):
     """Standard error. If it accepts no more (full disk, closed terminal), the outcome of the command does not change.
 
-    A reader that has gone is an event, which ends a run as a signal does.
+    Only if the program that reads it through a pipe has ended, an error is raised, which ends a run as a signal does.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -120,8 +120,9 @@ def _tracker_name(name: str) -> str:
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Fact]]:
-    """(dotted path, value) of each scalar in a JSON value; null is left out, a list is one text, a long text its
-    digest."""
+    """(dotted path, value) of each scalar in a JSON value. Left out: null. A list becomes one text; a long text is
+    replaced by its digest.
+    """
     if isinstance(value, dict):
         for field, inner in value.items():
             yield from _flat(f"{name}.{field}", inner)

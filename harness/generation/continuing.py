@@ -29,11 +29,11 @@ from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import Dialect
 
 WORTH_TOKENS = 16
-"""Smallest number of tokens of a beginning that is worth the requests of a continuation."""
+"""Smallest written part, in tokens, for which the requests of a continuation are worth their cost."""
 
 
 def _sampling_that(continued: ContinuationRule) -> list[str]:
-    """The sampling fields that have this meaning in a continuation."""
+    """The sampling fields whose declaration has this word about continuations (such as "counts", "at the seam")."""
     return [name for name, field in sampling_fields().items() if field.continued == continued]
 
 
@@ -97,7 +97,10 @@ class Continuation:
 
 
 class WrittenAnew(Exception):
-    """This beginning is dropped and its sample asked from the start; the message says why."""
+    """The written part of a sample cannot be continued: the part is dropped and the sample is asked for anew.
+
+    The message says why.
+    """
 
 
 def objection(template: RequestTemplate, mode: SalvageMode) -> str:

@@ -41,7 +41,7 @@ class Router(msgspec.Struct, frozen=True):
 
     @property
     def readiness(self) -> Readiness:
-        """The signs that its workers can work."""
+        """The signs by which a start sees that the router and its workers are ready."""
         return Readiness("/readiness", lists_models=self.lists_models)
 
     @property

@@ -100,7 +100,7 @@ def end(server: ServerState) -> list[str]:
 def _end_guard(guard: processes.Process, grace: float) -> None:
     """Wait for a guard to end its server.
 
-    Its last act is to write the state file; until then its stop ladder may be running.
+    Its last act is to write the state file; until then it may still be ending processes step by step.
     """
     guard.signal(signal.SIGTERM)
     deadline = time.monotonic() + SURE_SECONDS + grace

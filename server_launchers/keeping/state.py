@@ -73,7 +73,7 @@ class ServerState(msgspec.Struct, frozen=True):
     created: datetime
     mark: str
     grace: float
-    """Seconds that the stop ladder waits between TERM and KILL."""
+    """Seconds between SIGTERM and SIGKILL when the server is stopped."""
     guard_pid: int
     guard_started: str
     status: Literal["starting", "ready", "exited"]

@@ -11,7 +11,7 @@ from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import E, I, Node, num, sym
 
 _COPULA = re.compile(r"(?i)\s*(?::|\b(?:is|are|equals|was|will\s+be)|等于|为|是|：)[\s:]*\Z")
-"""The end of words that name the value behind them."""
+"""Matches the last word or colon of a text that names the value behind it: "The area is", 最大值是."""
 
 _CURRENCIES = {
     "dollar": "dollar", "euro": "euro", "sterling": "sterling", "yuan": "yuan", "usd": "dollar", "us dollar": "dollar",

@@ -165,7 +165,7 @@ def _body(subject: Subject, city: str, **fields: Any) -> dict[str, Any]:
 
 
 def _whole(subject: Subject, city: str, **fields: Any) -> Called | None:
-    """The calls of one greedy whole reply; None where the request is refused."""
+    """The calls of tools in one greedy reply that is not streamed; None if the server refuses the request."""
     try:
         return called(subject.server.whole(_body(subject, city, temperature=0, **fields)))
     except Refused:

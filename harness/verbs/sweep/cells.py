@@ -271,7 +271,10 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
 
 
 def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
-    """A name for an entry without one: its only setting. Raises `UsageError` where it has several settings."""
+    """A name for an entry that states none: its file of questions, or its prompt or sampling settings (`top_k-20`).
+
+    Raises `UsageError` for an entry from which neither can be made.
+    """
     if axis == "benchmarks" and "data" in fields:
         return Path(str(fields["data"])).name.split(".")[0]
     plain = [f"{key}-{value}" for key, value in fields.items() if isinstance(value, str | int | float)]

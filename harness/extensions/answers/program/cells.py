@@ -68,7 +68,11 @@ class SandboxMaker(Protocol):
 
 
 class SandboxCell:
-    """A sandbox that is kept running from job to job. It belongs to one thread. _room: what a job may need of it."""
+    """A sandbox that is kept running from job to job. It belongs to one thread.
+
+    _room: the memory and the compiler that the running sandbox has for a job. _silence: seconds without a message after
+    which the sandbox counts as stuck.
+    """
 
     def __init__(self, maker: SandboxMaker) -> None:
         self._maker = maker
