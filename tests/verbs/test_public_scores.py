@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import sqlite3
 import uuid
 from pathlib import Path
@@ -30,6 +31,8 @@ from tests.scoring.test_scoring_published import RECORD
 from tests.system.command import harness
 
 MODEL = "org/model-7b"
+
+CHECKOUT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -412,3 +415,29 @@ def test_a_damaged_index_is_told_and_an_older_one_made_anew(tmp_path: Path, cach
     assert "make it anew" in harness(tmp_path, "published", MODEL).err
     assert harness(tmp_path, "published", "update", "--from", "store").code == 0
     assert scores_in_index(MODEL)
+
+
+def reports() -> list[tuple[str, list[str]]]:
+    """(name of a report with its date, the models of its commands), of each row of the page's table of reports."""
+    page = (CHECKOUT / "docs" / "published.md").read_text("utf-8")
+    table = page.partition("| report | command |")[2].partition("\n\n")[0]
+    cells = [line.strip("| ").split(" | ") for line in table.splitlines() if "`harness published" in line]
+    return [(name, re.findall(r"`harness published ([^`]+)`", commands)) for name, commands in cells]
+
+
+@pytest.mark.parametrize(("name", "models"), reports())
+def test_each_report_that_the_page_lists_is_printed_by_one_command(
+    tmp_path: Path, name: str, models: list[str]
+) -> None:
+    for model in models:
+        printed = json.loads(harness(tmp_path, "published", model, "--json").out)
+        rows = [entry["score"] for entry in printed["scores"]]
+        own = [row for row in rows if row["source"]["by"] == "authors" and name[:4] in row["source"]["title"]]
+        assert own
+        assert len({row["benchmark"] for row in rows}) >= 3
+        assert all(row["model"].partition("/")[2] == model.partition("/")[2] for row in own)
+    assert re.search(r"\((\w+ 2026|\w+ 2025)\)", name)
+
+
+def test_the_page_lists_six_reports_of_2026_at_least() -> None:
+    assert sum("2026" in name for name, _ in reports()) >= 6
