@@ -115,7 +115,7 @@ class ServerSpec:
     dtype: Annotated[str | None, Flag("Number format of the weights.")] = None
     quantization: Annotated[str | None, Flag("Quantisation, by the engine's own name.")] = None
     reasoning_parser: Annotated[str | None, Flag("Parser of the thinking, e.g. deepseek_r1, qwen3.")] = None
-    """The parser in either spelling; each launcher writes its engine's (deepseek_r1, deepseek-r1)."""
+    """Name of the parser, with underscores or hyphens (deepseek_r1, deepseek-r1); the engine gets its own spelling."""
     sampling_defaults: Annotated[
         Literal["neutral", "model"],
         Flag(

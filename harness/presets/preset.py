@@ -89,7 +89,7 @@ class Advice(Sourced):
     @model_validator(mode="after")
     def _check_prefill(self) -> Self:
         if (self.rule == "prefill") != bool(self.prefill):
-            raise ValueError("`prefill` goes with the rule of that name")
+            raise ValueError("the rule `prefill` needs the field `prefill`, and no other rule may have it")
         return self
 
 

@@ -241,7 +241,9 @@ def _locks_work(path: Path) -> bool:
 
 
 def last_holder(folder: RunFolder) -> Holder | None:
-    """Who took the run last, be it long ago; None if nobody is known to have, or the lock is another run's, copied."""
+    """Who took the run last, even if long ago; None if that is unknown, or if the lock's file was copied from another
+    run.
+    """
     try:
         with open_untrusted(folder.lock) as file:
             data, inode = file.read(MAX_HOLDER_BYTES), os.fstat(file.fileno()).st_ino

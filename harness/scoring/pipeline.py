@@ -2,7 +2,8 @@
 
     samples.jsonl ─ grade_journal ─▶ GradedBenchmark ─ score_of ─▶ Score ─ publish ─▶ grades.jsonl, scores.json
 
-Grading by other rules (answers from reasoning, cut text) reads the journal again for the samples that it concerns only.
+Other numbers (accuracy with answers from the reasoning, or of cut text) are graded in a second pass over the journal,
+which decodes only the samples that may change.
 """
 
 from __future__ import annotations

@@ -147,7 +147,8 @@ class _BusyTime:
 def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, busy: _BusyTime) -> tuple[Slice, ...]:
     """The slices. started, latency: (len(rows),), of the samples `rows`.
 
-    Sums up to each edge are differenced: `flown` holds request seconds before each edge, `generated` tokens before it.
+    A slice's number is the difference of two sums, those up to its end and up to its beginning: `flown` holds the
+    request seconds before each edge of a slice, `generated` the tokens before it.
     """
     edges = np.linspace(0.0, busy.total, N_SLICES + 1)
     width = busy.total / N_SLICES

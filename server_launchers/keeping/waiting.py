@@ -39,7 +39,7 @@ HANGING_SECONDS = 30.0
 SGLang on a taken port, for example, neither serves nor ends.
 """
 HANGING_LINES = 4
-"""Last lines of the log in which a fatal error counts."""
+"""Number of lines at the end of the log in which a fatal error is looked for."""
 ACKNOWLEDGE_SECONDS = 10.0
 """Seconds that the guard may take to record that its server is ready."""
 

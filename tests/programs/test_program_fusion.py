@@ -100,7 +100,8 @@ def test_an_address_that_is_no_sandbox_executes_nothing(tmp_path: Path, server: 
     done = harness(tmp_path, "score", "run", "--sandbox", server.url)
     assert done.code == UsageError.exit_code
     assert (
-        f"answers {status}, so it is no SandboxFusion server, or wants a key, which {fusion.KEY_VARIABLE}" in done.err
+        f"answers {status}, so it is no SandboxFusion server, or wants another key: set {fusion.KEY_VARIABLE}"
+        in done.err
     )
     assert "nothing was executed" in done.err
     assert not run.benchmark("sums").grades.exists()

@@ -66,7 +66,7 @@ class ProbeRules(Options):
 
 
 class ProbeOptions(WhichServer, ProbeRules, without=("serve", "concurrency", "hash_weights")):
-    """The options of a probe of one server, which the probe does not start; each check has a concurrency of its own."""
+    """The server that a probe examines. A probe starts no server, and each check sets its own concurrency."""
 
     base_url: Annotated[
         tuple[str, ...],

@@ -71,7 +71,7 @@ class Keeper:
             self._file.rewrite(stored.partials)
 
     def begin(self, task: Task, arriving: Arriving, view: Callable[[SoFar], Partial]) -> None:
-        """A request for `task` goes out."""
+        """Take note that a request for `task` is sent."""
         arriving.written = WrittenTokens()
         self._watched[task] = _Watched(arriving, view, self._clock() + KEEP_S)
 

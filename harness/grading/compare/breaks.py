@@ -212,7 +212,7 @@ def _trials(polynomials: list[Polynomial], letters: list[str], integers: bool) -
     below = [polynomial for polynomial in polynomials if letter not in _letters(polynomial)]
     joined = [polynomial for polynomial in here if len(_letters(polynomial)) > 1]
     if any(_degree(polynomial) > 1 for polynomial in (here if joined else ())):
-        raise NoBreaks("letters that are joined and not linear")
+        raise NoBreaks("a condition of several letters that is not linear")
     if joined:
         below += [_without(letter, *pair) for pair in combinations(here, 2)]
     for values in _trials(below, rest, integers):

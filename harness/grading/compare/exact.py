@@ -119,7 +119,7 @@ def _base(node: Node, _depth: int) -> Value:
     digits, base = node.args
     value = digits_in_base(digits, base)
     if value is None:
-        raise NotExact("digits that the base has not")
+        raise NotExact("a digit is not below its base")
     return of(value)
 
 

@@ -203,7 +203,7 @@ class Point:
         if op == "base":
             value = digits_in_base(*args)
             if value is None:
-                raise NotNumeric("digits that the base has not")
+                raise NotNumeric("a digit is not below its base")
             return mp.mpf(value.numerator) / value.denominator
         raise NotNumeric(op)
 

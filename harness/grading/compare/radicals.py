@@ -197,7 +197,7 @@ def _conjugate(value: Value) -> Value:
     """Return `value` with one square root, or i, of opposite sign, so that it vanishes from the product."""
     # No conjugate removes pi or e, which are no roots.
     if any(monomial.pi or monomial.e for monomial in value):
-        raise NotExact("a sum with pi or e as a divisor")
+        raise NotExact("no exact quotient by a sum that holds pi or e")
     if any(monomial.i for monomial in value):
         return {monomial: -c if monomial.i else c for monomial, c in value.items()}
     half = Fraction(1, 2)
@@ -295,7 +295,7 @@ def factors(number: int) -> list[tuple[int, int]]:
             if root * root == number and root < MAX_TRIAL_DIVISOR**2:
                 pairs.append((root, 2))
                 return pairs
-            raise NotExact("a radicand that is hard to factor")
+            raise NotExact("the number under the root is too hard to factor")
         count = 0
         while number % divisor == 0:
             number //= divisor

@@ -21,7 +21,7 @@ _ORDERED = frozenset(("<", ">", "<=", ">="))
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
 _MINUS_INFINITY = neg(INFINITY)
 _DECIMALS = 150
-"""Decimals by which irrational ends are ordered."""
+"""Number of decimals to which irrational ends of intervals are computed when they are put in order."""
 
 
 class RealInterval(NamedTuple):
@@ -120,7 +120,7 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
     if op == "builder":
         if args[0].op == "member":
             # {n ∈ ℤ | …} has holes that no interval shows.
-            raise NotASet("a set of some reals only")
+            raise NotASet("a set that no intervals describe")
         return _pieces(args[1], depth)
     if op == "list" and args and all(is_inequality(item) or item.op in ("rel", "member") for item in args):
         return _conditions(args, depth)

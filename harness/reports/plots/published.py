@@ -45,7 +45,7 @@ def published_plot(
         name="published",
         title=f"Beside what others report: {name}",
         summary="Band: the run's 95 % interval (same questions, asked again). Points: pass@1 of each source. Hollow: "
-        "quoted, or of another attention, so that it decides nothing.",
+        "quoted from elsewhere, or measured with another attention budget; such a score does not decide the verdict.",
         columns=("source", "printed", "above", "y", "accuracy", "low", "high", "kind"),
         rows=tuple(rows),
         drawing=_drawing(height, scale),

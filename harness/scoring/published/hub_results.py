@@ -24,10 +24,10 @@ FOLDER = ".eval_results"
 """Folder of a model's repository that holds its results."""
 
 MAX_FILE_BYTES = 1024 * 1024
-"""A larger file of results is refused."""
+"""Largest file of results, in bytes; a larger one is refused."""
 
 MAX_ENTRIES = 1_000
-"""A file with more results is refused."""
+"""Largest number of results of one file; a file with more is refused."""
 
 
 class _Dataset(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from harness.verbs.probe.sampling import CUTS, NEAR, SURE
 from harness.verbs.probe.subject import LONG, OPEN_PROMPTS, STORY, Subject, listed, logprob_fields
 
 REPLIES = 12
-"""Sampled replies of `LONG` tokens in a test of later draws: some 270 places."""
+"""Number of sampled replies, of `LONG` tokens each, in the test of the tokens after the first: some 270 tokens."""
 
 CUT_REPLIES = 4
 """Sampled replies in a test of each cut at later places; a single token outside the cut decides."""

@@ -61,9 +61,8 @@ def swept(sweep: Sweep) -> SweepRecords:
 
 
 def note_suite(sweep: Sweep) -> None:
-    """Note in each run's folder which suite it belongs to, and what its server changes: a run may be read alone.
-
-    Raises `StoreError`.
+    """Note in each run's folder which suite the run belongs to and which settings its server changes, since a run may
+    be read without its sweep. Raises `StoreError`.
     """
     if sweep.suite is None:
         return

@@ -151,8 +151,8 @@ class Fusion:
             raise SandboxFailedError(f"{self._shown}: {words}") from error
         if page.status in _REFUSED:
             raise UsageError(
-                f"{self._shown} answers {page.status}, so it is no SandboxFusion server, or wants a key, which "
-                f"{KEY_VARIABLE} holds; nothing was executed"
+                f"{self._shown} answers {page.status}, so it is no SandboxFusion server, or wants another "
+                f"key: set {KEY_VARIABLE}; nothing was executed"
             )
         if page.status != 200 or not page.whole:
             raise SandboxFailedError(f"{self._shown} answers {page.status}{'' if page.whole else ', cut off'}")
