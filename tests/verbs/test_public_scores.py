@@ -429,14 +429,15 @@ def reports() -> list[tuple[str, list[str]]]:
 def test_each_report_that_the_page_lists_is_printed_by_one_command(
     tmp_path: Path, name: str, models: list[str]
 ) -> None:
+    benchmarks: set[str] = set()
     for model in models:
         printed = json.loads(harness(tmp_path, "published", model, "--json").out)
         rows = [entry["score"] for entry in printed["scores"]]
         own = [row for row in rows if row["source"]["by"] == "authors" and name[:4] in row["source"]["title"]]
         assert own
-        assert len({row["benchmark"] for row in rows}) >= 3
+        benchmarks |= {row["benchmark"] for row in own}
         assert all(row["model"].partition("/")[2] == model.partition("/")[2] for row in own)
-    assert re.search(r"\((\w+ 2026|\w+ 2025)\)", name)
+    assert len(benchmarks) >= 3
 
 
 def test_the_page_lists_six_reports_of_2026_at_least() -> None:
