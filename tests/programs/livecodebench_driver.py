@@ -31,6 +31,8 @@ def main() -> None:
             passed = False
             try:
                 results, _ = testing_util.run_test(sample, test=code, timeout=seconds)
+                # As compute_code_generation_metrics.py does: comparing a number of numpy's gives a truth of numpy's.
+                results = [bool(result) if type(result).__module__ == "numpy" else result for result in results]
                 passed = len(results) == len(cases) and all(result is True for result in results)
             finally:
                 os.write(writes, b"1" if passed else b"0")
