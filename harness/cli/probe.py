@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from harness.core.options import options_of
 
 if TYPE_CHECKING:
     from harness.verbs.probe.findings import ProbeReport
+    from harness.verbs.probe.league import ProviderLook, ProviderStanding
 
 SIGNS = {"sound": "sound", "spoils": "SPOILS", "warns": "warns", "untested": "–"}
 
@@ -38,13 +40,22 @@ def _prints() -> Any:
 @click.argument("base_url", metavar="[URL]...", nargs=-1)
 @takes(ProbeRules)
 @click.option("--matrix", is_flag=True, help="Probe several servers of one model, one column each.")
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --matrix: keep a look at each provider in FILE (some 3,000 tokens each), and say which changed since "
+    "the earlier looks and which differs from the others.",
+    metavar="FILE",
+)
 @json_option(_prints, "a list, one report of each server,")
 @click.option(
     "--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as a page, too."
 )
 @takes(WhichServer, without=("base_url", "serve", "concurrency", "hash_weights"))
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
-def command(base_url: tuple[str, ...], matrix: bool, as_json: bool, page: Path | None, **given: Any) -> None:
+def command(
+    base_url: tuple[str, ...], matrix: bool, as_json: bool, page: Path | None, history: Path | None, **given: Any
+) -> None:
     """Examine the server at URL: protocol, sampling, context, template, load; beside a reference also its weights.
     Each check says what was sent, what came, why it matters for a score and how to mend it.
 
@@ -57,14 +68,19 @@ def command(base_url: tuple[str, ...], matrix: bool, as_json: bool, page: Path |
     harness probe http://127.0.0.1:8000 --save-reference qwq.json
     harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000#MODEL
     harness probe --matrix http://a:8000 http://b:8000 --model org/model --quick
+    harness probe --matrix https://a.example/v1 https://b.example/v1 --history days.jsonl --html league.html
     """
+    if history is not None and not matrix:
+        raise UsageError("it keeps looks at several servers: add --matrix", field="history", value=history)
     if matrix and given["save_reference"] is not None:
         raise UsageError("it takes one server; for several, use --matrix", field="save_reference")
     if len(base_url) > 1 and not matrix:
         raise UsageError("several servers need it, which compares them in one table", field="matrix")
     options = {name: value for name, value in given.items() if name in options_of(ProbeOptions)}
     probes = [ProbeOptions.of(base_url=url, **options) for url in base_url or [None]]
+    earlier = [] if history is None else _earlier(history)
     reports = _reports(probes)
+    league = [] if history is None else _league(history, earlier, probes, reports)
     if as_json:
         say(reports)
     elif matrix:
@@ -72,7 +88,9 @@ def command(base_url: tuple[str, ...], matrix: bool, as_json: bool, page: Path |
     else:
         _table(reports[0])
     if page is not None:
-        _write(page, reports)
+        from harness.verbs.probe.page import html
+
+        _write(page, html(reports, earlier, league))
     if len(reports) < len(probes):
         sys.exit(HarnessError.exit_code)
     sys.exit(0 if all(report.sound for report in reports) else StoppedByRule.exit_code)
@@ -97,11 +115,42 @@ def _reports(probes: Sequence[ProbeOptions]) -> list[ProbeReport]:
     return reports
 
 
-def _write(page: Path, reports: Sequence[ProbeReport]) -> None:
-    from harness.core.files import write_atomically
-    from harness.verbs.probe.page import html
+def _earlier(history: Path) -> list[ProviderLook]:
+    """The history's looks; read before the probe, since a damaged file is an error before minutes are spent."""
+    from harness.verbs.probe import league
 
-    write_atomically(page.absolute(), html(reports).encode())
+    return league.read(history)
+
+
+def _league(
+    history: Path, earlier: Sequence[ProviderLook], probes: Sequence[ProbeOptions], reports: Sequence[ProbeReport]
+) -> list[ProviderStanding]:
+    """Look at each provider that was probed, print how they stand, and add the looks to the history."""
+    from harness.cli.terminal import Terminal
+    from harness.verbs.probe import league
+    from harness.verbs.probe.page import standing_table
+
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    looks = []
+    for options in probes:
+        try:
+            with Terminal(progress=False) as watcher:
+                looks.append(league.taken(options, reports, now, watcher))
+        except HarnessError as error:
+            terminal.warn(error.sentence)
+    standings = league.standings(earlier, looks)
+    table = standing_table(standings)
+    terminal.note(table.title)
+    for row in table.rows:
+        terminal.note("  ".join(f"{name}: {visible(cell)}" for name, cell in zip(table.columns, row, strict=True)))
+    league.append(history, looks)
+    return standings
+
+
+def _write(page: Path, content: str) -> None:
+    from harness.core.files import write_atomically
+
+    write_atomically(page.absolute(), content.encode())
     terminal.note(f"page: {visible(str(page))}")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.asking.options import ProbeOptions
-from harness.verbs.probe import exact, probe
+from harness.verbs.probe import exact, league, probe
 from harness.verbs.probe.counterparts import SavedReference
 from harness.verbs.probe.findings import ProbeReport
 from server_launchers.keeping.supervisor import RunningServer
@@ -86,6 +86,22 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
     assert both.code == 4
     (row,) = [line for line in both.out.splitlines() if line.strip().startswith("context")]
     assert row.split() == ["context", "sound", "SPOILS"]
+
+
+def test_a_league_keeps_a_look_at_each_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(league, "DRAWS", 3)
+    with FaultServer(answering(Toy(), Fault())) as one, FaultServer(answering(Toy(), Fault())) as two:
+        words = ["probe", "--matrix", one.base_url, two.base_url, "--checks", "errors", "--history", "days.jsonl"]
+        assert harness(tmp_path, *words).code == 0
+        again = harness(tmp_path, *words, "--html", "page.html")
+        alone = harness(tmp_path, "probe", one.base_url, "--history", "days.jsonl")
+    assert again.code == 0
+    assert again.err.count("looks: 2") == 2
+    addresses = [json.loads(line)["address"] for line in (tmp_path / "days.jsonl").read_text("utf-8").splitlines()]
+    assert addresses == [one.base_url, two.base_url] * 2
+    assert "beside its earlier looks" in (tmp_path / "page.html").read_text("utf-8")
+    assert alone.code == 2
+    assert "--matrix" in alone.err
 
 
 def test_several_servers_need_a_matrix(tmp_path: Path) -> None:

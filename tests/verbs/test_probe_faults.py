@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from harness.client.protocol.reply import Reply
+from harness.core.errors import UsageError
 from harness.core.records import Timing, Usage
-from harness.verbs.probe import bare, ends, exact, later, load, mixture, probe, reference, tools, worth
+from harness.verbs.probe import bare, ends, exact, later, league, load, mixture, probe, reference, tools, worth
 from harness.verbs.probe.asking import Token, _Likely
 from harness.verbs.probe.effect import effect
 from harness.verbs.probe.ends import Ended
@@ -304,3 +307,57 @@ def test_a_budget_takes_the_checks_that_find_most_and_says_what_it_leaves_out() 
     assert [finding.outcome for finding in report.findings] == ["sound", "untested"]
     assert "finds 5 kinds of faults more" in report.findings[1].came
     assert report.tokens == sum(finding.tokens for finding in report.findings) <= 1_000
+
+
+# ---- a league of providers
+
+
+def looks_at(*toys: Toy, seed: int = 1) -> list[league.ProviderLook]:
+    """A look at each toy, under the addresses a, b, c …"""
+    return [
+        league.ProviderLook(
+            version=league.VERSION,
+            time="2026-11-22T00:00:00+00:00",
+            address=name,
+            model="toy",
+            draws=league.draws(ToyAsker(replace(toy, chance=random.Random(seed))), seed * 10 + ord(name)),
+            spoils=[],
+        )
+        for name, toy in zip("abcdefgh", toys, strict=False)
+    ]
+
+
+def test_a_provider_that_changes_is_named_and_the_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "SIMULATED_AGAIN", 9_999)
+    true, other = Toy(weights="3", spread=1.0), Toy(weights="4", spread=1.0)
+    history = looks_at(true, true, true, seed=3)
+    same = league.standings(history, looks_at(true, true, true, seed=7))
+    assert [(one.changed, one.differs, one.n_looks) for one in same] == [(False, False, 2)] * 3
+    swapped = league.standings(history, looks_at(true, other, true, seed=8))
+    assert [one.changed for one in swapped] == [False, True, False]
+    assert [one.differs for one in swapped] == [False, True, False]
+    first = league.standings([], looks_at(true))[0]
+    assert (first.p_changed, first.p_differs) == (None, None)
+
+
+def test_the_p_values_of_one_model_are_as_seldom_small_as_stated() -> None:
+    rng = random.Random(2)
+    names, weights = list("abcdefgh"), [9, 5, 4, 3, 2, 1, 1, 1]
+
+    def sample() -> list[dict[str, int]]:
+        return [dict(Counter(rng.choices(names, weights, k=25))) for _ in range(2)]
+
+    small = sum(league.apart(sample(), sample(), i, 1e-3) <= 0.05 for i in range(30))
+    assert small <= 7  # of 30 at 5 %: more comes by chance 8 times in 10,000
+
+
+def test_a_history_is_read_back_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "days.jsonl"
+    assert league.read(path) == []
+    looks = looks_at(Toy(), Toy())
+    league.append(path, looks[:1])
+    league.append(path, looks[1:])
+    assert league.read(path) == looks
+    path.write_text(path.read_text() + "{}\n")
+    with pytest.raises(UsageError, match="line 3"):
+        league.read(path)

@@ -7,14 +7,48 @@ from collections.abc import Sequence
 from harness.reports.page import tables_page
 from harness.reports.tables import Table
 from harness.verbs.probe.findings import Finding, ProbeReport
+from harness.verbs.probe.league import ALPHA, ProviderLook, ProviderStanding
 
 
-def html(reports: Sequence[ProbeReport]) -> str:
-    """A page with one table per server."""
+def html(
+    reports: Sequence[ProbeReport], history: Sequence[ProviderLook] = (), league: Sequence[ProviderStanding] = ()
+) -> str:
+    """A page with one table per server, and before them the standing of each provider and its earlier looks."""
     models = ", ".join(dict.fromkeys(report.model for report in reports))
     n = sum(report.count("spoils") for report in reports)
     summary = f"{n} {'checks' if n > 1 else 'check'} would spoil a score" if n else "nothing spoils a score"
-    return tables_page(f"Probe of {models}", summary, [_table(report) for report in reports])
+    tables = [standing_table(league), _history_table(history)] if league else []
+    return tables_page(f"Probe of {models}", summary, [*tables, *(_table(report) for report in reports)])
+
+
+def standing_table(league: Sequence[ProviderStanding]) -> Table:
+    """One row a provider: what spoils a score, whether it changed, whether it differs from the others."""
+    rows = tuple(
+        (
+            standing.look.address,
+            ", ".join(standing.look.spoils) or "nothing",
+            _word(standing.p_changed, standing.changed, "CHANGED", "the same"),
+            _word(standing.p_differs, standing.differs, "DIFFERS", "the same"),
+            str(standing.n_looks),
+        )
+        for standing in league
+    )
+    return Table(
+        title=f"Providers: any false word in this table, over all looks, has a chance of at most {ALPHA:.0%}",
+        columns=("provider", "spoils a score", "beside its earlier looks", "beside the others", "looks"),
+        rows=rows,
+    )
+
+
+def _word(p: float | None, rejected: bool, odd: str, plain: str) -> str:
+    """A cell of a comparison."""
+    return "–" if p is None else f"{odd if rejected else plain} (p = {p:.2g})"
+
+
+def _history_table(history: Sequence[ProviderLook]) -> Table:
+    """The earlier looks, the latest first."""
+    rows = tuple((look.time, look.address, look.model, ", ".join(look.spoils) or "nothing") for look in history[::-1])
+    return Table(title="Earlier looks", columns=("time", "provider", "model", "spoils a score"), rows=rows)
 
 
 def _table(report: ProbeReport) -> Table:

@@ -1,0 +1,223 @@
+"""Providers of one model over days: which of them changed, and which differs from the others.
+
+A look asks each provider for `DRAWS` sampled first words after each of `PROMPTS`. Two sets of words are compared by the
+chi-square statistic of their counts, summed over the prompts. Its p-value is by exact Monte Carlo: if one model drew
+both, any division of all words between the two is as likely as the one that came. No log-probabilities are needed.
+
+    family of tests     what is compared                              error it may spend at look k
+    changed             a provider with its own earlier looks         ALPHA / 2 · 1 / (k (k − 1)), k at least 2
+    differs             a provider with the others at this look       ALPHA / 2 · 1 / (k (k + 1))
+
+Within a family and a look Holm's method shares the error among the providers. The sums over all looks are ALPHA / 2
+each, so the chance of any false word is at most `ALPHA` however many days and providers there are.
+
+Pure functions, but for `taken`, `read` and `append`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.asking.options import ProbeOptions
+from harness.asking.watching import Watcher
+from harness.core import codec
+from harness.core.codec import digest
+from harness.core.errors import UsageError
+from harness.core.files import read_named, write_atomically
+from harness.verbs.probe import exact
+from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused
+from harness.verbs.probe.connecting import probed
+from harness.verbs.probe.findings import ProbeReport
+
+PROMPTS = (
+    "Say one random English word.",
+    "Pick a random number between 1 and 100. Answer with the number only.",
+    "Invent a first name for a cat. Answer with the name only.",
+    "Begin a story with any two words.",
+)
+
+DRAWS = 25
+"""Sampled first words after each prompt: 100 requests, some 3,000 tokens a look."""
+
+TOKENS = 3
+"""New tokens of a reply, of which the first word counts."""
+
+MAX_CHARS = 40
+"""Characters of a first word that are kept."""
+
+ALPHA = 0.01
+"""Chance of any false word about any provider, over all looks."""
+
+MAX_SIMULATED = 1_000_000
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Largest history, in bytes; a look has some 3 KB."""
+
+VERSION = digest([PROMPTS, DRAWS, TOKENS])[:12]
+"""Version of the prompts; looks of another version are not compared."""
+
+
+class ProviderLook(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at one provider: a line of the history.
+
+    time: UTC, as ISO 8601. draws: of each prompt, first word → how often it came. spoils: checks that spoil a score.
+    """
+
+    kind: Literal["look at a provider"] = "look at a provider"
+    version: str
+    time: str
+    address: str
+    model: str
+    draws: list[dict[str, int]]
+    spoils: list[str]
+
+
+@dataclass(frozen=True)
+class ProviderStanding:
+    """What a look says of one provider beside its earlier looks and beside the others.
+
+    n_looks: with this one. p_changed, p_differs: None where there is nothing to compare with.
+    """
+
+    look: ProviderLook
+    n_looks: int
+    changed: bool
+    differs: bool
+    p_changed: float | None
+    p_differs: float | None
+
+
+Draws = Sequence[Mapping[str, int]]
+
+
+def apart(ours: Draws, theirs: Draws, seed: int, level: float) -> float:
+    """The p-value of one model having drawn both. level: the smallest bound that p is compared with."""
+    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if sum(a.values()) and sum(b.values())]
+    # A row a word; a prompt without replies on either side has no table, since nothing could be divided anew.
+    tables = [np.array([[a.get(name, 0), b.get(name, 0)] for name in sorted({*a, *b})]) for a, b in pairs]
+    observed = sum(float(_statistic(table[:, 0], table)) for table in tables)
+    rng = np.random.default_rng(seed)
+    p = 1.0
+    # In two steps, as in `exact`: few p-values are near the bound, and only these need many draws.
+    for m in (exact.SIMULATED, min(MAX_SIMULATED, max(exact.SIMULATED_AGAIN, math.ceil(4 / level)))):
+        drawn = np.zeros(m)
+        for table in tables:
+            sizes = table.sum(axis=1)
+            drawn += _statistic(rng.multivariate_hypergeometric(sizes, int(table[:, 0].sum()), size=m), table)
+        # Equal sums may differ in their last digits by the order of adding, and count as equal.
+        p = (1 + int(np.count_nonzero(drawn >= observed - 1e-9))) / (1 + m)
+        if p > exact.SMALL:
+            break
+    return p
+
+
+def _statistic(first: NDArray[np.int64], table: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The chi-square of (names × 2) counts whose first column is `first`; the sums are those of `table`."""
+    sizes, columns = table.sum(axis=1), table.sum(axis=0)
+    expected = sizes * columns[0] / columns.sum()
+    # Both cells of a row are off by the same number.
+    squares: NDArray[np.float64] = ((first - expected) ** 2 * (1 / expected + 1 / (sizes - expected))).sum(axis=-1)
+    return squares
+
+
+def pooled(looks: Sequence[ProviderLook]) -> list[dict[str, int]]:
+    """The draws of several looks together, by prompt."""
+    sums = [Counter[str]() for _ in PROMPTS]
+    for look in looks:
+        for total, counts in zip(sums, look.draws, strict=True):
+            total.update(counts)
+    return [dict(total) for total in sums]
+
+
+def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed: int = 1) -> list[ProviderStanding]:
+    """What the looks `now`, one of each provider, say beside the earlier ones, each error held over all looks."""
+    earlier = [[look for look in history if (look.address, look.model) == (new.address, new.model)] for new in now]
+    k = 1 + max(map(len, earlier), default=0)
+    at_others, at_earlier = ALPHA / 2 / (k * (k + 1)), ALPHA / 2 / (k * (k - 1)) if k > 1 else 0.0
+    changed: list[float | None] = [
+        apart(new.draws, pooled(before), seed, at_earlier / len(now)) if before else None
+        for new, before in zip(now, earlier, strict=True)
+    ]
+    differs: list[float | None] = [
+        apart(new.draws, pooled([look for look in now if look is not new]), seed, at_others / len(now))
+        if len(now) > 1
+        else None
+        for new in now
+    ]
+    rejected = [_rejected(changed, at_earlier), _rejected(differs, at_others)]
+    return [
+        ProviderStanding(new, 1 + len(before), rejected[0][i], rejected[1][i], changed[i], differs[i])
+        for i, (new, before) in enumerate(zip(now, earlier, strict=True))
+    ]
+
+
+def _rejected(p_values: Sequence[float | None], alpha: float) -> list[bool]:
+    """Holm's method over the p-values that there are; False where there is none."""
+    tested = [i for i, p in enumerate(p_values) if p is not None]
+    held = exact.holm([p for p in p_values if p is not None], alpha)
+    outcomes = dict(zip(tested, held, strict=True))
+    return [outcomes.get(i, False) for i in range(len(p_values))]
+
+
+def draws(server: ProbedServer, seed: int) -> list[dict[str, int]]:
+    """The first words that the server draws after each prompt. Raises `Refused` where more than a tenth fail."""
+    # Seeds far apart, because generators with neighbouring seeds may begin alike.
+    seeds = random.Random(seed).sample(range(2**31), DRAWS * len(PROMPTS))  # noqa: S311 - no secret
+    fields = {"max_tokens": TOKENS, "temperature": 1.0, "top_p": 1.0}
+    counts = []
+    for i, text in enumerate(PROMPTS):
+        own = seeds[i * DRAWS : (i + 1) * DRAWS]
+        answers = server.many([Inquiry(text, {**fields, "seed": one_seed}).body(server.asker) for one_seed in own])
+        refusals = [answer for answer in answers if isinstance(answer, Refused)]
+        if 10 * len(refusals) > DRAWS:
+            raise refusals[0]
+        texts = [answer.first.whole for answer in answers if not isinstance(answer, Refused)]
+        counts.append(dict(Counter((text.split() or [""])[0][:MAX_CHARS] for text in texts)))
+    return counts
+
+
+def taken(options: ProbeOptions, reports: Sequence[ProbeReport], time: str, watcher: Watcher) -> ProviderLook:
+    """Look at the provider that the options name. reports: of the probe before. Raises `ServerError`."""
+    (server, *_) = probed(options, watcher)
+    address = server.endpoint.base_url
+    findings = [finding for report in reports if report.address == address for finding in report.findings]
+    return ProviderLook(
+        version=VERSION,
+        time=time,
+        address=address,
+        model=server.asker.model,
+        draws=draws(server, secrets.randbelow(2**30)),
+        spoils=[finding.check for finding in findings if finding.outcome == "spoils"],
+    )
+
+
+def read(path: Path) -> list[ProviderLook]:
+    """The looks of a history that can be compared; none where there is no file. Raises `UsageError`."""
+    looks = []
+    try:
+        content = read_named(path, MAX_BYTES) if path.exists() else b""
+    except OSError as error:
+        raise UsageError(f"the history cannot be read: {error}", field="history", value=path) from error
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            looks.append(codec.decode(line, ProviderLook))
+        except codec.DecodeError as error:
+            raise UsageError(f"line {number} is no look at a provider: {error}", field="history", value=path) from error
+    return [look for look in looks if look.version == VERSION and len(look.draws) == len(PROMPTS)]
+
+
+def append(path: Path, looks: Sequence[ProviderLook]) -> None:
+    """Add the looks to the history's end."""
+    before = read_named(path, MAX_BYTES) if path.exists() else b""
+    write_atomically(path.absolute(), before + b"".join(codec.encode(look) + b"\n" for look in looks))
