@@ -31,14 +31,14 @@ def asked(*words: str, columns: int = 110) -> str:
 
 def commands() -> list[tuple[str, click.Command]]:
     group = LazyGroup("harness")
-    found = []
+    named = []
     for name in COMMANDS:
         command = group.get_command(click.Context(group), name)
         assert command is not None
-        found.append((name, command))
+        named.append((name, command))
         if isinstance(command, click.Group):
-            found += [(f"{name} {inner}", one) for inner, one in command.commands.items()]
-    return found
+            named += [(f"{name} {inner}", one) for inner, one in command.commands.items()]
+    return named
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
@@ -166,15 +166,15 @@ def test_without_arguments_a_terminal_is_told_what_can_be_done_here(tmp_path: Pa
         [sys.executable, "-m", "harness"], cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
-    said = b""
+    output = b""
     try:
         while piece := os.read(ours, 65536):
-            said += piece
+            output += piece
     except OSError:
         pass  # the terminal's other end is closed
     os.close(ours)
     assert done.wait(60) == 0
-    text = said.decode()
+    text = output.decode()
     assert "harness demo" in text
     assert "DEEPSEEK_API_KEY is set" in text
     assert "canary" not in text

@@ -17,12 +17,12 @@ def a_folder_of_records(stage: Stage) -> None:
     """Two scores of a model and one of a near name are indexed and listed; of a third model nothing is published."""
     folder = stage.folder / "records"
     folder.mkdir()
-    for name, made in (
+    for name, content in (
         ("sums", record(MODEL, "sums", 81.5, "board", settings={"temperature": 0.6})),
         ("demo", record(MODEL, "demo", 40.0, "board", questions=7)),
         ("near", record("pinned/model-7b-fp8", "sums", 80.0, "board")),
     ):
-        (folder / f"{name}.json").write_text(json.dumps(made), "utf-8")
+        (folder / f"{name}.json").write_text(json.dumps(content), "utf-8")
     stage.command("published", "update", "--from", "records", "--json")
     stage.command("published", "update", "--from", "records")
     stage.python("update_published", source="records")

@@ -38,10 +38,10 @@ def section(preset: Preset) -> list[str]:
     if (context := preset.context) is not None:
         lines.append(f"- context: {context.tokens:,} ({source(context)})")
     if (parser := preset.reasoning_parser) is not None:
-        other = "".join(
+        rest = "".join(
             f"; {label(engine)} {f'calls it {name}' if name else 'has none'}" for engine, name in parser.but.items()
         )
-        lines.append(f"- reasoning parser: {parser.name}{other} ({source(parser)})")
+        lines.append(f"- reasoning parser: {parser.name}{rest} ({source(parser)})")
     for advice in preset.advice:
         begins = f" `{advice.prefill}`".replace("\n", "\\n") if advice.prefill else ""
         lines.append(f"- {advice.rule.replace('_', ' ')}{begins}: {advice.text} ({source(advice)})")

@@ -78,7 +78,7 @@ def test_a_score_by_docker_starts_closed_containers_and_removes_them(
 
 
 @pytest.mark.parametrize(
-    ("kind", "silent", "told"),
+    ("kind", "silent", "message"),
     [
         ("docker", True, "docker does not answer: Cannot connect to the Docker daemon"),
         ("docker", False, f"docker has no image {IMAGE}: `docker pull {IMAGE}`"),
@@ -86,13 +86,13 @@ def test_a_score_by_docker_starts_closed_containers_and_removes_them(
     ],
 )
 def test_where_no_container_can_be_started_nothing_is_executed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, silent: bool, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, silent: bool, message: str
 ) -> None:
     run, _ = a_run(tmp_path)
     record = a_fake(tmp_path, monkeypatch, image="another", silent=silent)
     done = harness(tmp_path, "score", "run", "--sandbox", kind)
     assert done.code == UsageError.exit_code
-    assert told in done.err
+    assert message in done.err
     assert "nothing was executed" in done.err
     assert "Traceback" not in done.err
     assert not run.benchmark("sums").grades.exists()

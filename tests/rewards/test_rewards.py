@@ -70,9 +70,9 @@ def test_a_hostile_batch_costs_itself_its_reward_and_the_next_is_graded() -> Non
             "\\boxed{__import__('os').system('x')}",
             "\ud800\0" * 99,
         ]
-        found = rewards.accuracy_reward([*hostile, r"\boxed{2}"], ["2"] * 5)
-        assert found[:4] == [0.0] * 4
-        assert found[4] == 1.0
+        values = rewards.accuracy_reward([*hostile, r"\boxed{2}"], ["2"] * 5)
+        assert values[:4] == [0.0] * 4
+        assert values[4] == 1.0
         assert rewards.accuracy_reward([r"\boxed{3}", r"\boxed{2}"], ["2", "2"]) == [0.0, 1.0]
     finally:
         rewards.configure(deadline_s=2.0)
@@ -80,9 +80,9 @@ def test_a_hostile_batch_costs_itself_its_reward_and_the_next_is_graded() -> Non
 
 def test_a_reference_of_any_kind_is_a_number_or_none() -> None:
     odd = [float("nan"), None, {"a": 1}, b"2", [[["2"]]], 10**5000, True, [], object()]
-    found = rewards.accuracy_reward([r"\boxed{2}"] * (len(odd) + 1), [*odd, "2"])
-    assert found[-1] == 1.0
-    assert not any(found[:-1])
+    values = rewards.accuracy_reward([r"\boxed{2}"] * (len(odd) + 1), [*odd, "2"])
+    assert values[-1] == 1.0
+    assert not any(values[:-1])
 
 
 def test_parts_of_a_message_are_one_text() -> None:
@@ -93,17 +93,17 @@ def test_parts_of_a_message_are_one_text() -> None:
 def test_workers_live_on_and_many_threads_may_ask() -> None:
     rewards.accuracy_reward([r"\boxed{2}"], ["2"])
     before = {child.pid for child in psutil.Process().children()}
-    found: dict[int, list[float | None]] = {}
+    by_thread: dict[int, list[float | None]] = {}
 
     def ask(n: int) -> None:
-        found[n] = rewards.accuracy_reward([rf"\boxed{{{k}}}" for k in range(20)], [str(n)] * 20)
+        by_thread[n] = rewards.accuracy_reward([rf"\boxed{{{k}}}" for k in range(20)], [str(n)] * 20)
 
     threads = [threading.Thread(target=ask, args=(n,)) for n in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert {n: row.index(1.0) for n, row in found.items()} == {n: n for n in range(8)}
+    assert {n: row.index(1.0) for n, row in by_thread.items()} == {n: n for n in range(8)}
     assert {child.pid for child in psutil.Process().children()} == before
 
 
@@ -119,9 +119,9 @@ def test_a_forked_trainer_has_workers_of_its_own() -> None:
     results = fork.SimpleQueue()
     child = fork.Process(target=_graded_in_child, args=(results,))
     child.start()
-    pid, found = results.get()
+    pid, values = results.get()
     child.join(30)
-    assert (pid != os.getpid(), found) == (True, [1.0, 0.0])
+    assert (pid != os.getpid(), values) == (True, [1.0, 0.0])
     assert rewards.accuracy_reward([r"\boxed{3}", r"\boxed{2}"], ["2", "2"]) == [0.0, 1.0]
 
 
@@ -216,8 +216,8 @@ def test_what_is_told_without_a_worker_is_what_a_worker_says(reference: str, ans
         question = question_on(reference)
     except UsageError:
         return
-    told = simple_outcome(question, answer)
-    assert told is None or told == decide(question, answer).outcome
+    simple = simple_outcome(question, answer)
+    assert simple is None or simple == decide(question, answer).outcome
 
 
 def test_most_answers_need_no_worker_and_doubtful_ones_do() -> None:

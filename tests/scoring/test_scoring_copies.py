@@ -29,9 +29,9 @@ QUESTION_OF_ALL = np.zeros(64, dtype=np.uint32)
 def replies(copies: int, *, characters: int = 600, samples: int = 8) -> list[Sample]:
     """For each of 12 questions `samples` replies, half of the questions right; the first `copies` have one text."""
     every = []
-    for number, asked in enumerate(QUESTIONS):
+    for number, asked_question in enumerate(QUESTIONS):
         for index in range(samples):
-            reply = sample(asked.question_id, index, A, right=number % 2 == 0)
+            reply = sample(asked_question.question_id, index, A, right=number % 2 == 0)
             thought = f"{number} {0 if index < copies else index} ".ljust(characters, "x")
             every.append(msgspec.structs.replace(reply, reasoning=thought))
     return every
@@ -89,7 +89,7 @@ def test_the_bound_falls_with_the_length_and_never_below_one() -> None:
 
 
 def test_the_outputs_of_another_tool_are_counted_too(tmp_path: Path) -> None:
-    by_id = {asked.question_id: asked for asked in QUESTIONS}
+    by_id = {asked_question.question_id: asked_question for asked_question in QUESTIONS}
 
     def pairs(copies: int) -> list[tuple[Question, Sample]]:
         shuffled = sorted(replies(copies), key=lambda reply: (reply.sample_index, reply.question_id))

@@ -192,7 +192,7 @@ def test_the_jackknife_of_a_pass_leaves_each_sample_out_once(n: int, data: st.Da
 
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=30), st.integers(0, 8))
 def test_a_quantile_is_the_smallest_value_that_enough_of_them_do_not_exceed(values: list[int], eighths: int) -> None:
-    enough = [value for value in values if 8 * sum(other <= value for other in values) >= eighths * len(values)]
+    enough = [value for value in values if 8 * sum(shorter <= value for shorter in values) >= eighths * len(values)]
     assert quantile(values, eighths / 8) == min(enough)
 
 

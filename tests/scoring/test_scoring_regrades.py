@@ -43,7 +43,7 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     first = graders(run)
     assert (score.accuracy, graded) == (0.5, [1, 2])
-    assert [said for said, _ in first] == ["correct", "wrong"]
+    assert [outcome for outcome, _ in first] == ["correct", "wrong"]
     assert all(grader.startswith("own_verifier:judge@") for _, grader in first)
 
     graded.clear()

@@ -45,14 +45,14 @@ def test_two_second_graders_are_asked_once_each_and_shown_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = write_run(tmp_path / "run", {"q1": ("1", [r"\boxed{1}", r"\boxed{2}"])}, "sums")
-    other, starts = tmp_path / "other", tmp_path / "starts"
-    (other / "sympy" / "parsing").mkdir(parents=True)
+    second_environment, starts = tmp_path / "other", tmp_path / "starts"
+    (second_environment / "sympy" / "parsing").mkdir(parents=True)
     for name in ("sympy/__init__.py", "sympy/parsing/__init__.py"):
-        (other / name).touch()
+        (second_environment / name).touch()
     note = f"open({str(starts)!r}, 'a').write(__name__ + ' ')\n"
-    (other / "math_verify.py").write_text(note + STAND_IN)
-    (other / "sympy" / "parsing" / "latex.py").write_text(note + "def parse_latex(text): return text\n")
-    monkeypatch.setenv("PYTHONPATH", str(other), prepend=os.pathsep)
+    (second_environment / "math_verify.py").write_text(note + STAND_IN)
+    (second_environment / "sympy" / "parsing" / "latex.py").write_text(note + "def parse_latex(text): return text\n")
+    monkeypatch.setenv("PYTHONPATH", str(second_environment), prepend=os.pathsep)
 
     twice = ("--also", "sympy", "--also", "math-verify", "--also", "sympy")
     done = harness(tmp_path, "score", "run", *twice)

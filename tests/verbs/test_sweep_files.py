@@ -190,7 +190,7 @@ def test_a_hostile_reason_is_text_in_every_format(tmp_path: Path) -> None:
 
 def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path) -> None:
     sweep = planned(tmp_path, "extends: seer4\nmodels: [m]\n")
-    found = [cell.options.benchmarks for cell in sweep.groups[0].cells]
-    assert found == [("aime24",), ("aime25",), ("math500",), ("gpqa_diamond",)]
+    benchmarks = [cell.options.benchmarks for cell in sweep.groups[0].cells]
+    assert benchmarks == [("aime24",), ("aime25",), ("math500",), ("gpqa_diamond",)]
     with pytest.raises(UsageError, match=r"budgets.yaml:1: the key 'benchmarks' is missing"):
         planned(tmp_path, "models: [m]\n")

@@ -65,8 +65,8 @@ def test_the_samples_of_all_twins_are_those_of_one_question() -> None:
 
 
 def test_a_column_named_original_groups_nothing_but_twins() -> None:
-    twin, other = question("t1", twin_of="b", original="7"), question("o1", original="7")
-    assert [item.cluster for item in tally([twin, other], [], 1).questions] == ["7", "o1"]
+    twin, original = question("t1", twin_of="b", original="7"), question("o1", original="7")
+    assert [item.cluster for item in tally([twin, original], [], 1).questions] == ["7", "o1"]
 
 
 def write_cards(folder: Path) -> None:

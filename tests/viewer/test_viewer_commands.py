@@ -21,8 +21,8 @@ from tests.viewer.small_run import SMALL, Asked, Said, write_run
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shown")
     write_run(folder / "a")
-    other = [Said(r"\boxed{42}"), Said(r"\boxed{42}"), Said(r"\boxed{43}")]
-    changed = {**SMALL, "q1": Asked(SMALL["q1"].text, "42", other)}
+    second = [Said(r"\boxed{42}"), Said(r"\boxed{42}"), Said(r"\boxed{43}")]
+    changed = {**SMALL, "q1": Asked(SMALL["q1"].text, "42", second)}
     write_run(folder / "b", {"demo": changed}, identity={"seed": 7})
     return folder
 
@@ -42,12 +42,12 @@ def test_a_run_is_shown_as_a_list_of_its_questions(results: Path) -> None:
 
 def test_what_cannot_be_read_is_said_and_is_no_clean_exit(tmp_path: Path) -> None:
     write_run(tmp_path / "a")
-    asked = tmp_path / "a" / "demo" / "questions.jsonl"
-    asked.unlink()
-    asked.mkdir()
+    question_file = tmp_path / "a" / "demo" / "questions.jsonl"
+    question_file.unlink()
+    question_file.mkdir()
     done = harness(tmp_path, "show", "a")
     assert (done.code, done.err) == (3, "")
-    assert done.out.startswith(f"cannot read {asked}: not a regular file")
+    assert done.out.startswith(f"cannot read {question_file}: not a regular file")
 
 
 def test_a_question_is_shown_with_its_samples_and_votes(results: Path) -> None:
@@ -126,10 +126,10 @@ def test_a_question_of_several_benchmarks_must_be_named_with_its_benchmark(tmp_p
 
 
 def test_hostile_texts_reach_the_terminal_as_text(tmp_path: Path) -> None:
-    said = [Said(payload, reasoning=payload) for payload in PAYLOADS]
+    replies = [Said(payload, reasoning=payload) for payload in PAYLOADS]
     hostile = "\x1b]0;title\x07\u202e"
-    asked = Asked(hostile + PAYLOADS[0], "1" + hostile, said, kind="text", metadata={hostile: hostile})
-    write_run(tmp_path / "run", {"demo": {"q" + hostile: asked}})
+    hostile_question = Asked(hostile + PAYLOADS[0], "1" + hostile, replies, kind="text", metadata={hostile: hostile})
+    write_run(tmp_path / "run", {"demo": {"q" + hostile: hostile_question}})
     outs = [
         shown(tmp_path, "run"),
         shown(tmp_path, "run", "q" + hostile),
@@ -158,11 +158,11 @@ def test_verdicts_by_hand_count_in_a_comparison_and_it_says_so_beside_the_grades
     for name in ("a", "b"):
         write_run(tmp_path / name)
     assert "by hand" not in harness(tmp_path, "diff", "a", "b").out
-    said = overrides.Override(
+    override = overrides.Override(
         benchmark="demo", question_id="q1", sample_index=1, verdict="correct", graded="wrong", who="Ada",
         when="2026-01-01T00:00:00+00:00", why="it is",
     )  # fmt: skip
-    overrides.append(RunFolder(tmp_path / "b").benchmark("demo"), said)
+    overrides.append(RunFolder(tmp_path / "b").benchmark("demo"), override)
     lines = [line.strip() for line in harness(tmp_path, "diff", "a", "b").out.splitlines()]
     assert "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0" in lines
     assert "verdicts by hand count: 0 in A, 1 in B; as graded A 33.3 %, B 33.3 %, B − A = +0.0 points" in lines
@@ -180,15 +180,15 @@ def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_near_miss_is_found_and_named(tmp_path: Path) -> None:
-    asked = {
+    run_questions = {
         "rounded": Asked("?", "12.56", [Said(r"\boxed{\frac{113}{9}}"), Said(r"\boxed{12}")], kind="number"),
         "unit": Asked("?", r"5\text{ cm}", [Said(r"\boxed{5\text{ m}}"), Said(r"\boxed{6\text{ m}}")], kind="number"),
         "box": Asked("?", "7", [Said(r"\boxed{7}. No, \boxed{8}."), Said(r"\boxed{6}. No, \boxed{8}.")]),
     }
-    write_run(tmp_path / "a", {"demo": asked})
+    write_run(tmp_path / "a", {"demo": run_questions})
     out = shown(tmp_path, "a", "--near-miss")
     assert [line for line in out.splitlines() if line.startswith("demo · ")] == [
-        f"demo · {name} · sample 0" for name in asked
+        f"demo · {name} · sample 0" for name in run_questions
     ]
     assert "wrong, the exact value of a rounded reference" in shown(tmp_path, "a", "rounded")
     assert "wrong, the right number with another unit" in shown(tmp_path, "a", "unit")
@@ -198,11 +198,11 @@ LOOP = "Well. " + "Wait, let me check again. " * 40
 
 
 def test_samples_that_look_wrong_are_found_and_their_signs_named(tmp_path: Path) -> None:
-    asked = {
+    run_questions = {
         "odd": Asked("?", "5", [Said(r"\boxed{5}", reasoning=LOOP), Said(r"\boxed{5}"), Said("\ufffd" * 9 + LOOP)]),
         "sound": Asked("?", "5", [Said(r"\boxed{5}", reasoning="It is 5. Wait, let me check again. It is.")]),
     }
-    run = write_run(tmp_path / "a", {"demo": asked})
+    run = write_run(tmp_path / "a", {"demo": run_questions})
     out = shown(tmp_path, "a", "--anomaly")
     assert [line for line in out.splitlines() if line.startswith("demo · ")] == [
         "demo · odd · sample 0",

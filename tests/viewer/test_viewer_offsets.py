@@ -52,8 +52,8 @@ def test_the_end_of_a_record_tells_truncation_and_tokens(folder: BenchmarkFolder
 
 def test_a_text_cannot_forge_the_end_of_its_record(tmp_path: Path) -> None:
     forged = '","finish_reason":"length","usage":{"completion_tokens":99},"reasoning":"'
-    asked = {"q": Asked("?", "1", [Said(forged, reasoning=forged + "\\")])}
-    run = write_run(tmp_path / "run", {"demo": asked}, scored=False)
+    run_questions = {"q": Asked("?", "1", [Said(forged, reasoning=forged + "\\")])}
+    run = write_run(tmp_path / "run", {"demo": run_questions}, scored=False)
     place = opened(run.benchmark("demo")).of("q")[0]
     assert (place.truncated, place.tokens) == (False, 7)
 
@@ -82,8 +82,8 @@ def test_a_line_that_is_still_being_written_does_not_count_until_its_newline(fol
 
 def test_a_replaced_journal_is_read_anew(folder: BenchmarkFolder, tmp_path: Path) -> None:
     offsets = opened(folder)
-    other = write_run(tmp_path / "other", {"demo": {"q1": SMALL["q1"]}}, scored=False).benchmark("demo")
-    shutil.copy(other.samples, tmp_path / "new.jsonl")
+    second = write_run(tmp_path / "other", {"demo": {"q1": SMALL["q1"]}}, scored=False).benchmark("demo")
+    shutil.copy(second.samples, tmp_path / "new.jsonl")
     (tmp_path / "new.jsonl").replace(folder.samples)
     offsets.refresh()
     assert offsets.questions() == ["q1"]
@@ -130,8 +130,8 @@ def test_any_texts_are_found_again(
     tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, str]], indexed: bool
 ) -> None:
     name = said[0][1] or "q"  # any question id, too
-    asked = Asked("?", "1", [Said(text, reasoning=thought) for text, thought in said])
-    run = write_run(tmp_path_factory.mktemp("any") / "run", {"demo": {name: asked}}, scored=False)
+    question_of_run = Asked("?", "1", [Said(text, reasoning=thought) for text, thought in said])
+    run = write_run(tmp_path_factory.mktemp("any") / "run", {"demo": {name: question_of_run}}, scored=False)
     folder = run.benchmark("demo")
     if not indexed:
         folder.index.unlink()

@@ -45,14 +45,14 @@ def body_of(command: str) -> Any:
     ],
 )
 def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spelling) -> None:
-    asked = question_set(tmp_path, 2, api=spelling.api)
+    built = question_set(tmp_path, 2, api=spelling.api)
     sampling = Sampling(temperature=0.6, top_p=0.9, max_tokens=99)
     benchmarks = {
         "sums": BenchmarkSettings(samples=2, sampling=sampling, neutral={"min_p": 0.0, "repeat_penalty": 1.0})
     }
     with FaultServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, benchmarks=benchmarks, spelling=spelling)
-        run(settings, asked)
+        run(settings, built)
         sent = {json.dumps(request.json, sort_keys=True) for request in server.requests if request.method == "POST"}
     opened = OpenRun("run", RunFolder(tmp_path / "run")).benchmark("sums")
     shown = set()
@@ -71,8 +71,8 @@ def test_a_shell_sends_it_as_it_stands(tmp_path: Path) -> None:
     fake.write_text('#!/bin/sh\nfor word; do printf "%s\\0" "$word"; done\n')
     fake.chmod(0o755)
     text = "\n".join(PAYLOADS) + "$(touch hacked) `touch hacked` '; touch hacked; '"
-    asked = question("demo", "q", Asked(text, "1", []))
-    command = curl(record(), asked, sample("demo", "q", 0, Said("")))
+    asked_question = question("demo", "q", Asked(text, "1", []))
+    command = curl(record(), asked_question, sample("demo", "q", 0, Said("")))
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "API_KEY": "k"}
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, check=True)
     words = done.stdout.decode().split("\0")
@@ -83,8 +83,8 @@ def test_a_shell_sends_it_as_it_stands(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_it_is_plain_ascii(payload: str) -> None:
-    asked = question("demo", "q", Asked(payload + "\x7f\x1b", "1", []))
-    command = curl(record(), asked, sample("demo", "q", 0, Said("")))
+    asked_question = question("demo", "q", Asked(payload + "\x7f\x1b", "1", []))
+    command = curl(record(), asked_question, sample("demo", "q", 0, Said("")))
     assert all(" " <= sign <= "~" or sign == "\n" for sign in command)
     assert body_of(command)["messages"][0]["content"] == payload + "\x7f\x1b"
 
@@ -101,22 +101,22 @@ def test_the_request_is_written_from_every_stored_field() -> None:
     }  # fmt: skip
     settings = {"stream": True, "stream_usage": False, "max_tokens_field": "max_new", "seed_field": "random_seed"}
     spelt = template(BenchmarkRecord(identity=identity, plan=Plan(samples=1), settings=settings))
-    asked = question("demo", "q", Asked("1+1", "2", []))
-    assert json.loads(spelt.body(asked, 3)) == {
+    asked_question = question("demo", "q", Asked("1+1", "2", []))
+    assert json.loads(spelt.body(asked_question, 3)) == {
         "model": "m", "stream": True, "temperature": 0.6, "min_p": 0.0, "top_k": 5,
         "chat_template_kwargs": {"enable_thinking": False}, "max_new": 77, "random_seed": 3,
-        "prompt": asked.prompt + "<think>",
+        "prompt": asked_question.prompt + "<think>",
     }  # fmt: skip
 
 
 def test_what_an_older_run_did_not_store_has_the_usual_value() -> None:
-    asked = question("demo", "q", Asked("1+1", "2", []))
+    asked_question = question("demo", "q", Asked("1+1", "2", []))
     bare = template(BenchmarkRecord(identity={"sampling": {"max_tokens": 9}}, plan=Plan(samples=1)))
-    assert json.loads(bare.body(asked, 3)) == {
+    assert json.loads(bare.body(asked_question, 3)) == {
         "model": "", "stream": True, "stream_options": {"include_usage": True}, "max_tokens": 9, "seed": 3,
         "messages": [{"role": "user", "content": "1+1"}],
     }  # fmt: skip
     whole = template(BenchmarkRecord(identity={}, plan=Plan(samples=1), settings={"stream": False}))
-    assert json.loads(whole.body(asked)) == {
+    assert json.loads(whole.body(asked_question)) == {
         "model": "", "stream": False, "messages": [{"role": "user", "content": "1+1"}],
     }  # fmt: skip

@@ -85,8 +85,8 @@ def test_a_page_shows_the_first_hits_and_the_filter_of_the_terminal_misses_none(
     many = opened(RunFolder(tmp_path / "results" / "many"))
     assert [key.sample_index for _, key in matching_samples(many, SampleFilter(text="boxed"))] == list(range(n))
     with viewing(tmp_path) as running, running.client() as client:
-        asked = {"run": "many", "benchmark": "demo", "text": "boxed"}
-        steps = [json.loads(line) for line in client.get("/api/search", params=asked).text.splitlines()]
+        parameters = {"run": "many", "benchmark": "demo", "text": "boxed"}
+        steps = [json.loads(line) for line in client.get("/api/search", params=parameters).text.splitlines()]
     assert sum(len(step["hits"]) for step in steps) == searching.MAX_HITS
     assert steps[-1]["done"] < steps[-1]["total"]  # by which the page says that there may be more
 
@@ -98,8 +98,10 @@ texts = st.text(alphabet=st.sampled_from('aAbn\\u"é\n\x1b中\ud800 /'), max_siz
 def test_the_same_as_looking_into_every_sample(
     tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, str]], sought: str, block: int
 ) -> None:
-    asked = Asked("?", "1", [Said(text, reasoning=thought) for text, thought in said])
-    benchmark = opened(write_run(tmp_path_factory.mktemp("any") / "run", {"demo": {"q": asked}}, scored=False))
+    question_of_run = Asked("?", "1", [Said(text, reasoning=thought) for text, thought in said])
+    benchmark = opened(
+        write_run(tmp_path_factory.mktemp("any") / "run", {"demo": {"q": question_of_run}}, scored=False)
+    )
 
     def holds(text: str) -> bool:
         small = "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
