@@ -45,6 +45,8 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
         if is_elsewhere(question.rules.grader):
             programs.append(question)
             continue
+        if question.rules.whole_reply:
+            continue  # such a reference says what a reply must fulfil, and is no reply itself
         for reference in question.references:
             n_references += 1
             if grade(question, boxed(question, reference)).verdict != "correct":

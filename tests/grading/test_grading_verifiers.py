@@ -19,6 +19,7 @@ from harness.core.records import GradeRules, Question
 from harness.grading import grade
 from harness.grading.bounds import MAX_WHOLE_REPLY_CHARS
 from harness.grading.processes.pool import grader_names
+from harness.grading.selftest import self_test
 from harness.grading.verifiers import grids
 from tests.grading.given import question, sample
 
@@ -148,3 +149,8 @@ def test_without_the_package_a_run_is_refused_and_told_what_to_install() -> None
 def test_whole_replies_vote_only_with_their_equals() -> None:
     votes = [grade(asked(GRID, "grids:same_grid"), sample(reply)).vote for reply in (GRID, GRID, GRID + ".")]
     assert votes[0] == votes[1] != votes[2]
+
+
+def test_the_self_test_leaves_out_references_that_are_no_replies() -> None:
+    tested = self_test([asked({"all": ["apple"]}, "needles:named"), question("5")])
+    assert (tested.n_references, tested.n_changed, tested.passed) == (1, 1, True)
