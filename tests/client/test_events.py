@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from harness.client.protocol import sse
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.core.secret import Secret
 from tests.client.dialects import Recording, broken, recordings, several_answers
 
@@ -292,6 +293,85 @@ def test_times_are_in_order_although_the_clock_goes_back(stamps: list[float], en
     assert timing.last_token is not None
     assert timing.gap_p50 is None or timing.gap_p50 >= 0
     assert 0 <= timing.first_token <= timing.last_token <= timing.total
+
+
+def test_a_reply_ends_when_its_body_does_and_never_before_its_latest_bytes() -> None:
+    def total(ended: float | None) -> float:
+        parser = ReplyParser(started=1.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
+        parser.feed(event(delta(content="4", finish="stop")), 3.0)
+        return parser.finish(ended).timing.total
+
+    assert [total(ended) for ended in (None, 2.0, 6.0)] == [2.0, 2.0, 5.0]
+
+
+def test_many_tokens_at_once_are_what_one_by_one_they_are() -> None:
+    texts, ids = ["So ", "", "4", "2"], [[5], [6, 7], [], [8]]
+    begun = event(delta(role="assistant", content=""))
+    seen = []
+    for at_once in (False, True):
+        parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES, written=WrittenTokens())
+        parser.feed(begun, 1.0)
+        if at_once:
+            parser.feed_tokens(texts, [2.0] * 4, reasoning=False, n_bytes=99, ids=ids, reply_id="r1", model="m")
+        else:
+            for text, own in zip(texts, ids, strict=True):
+                said = delta(content=text)
+                said["choices"][0]["token_ids"] = own
+                parser.feed(event(said), 2.0)
+        so_far = parser.so_far()
+        assert so_far is not None
+        assert so_far.ids is not None
+        parser.feed(event(delta(finish="stop")) + DONE, 3.0)
+        seen.append((so_far.text, [*so_far.ids], [*so_far.lengths], so_far.n_events, facts(parser.finish())))
+    assert seen[0] == seen[1]
+    assert seen[0][1] == [5, 6, 7, 8]
+
+
+def test_many_tokens_of_a_third_id_are_those_of_another_reply() -> None:
+    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
+    for name in ("a", "b"):
+        parser.feed(event(delta(content="x") | {"id": name}), 1.0)
+    with pytest.raises(RequestFailed, match="a second reply, under another id: c and c"):
+        parser.feed_tokens(["x", "y"], [2.0, 2.0], reasoning=False, n_bytes=9, reply_id="c", model="m")
+
+
+def test_an_id_that_comes_back_among_others_is_that_of_another_reply() -> None:
+    got = failure(b"".join(event(delta(content="x") | {"id": name}) for name in "abcda") + DONE)
+    assert "the stream holds a second reply, under another id: a and d" in got.message
+
+
+def test_an_event_of_an_odd_form_belongs_to_a_reply_as_any_other_does() -> None:
+    odd = {"usage": {"completion_tokens": "many"}}
+    got = failure(event(delta(content="4") | odd) + event(delta(content="2", finish="stop") | odd | {"model": "n"}))
+    assert "texts of two models in one stream: m and n" in got.message
+
+
+def test_what_has_come_of_a_reply_that_repeats_a_key_is_not_told() -> None:
+    def so_far(text: str) -> SoFar | None:
+        key = Secret("sk-0123456789abcdef0123")
+        parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES, secrets=[key])
+        parser.feed(event(delta(content=text)), 1.0)
+        return parser.so_far()
+
+    assert so_far("the key is sk-0123456789abcdef0123") is None
+    assert so_far("there is no key") is not None
+
+
+def test_the_texts_that_a_reply_holds_are_counted() -> None:
+    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES)
+    for _ in range(3000):
+        parser.feed(event(delta(content="x" * 50)), 1.0)
+    assert 3000 * 50 < parser.held_bytes < 6 * 3000 * 50
+
+
+def test_the_longest_event_has_4_mib() -> None:
+    assert "exceeds 4194304 bytes" in failure(b"data: " + b"x" * 4 * 1024 * 1024 + b"\n\n").message
+
+
+def test_a_count_of_zero_is_a_count() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 0}}
+    body = {"model": "m", "choices": [{"message": {"content": "42"}, "finish_reason": "stop"}], "usage": usage}
+    assert reply(json.dumps(body).encode()).usage.cached_tokens == 0
 
 
 def test_a_body_over_its_bound_is_a_runaway_and_never_a_length() -> None:

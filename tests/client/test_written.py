@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.protocol.completion import Completion
+from harness.client.protocol.event_fields import likeliest_of
 from harness.client.protocol.http1 import Leftovers
-from harness.client.protocol.reply import Reply
+from harness.client.protocol.reply import MAX_LIKELIEST, Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, WrittenTokens
 from harness.core.records import Timing, Usage
 
@@ -106,6 +107,19 @@ def test_likeliest_tokens_that_are_none_are_not_taken(top: Any) -> None:
 
     assert reply(top).likeliest == {}
     assert reply({"a": -1.0, "b": -2}).likeliest == {"a": -1.0, "b": -2}
+
+
+def test_the_names_of_the_likeliest_tokens_have_a_bound_together() -> None:
+    longest = {f"{n:01024}": -1.0 for n in range(MAX_LIKELIEST)}
+    assert likeliest_of(longest) == longest
+    assert likeliest_of({f"{name}{'' if n else 'x'}": -1.0 for n, name in enumerate(longest)}) == {}
+
+
+def test_the_length_of_a_text_is_recorded_up_to_65535_characters() -> None:
+    written = WrittenTokens()
+    for n_chars in (40_000, 65_535, 70_000):
+        written.add_event(n_chars, None, [])
+    assert [*written.lengths] == [40_000, 65_535, 65_535]
 
 
 def test_a_reply_that_may_be_left_over_is_not_gone_on_with() -> None:
