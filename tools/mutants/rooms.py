@@ -100,7 +100,7 @@ ROOMS = {
         "extensions.answers.program.bubblewrap extensions.answers.program.sandboxes extensions.answers.program.cells",
         "programs/test_program_verdicts.py programs/test_program_score.py",
     ),
-    "viewer": Room("viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_viewer_app.py"),
+    "viewer": Room("viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_sample_filter.py"),
 }
 
 

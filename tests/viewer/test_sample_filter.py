@@ -1,0 +1,106 @@
+"""Each filter of samples keeps those that it names, and no other.
+
+For: harness.viewer.sample_filter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from harness.core.errors import UsageError
+from harness.runs import RunFolder
+from harness.viewer.library import OpenBenchmark, OpenRun
+from harness.viewer.rows import ListedSample
+from harness.viewer.sample_filter import SampleFilter, matching_samples
+from tests.viewer.small_run import SMALL, Said, question, write_run
+
+PLAIN = ListedSample(
+    index=0, verdict="wrong", graded=None, extracted="3", vote="3", rule="integer", truncated=False, near_miss=None,
+    anomalies=(), disputed_by=(), tokens=7, record_bytes=9, stored=True, labels=(),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenBenchmark, OpenBenchmark]:
+    """A run, and one in which the second sample of a question is right instead."""
+    folder = tmp_path_factory.mktemp("filtered")
+    first, _, *others = SMALL["q1"].said
+    turned = dataclasses.replace(SMALL["q1"], said=[first, Said(r"$\boxed{42}$."), *others])
+    paths: list[RunFolder] = [write_run(folder / "a"), write_run(folder / "b", {"demo": {**SMALL, "q1": turned}})]
+    a, b = (OpenRun("run", path).benchmark("demo") for path in paths)
+    return a, b
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ({}, ["q1 0", "q1 1", "q1 2", "q2/odd id 0", "q2/odd id 1", "q2/odd id 2"]),
+        ({"verdicts": frozenset({"correct"})}, ["q1 0", "q2/odd id 1"]),
+        ({"verdicts": frozenset({"wrong", "correct"})}, ["q1 0", "q1 1", "q1 2", "q2/odd id 1"]),
+        ({"truncated": True}, ["q2/odd id 0"]),
+        ({"level": "5", "verdicts": frozenset({"wrong"})}, ["q1 1", "q1 2"]),
+        ({"level": "LEVEL 1", "text": "thoughts"}, ["q2/odd id 2"]),
+        ({"text": "halve"}, ["q1 0"]),
+        ({"text": "in no sample"}, []),
+        ({"level": "3"}, []),
+    ],
+)
+def test_of_a_run_those_are_listed_that_pass(
+    runs: tuple[OpenBenchmark, OpenBenchmark], changes: dict[str, Any], kept: list[str]
+) -> None:
+    found = [f"{key.question_id} {key.sample_index}" for _, key in matching_samples(runs[0], SampleFilter(**changes))]
+    assert found == kept
+
+
+def test_of_two_runs_those_are_listed_whose_verdicts_differ(runs: tuple[OpenBenchmark, OpenBenchmark]) -> None:
+    for own, other in (runs, runs[::-1]):
+        sample_filter = SampleFilter(other_run=other)
+        found = [(question.question_id, key) for question, key in matching_samples(own, sample_filter)]
+        assert found == [("q1", ("q1", 1))]
+        ungraded = dataclasses.replace(PLAIN, index=1, verdict=None)
+        assert not sample_filter.sample("q1", ungraded)
+        assert not sample_filter.sample("of no run", PLAIN)
+
+
+def test_of_one_question_only_its_samples_are_listed(runs: tuple[OpenBenchmark, OpenBenchmark]) -> None:
+    found = [key.sample_index for _, key in matching_samples(runs[0], SampleFilter(), "q1")]
+    assert found == [0, 1, 2]
+    with pytest.raises(UsageError, match="q9"):
+        list(matching_samples(runs[0], SampleFilter(), "q9"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sign"),
+    [
+        ({"truncated": True}, {"truncated": True}),
+        ({"near_miss": True}, {"near_miss": "other number"}),
+        ({"anomaly": True}, {"anomalies": ("garbled",)}),
+        ({"disputed": True}, {"disputed_by": ("sympy",)}),
+    ],
+)
+def test_a_sign_is_asked_for_or_does_not_matter(wanted: dict[str, Any], sign: dict[str, Any]) -> None:
+    signed = dataclasses.replace(PLAIN, **sign)
+    assert [SampleFilter(**wanted).sample("q", row) for row in (PLAIN, signed)] == [False, True]
+    assert [SampleFilter().sample("q", row) for row in (PLAIN, signed)] == [True, True]
+    assert not SampleFilter(**wanted).everything
+    assert SampleFilter(**wanted).of_grades == (wanted != {"truncated": True})
+
+
+@pytest.mark.parametrize(
+    ("level", "kept"), [("5", True), ("level 5", True), ("Level", False), ("4", False), ("", False)]
+)
+def test_a_level_is_named_whole_or_by_its_last_word(level: str, kept: bool) -> None:
+    assert SampleFilter(level=level).question(question("demo", "q1", SMALL["q1"])) == kept
+    bare = question("demo", "q1", dataclasses.replace(SMALL["q1"], metadata={}))
+    assert SampleFilter(level=level).question(bare) == (level == "")
+    assert SampleFilter().question(bare)
+
+
+def test_which_filters_need_grades(runs: tuple[OpenBenchmark, OpenBenchmark]) -> None:
+    assert SampleFilter().everything
+    assert not SampleFilter(level="5", text="x").of_grades
+    assert SampleFilter(verdicts=frozenset({"wrong"})).of_grades
+    assert SampleFilter(other_run=runs[0]).of_grades
