@@ -10,6 +10,7 @@ from types import CodeType
 from typing import NamedTuple
 
 from tools.mutants.operators import mutants
+from tools.mutants.results import content
 from tools.tests_of import modules
 
 EXPLAINED = Path(__file__).with_name("explained.txt")
@@ -31,7 +32,7 @@ class Case(NamedTuple):
 
     def tree(self) -> ast.Module:
         """The module's syntax tree with the mutant in it."""
-        tree = ast.parse(self.file.read_text("utf-8"))
+        tree = ast.parse(content(self.file))
         for number, mutant in enumerate(mutants(tree)):
             if number == self.number:
                 mutant.put()
@@ -51,7 +52,7 @@ def cases_of(module: str) -> list[Case]:
     """Every mutant of the module that compiles."""
     cases: list[Case] = []
     counts: Counter[str] = Counter()
-    for number, mutant in enumerate(mutants(ast.parse(modules()[module].read_text("utf-8")))):
+    for number, mutant in enumerate(mutants(ast.parse(content(modules()[module])))):
         name = f"{module}: {mutant.scope or '(module)'}: {mutant.operator}: {mutant.before} → {mutant.after}"
         counts[name] += 1
         name += f" (no. {counts[name]})" if counts[name] > 1 else ""

@@ -6,6 +6,7 @@ while its module and all test files of the room are. Other modules may change: `
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -69,4 +70,10 @@ class Remembered:
 
 def hash_of(files: Sequence[str | Path]) -> str:
     """Of the bytes of the files, given relative to the checkout or in full."""
-    return hashlib.sha256(b"".join((CHECKOUT / file).read_bytes() for file in files)).hexdigest()[:16]
+    return hashlib.sha256(b"".join(content(CHECKOUT / file) for file in files)).hexdigest()[:16]
+
+
+@functools.cache
+def content(file: Path) -> bytes:
+    """The file's bytes when they were first read: one that is edited while mutants are tried stays what is judged."""
+    return file.read_bytes()
