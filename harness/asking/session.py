@@ -115,7 +115,7 @@ def _listening(
 def _lost(prepared: Prepared) -> Callable[[], str | None]:
     """A function that says why the only server, or each of several, has ended for good; None while one may answer.
 
-    Known of servers of this machine: the one that was started for the run, or those that `harness serve` started.
+    This is known only of servers on this machine: the one that was started for the run, or those of `harness serve`.
     """
     server = prepared.server
     if server is None:

@@ -394,7 +394,7 @@ class Card(_Part):
 
     @property
     def own_data(self) -> bool:
-        """The data are the card's own, so its counts and checksums bind; false after `with_data`."""
+        """Whether the data are the card's own, so that its counts and checksums must hold; False after `with_data`."""
         return self._own_data
 
     @property

@@ -152,7 +152,7 @@ def cards() -> list[Card]:
 def may_publish(name: str, settings: Mapping[str, object]) -> bool:
     """Whether a run's questions, answers and samples of this benchmark may be shown in public.
 
-    settings: the settings that the run recorded. A run of an earlier version did not record it; then the card of that
+    settings: the settings that the run recorded. If they do not say it (a run of an earlier version), the card of that
     name decides.
     """
     if settings.get("publish_questions") is False:

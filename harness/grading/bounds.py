@@ -18,7 +18,7 @@ answer.
 """
 
 MAX_STATED_CHARS = 80
-"""A longer value that a reply states before its answer is ignored, in characters."""
+"""Longest value that a reply states before its answer and that is read, in characters; a longer one is ignored."""
 
 MAX_STATEMENTS = 256
 """Largest number of different values of one reply that are compared to find where it is first right; later values are

@@ -43,10 +43,10 @@ from harness.scoring import QuestionTally, Score
 from harness.scoring.moves import moves
 
 MAX_PROMPT_CHARS = 240
-"""A longer prompt is clipped on the page."""
+"""Longest prompt that the page shows whole, in characters; a longer one is clipped."""
 
 MAX_ANSWER_CHARS = 60
-"""A longer reference or extracted answer is clipped on the page."""
+"""Longest reference or extracted answer that the page shows whole, in characters; a longer one is clipped."""
 
 MAX_ANSWERS = 3
 """A question lists at most this many answers, the most frequent ones."""

@@ -14,7 +14,7 @@ from harness.runs.manifest import Provenance
 from harness.scoring.workload import Workload
 
 MAX_SETTING_CHARS = 400
-"""A longer setting, such as a system prompt, is clipped in a table."""
+"""Longest setting, such as a system prompt, that a table shows whole, in characters; a longer one is clipped."""
 
 MAX_SETTING_DEPTH = 6
 """Levels of nested settings that get a row each; deeper levels share one cell."""

@@ -23,10 +23,10 @@ MAX_BAR_CELLS = 60
 """Widest bar in columns."""
 
 MAX_FAILURES = 3
-"""At most this many kinds of failures are shown, and as many endpoints in trouble; the rest are counted."""
+"""Largest number of kinds of failures that are shown, and of endpoints in trouble; the rest are counted."""
 
 MAX_CAUSE_CHARS = 240
-"""A longer message of a server is clipped."""
+"""Longest message of a server that is shown whole, in characters; a longer one is clipped."""
 
 _BAR = {"done": "█", "in flight": "▓", "retrying": "▒", "given up": "×", "": "·"}
 _ASCII_BAR = {"done": "#", "in flight": ">", "retrying": "?", "given up": "x", "": "."}

@@ -29,7 +29,7 @@ from harness.viewer.auditing import AuditItem
 from harness.viewer.library import OpenBenchmark, OpenRun
 
 MAX_FILE_BYTES = 1 << 30
-"""A larger file of verdicts is refused before it is read."""
+"""Largest file of verdicts, in bytes; a larger one is refused before it is read."""
 
 
 @dataclass(frozen=True, kw_only=True)

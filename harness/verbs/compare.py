@@ -41,7 +41,7 @@ from harness.verbs.outputs import open_scored
 from harness.viewer.beside import PublishedBeside, SourcePoint
 
 DECIDING_SOURCES = 3
-"""Fewer sources decide nothing together where none states its settings."""
+"""Smallest number of sources that decide together if none of them states its settings."""
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""

@@ -19,7 +19,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Question
 
 MAX_QUESTIONS = 20_000
-"""A larger file is not compared with the cards; its questions would be held in memory."""
+"""Largest number of questions of a file that is compared with the cards: they are all held in memory for it."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,40}")
 

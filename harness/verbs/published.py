@@ -30,7 +30,7 @@ MANIFEST = "aggregate.jsonl"
 """File of a datastore that lists its records with their SHA-256."""
 
 MAX_MANIFEST_LINE_BYTES = 64 * 1024
-"""A longer line of the manifest is refused."""
+"""Longest line of the manifest, in bytes; a longer one is refused."""
 
 HUB = "hub"
 """The source of an update that is no folder: the datastore and the leaderboards of the Hugging Face hub."""

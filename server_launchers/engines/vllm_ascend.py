@@ -76,7 +76,7 @@ def program(spec: ServerSpec) -> Program:
 def look(spec: ServerSpec, facts: Facts) -> Facts:
     """The facts with the plug-in's version added.
 
-    Raises LaunchError where it is missing or fits another vLLM, or an NPU is ill.
+    Raises LaunchError if the plug-in is missing or fits another vLLM, or if an NPU is reported as unhealthy.
     """
     installed = facts.versions.get(vllm.PROGRAM.package)
     # In a container, or in the environment that uv makes, nothing can be asked before the start.

@@ -204,11 +204,11 @@ class Lanes:
         return self._lanes[lane_number].pace.sent(lane_number)
 
     def cancelled(self, ticket: Ticket) -> None:
-        """We ended a request: that says nothing about the endpoint."""
+        """Note that we ended a request ourselves, which says nothing about the endpoint."""
         self._lanes[ticket.lane_number].pace.ended(ticket)
 
     def answered_by(self, ticket: Ticket) -> None:
-        """The endpoint answered, even if by refusing one payload."""
+        """Note that the endpoint answered, even if only to refuse this one request."""
         lane = self._lanes[ticket.lane_number]
         lane.pace.answered(ticket)
         lane.n_done += 1

@@ -27,7 +27,7 @@ LABEL_CHARS = 56
 """A line of a label holds at most this many characters; a longer label takes several lines."""
 
 MAX_LABEL_CHARS = 3 * LABEL_CHARS
-"""A longer label is clipped."""
+"""Longest label that is drawn whole, in characters; a longer one is clipped."""
 
 INK, SOFT, AXIS, GRID = "#1f2328", "#59636e", "#8c959f", "#e3e7eb"
 """Light colours of text, lesser text, axis lines and grid lines. `page.css` has the dark twin of each."""

@@ -43,7 +43,7 @@ MAX_FOUND = 10_000
 """Largest number of scores that a look-up gives."""
 
 MAX_REASON_CHARS = 200
-"""Longest reason that is kept for what was passed over."""
+"""Longest stored reason, in characters, why a file or a result was left out."""
 
 _TABLES = """
 CREATE TABLE files (

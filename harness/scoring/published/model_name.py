@@ -23,7 +23,7 @@ import re
 from dataclasses import dataclass
 
 MAX_NAME_CHARS = 300
-"""A longer name is cut before it is read."""
+"""Longest name that is read whole, in characters; a longer one is cut first."""
 
 PRECISIONS = frozenset(
     {"4bit", "8bit", "bf16", "fp16", "fp4", "fp8", "int4", "int8", "mxfp4", "nvfp4", "w4a16", "w8a16", "w8a8"}

@@ -30,7 +30,7 @@ JOIN = "+"
 """Stands between the parts of a cell's name; the name of an entry must not contain it."""
 
 MAX_CELLS = 10_000
-"""Cells of one sweep; a larger product of axes is a mistake in the file."""
+"""Largest number of cells of one sweep; if the axes give more, the file has a mistake."""
 
 MAX_NAME_CHARS = 200
 """Longest name of a cell: it is a folder's, and a file's with a suffix."""
