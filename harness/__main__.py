@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 _MOMENT_S = 0.05
 
 _GC_OBJECTS = 150_000
-"""New objects that bring about a garbage collection (Python's default is 700). What a start imports, some 90,000
-objects, lives as long as the process: collections would look at all of it, for a seventh of a start's CPU, and find
-nothing."""
+"""Number of new objects that bring about a garbage collection (Python's default is 700). What a start imports, some
+90,000 objects, lives as long as the process: collections would look at all of it, for a seventh of a start's CPU, and
+find nothing."""
 
 
 def main() -> NoReturn:

@@ -7,13 +7,13 @@ MAX_BOX_CHARS = 2_000_000
 """Longest content of a box, in characters; a box with a longer one counts as unclosed."""
 
 MAX_BRACES = 200_000
-"""Braces and backslashes that the search for closing braces may look at in one response."""
+"""Largest number of braces and backslashes that the search for closing braces looks at in one response."""
 
 MAX_OPEN_BOXES = 64
-"""The search gives up after this many unclosed boxes, counted from the end."""
+"""Number of unclosed boxes, counted from the end, after which the search for a box gives up."""
 
 MAX_BOX_SEARCHES = 4_096
-"""The search looks at this many occurrences of the letters "box", counted from the end."""
+"""Largest number of occurrences of the letters "box", counted from the end, that the search for a box looks at."""
 
 # --- the grammar ---
 MAX_ANSWER_CHARS = 4_000

@@ -27,7 +27,7 @@ _OPENING_JUST_BEFORE = re.compile(r"\\(?:boxed|fbox|framebox)\s{0,3}\{\s{0,3}\Z"
 _CLOSING_BRACES = re.compile(r"[}\s]*")
 _END_OF_FORMULA = re.compile(r"\$|\\\)|\\\]|\n")
 _MAX_MISSING_BRACES = 3
-"""Closing braces that are added to the content of an open box; a content that lacks more is no answer."""
+"""Largest number of closing braces that are added to the content of an open box; one that lacks more is no answer."""
 
 
 class Box(NamedTuple):

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 
 
 FINGERPRINTED_SAMPLES = 16
-"""Samples of a run from which on any server gives a fingerprint, also a hosted one, which bills its 350 tokens. A trial
-of a few samples is not compared with anything.
+"""Smallest number of samples of a run for which any server gives a fingerprint, also a hosted one, which bills its 350
+tokens. A trial of a few samples is not compared with anything.
 """
 
 

@@ -28,7 +28,7 @@ Grid = Annotated[
     list[Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=9)]], msgspec.Meta(min_length=1, max_length=30)]],
     msgspec.Meta(min_length=1, max_length=30),
 ]
-"""Cells of a grid of ARC by row."""
+"""A grid of ARC: its rows, each a list of cells."""
 
 Columns = dict[str, Any]
 

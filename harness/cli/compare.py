@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.verbs.compare import RunComparison
 
 SHOWN_QUESTIONS = 5
-"""Questions that are listed: as many that fell most, and as many that rose most."""
+"""Number of questions that are listed of those that fell most, and as many of those that rose most."""
 
 
 def _prints() -> Any:

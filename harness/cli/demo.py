@@ -18,7 +18,7 @@ from server_launchers.engines.table import EMBEDDED
 
 MODEL = "smollm2-135m"
 SAMPLES = 4
-"""Samples per question, unless others are named."""
+"""Number of samples per question if the user gives none."""
 
 RESULTS = Path("results")
 STOPPED = 128 + signal.SIGINT

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.scoring.published.index import FoundScore
 
 MAX_LISTED_REASONS = 10
-"""Reasons for results that are no scores, of which an update lists the commonest."""
+"""Largest number of reasons why results are no scores that an update lists, the commonest first."""
 
 
 class _ShowByDefault(SpelledGroup):

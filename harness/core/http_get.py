@@ -28,7 +28,7 @@ HEADERS = {"Accept-Encoding": "identity", "User-Agent": "reasoning-harness"}
 gigabytes."""
 
 ATTEMPTS = 3
-"""Requests for one page before its failure is final."""
+"""Number of requests for one page before its failure is final."""
 
 MAX_WAIT_SECONDS = 1.0
 """Longest pause between two attempts: a person waits for the page."""

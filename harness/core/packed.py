@@ -43,10 +43,11 @@ PLAIN_RECORDS = 5000
 """A sequence of at most this many records stays unpacked: it takes little memory."""
 
 BLOCK_RECORDS = 32
-"""Records that are compressed together. Reading a single record unpacks all of them, in 0.1 ms."""
+"""Number of records that are compressed together. Reading a single record unpacks all of them, in 0.1 ms."""
 
 OPEN_BLOCKS = 64
-"""Unpacked blocks that are kept, the least recently read going first; a pass in order finds its block among them."""
+"""Number of unpacked blocks that are kept, the least recently read going first; a pass in order finds its block among
+them."""
 
 HELD_BYTES = 16 * 1024 * 1024
 """Bytes of one `Spilled` that stay in memory."""

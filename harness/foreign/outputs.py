@@ -41,7 +41,7 @@ _PIECE_BYTES = 1 << 20
 """Bytes that are read at a time for a checksum."""
 
 MAX_INDEX = 1_000_000
-"""A sample's number in a file is ignored if it is not below this."""
+"""Bound of a sample's number in a file; a number that is not below it is ignored."""
 
 
 Pairs = Iterable[tuple[Question, Sample]]

@@ -34,7 +34,7 @@ up to 4k tokens, two for 32k.
 """
 
 LIKELIEST = 20
-"""Likeliest tokens that a server is asked to list at each place; vLLM lists at most this many by default."""
+"""Number of likeliest tokens that a server is asked to list at each place; vLLM lists at most this many by default."""
 
 UNLIKE = {"exact": "asked anew", "near": "went on as near"}
 """Notes on a reply whose beginning another model seems to have written, by the mode that decided what to do."""

@@ -26,7 +26,7 @@ two or three bytes.
 """
 
 TEMPLATE_TOKENS = 64
-"""Tokens that a chat template adds at most to a short conversation."""
+"""Largest number of tokens that a chat template adds to a short conversation."""
 
 FIT_STEPS = 16
 """A fitted max_tokens is a multiple of one sixteenth of the context, so that adding a few questions does not change

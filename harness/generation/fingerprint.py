@@ -37,7 +37,7 @@ PROMPTS = (
 )
 
 TOKENS = 16
-"""New tokens for each prompt: 128 in all, plus some 200 tokens of prompts."""
+"""Number of new tokens for each prompt: 128 in all, beside some 200 tokens of prompts."""
 
 MIN_SAME = 4
 """Smallest number of equal beginnings, of the eight, that a batch leaves; fewer mean another model or set-up."""

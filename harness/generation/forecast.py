@@ -48,14 +48,14 @@ UNASKED = ""
 """Question id that stands for all questions without a finished sample, if they are too many to list."""
 
 MIN_FINISHED = 8
-"""Finished samples from which `time_left` gives a range."""
+"""Smallest number of finished samples for which `time_left` gives a range."""
 
 DEFAULT_VARIANCE = 0.25
 """Variance of the logarithms of one question's lengths, weighted as one degree of freedom."""
 
 MAX_PLAYS = 48
 MIN_PLAYS = 16
-"""Simulations of the rest of a session; fewer if the rest is long, see `MAX_DRAWS`."""
+"""Number of simulations of the rest of a session; fewer if the rest is long, see `MAX_DRAWS`."""
 
 MAX_DRAWS = 24_000
 """Largest number of lengths drawn for one range, over all simulations; this takes some 30 ms."""
@@ -77,7 +77,7 @@ MAX_LOG_LENGTH = 50.0
 """Largest logarithm of a length if the benchmark has no `max_tokens`."""
 
 STRATA = 100
-"""Quantiles of the residuals from which a mean length is computed."""
+"""Number of quantiles of the residuals from which a mean length is computed."""
 
 PACE_SPREAD = 0.04
 """Standard deviation of the streams' speed from play to play, as a fraction."""

@@ -22,7 +22,7 @@ from harness.generation.plan import Owed
 
 
 SPARE_DESCRIPTORS = 64
-"""Descriptors for everything but requests: journals, logs, the loop, name look-ups."""
+"""Number of descriptors for everything but requests: journals, logs, the loop, name look-ups."""
 
 
 MIN_DESCRIPTORS = 24
@@ -82,7 +82,7 @@ BYTES_A_RECORD = 1000
 """Bytes of a record besides its text."""
 
 UNKNOWN_TOKENS = 4096
-"""Tokens expected of a reply if no stored sample shows a length."""
+"""Number of tokens expected of a reply if no stored sample shows a length."""
 
 
 class DiskRoom:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.presets.sampling import Sampling
 
 DEFAULT_CONCURRENCY = 64
-"""Requests in flight if neither the user nor the server states a number."""
+"""Number of requests in flight if neither the user nor the server states a number."""
 
 MAX_CONCURRENCY = 100_000
 """Upper bound of the requests in flight; a larger number is taken for a typing mistake."""

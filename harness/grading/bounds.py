@@ -48,7 +48,7 @@ MAX_EVALUATIONS = 200_000
 """Largest number of nodes that one comparison by numbers evaluates, over all points and precisions."""
 
 IDENTITY_POINTS = 6
-"""Points at which two expressions in variables must agree."""
+"""Number of points at which two expressions in variables must agree."""
 
 MAX_DIGITS = 8_000
 """Largest number of significant digits with which values are compared; a pair that needs more is undecided."""
@@ -67,4 +67,4 @@ MAX_FRAME_BYTES = 8 << 20
 """Longest message between the parent and a worker, in bytes."""
 
 BATCH_ITEMS = 64
-"""Answers sent to a worker in one message."""
+"""Number of answers sent to a worker in one message."""

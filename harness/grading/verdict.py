@@ -51,7 +51,7 @@ MAX_VOTE_CHARS = 200
 """Longest vote of an answer that a verifier judged, in characters."""
 
 _DIGITS_OF_REPLY = 16
-"""Digits of the checksum of a whole reply that is its vote."""
+"""Number of digits of the checksum of a whole reply that is its vote."""
 
 MAX_STEP_CHARS = 600
 """Longest step of a verdict, in characters; a longer one is cut in its middle."""

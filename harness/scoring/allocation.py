@@ -23,7 +23,8 @@ MIN_ALLOCATED = 2
 """Smallest number of samples of a question, however certain the former run was: one sample has no spread."""
 
 BISECTIONS = 60
-"""Halvings of the interval that holds the factor of proportion; more would not change a rounded number of samples."""
+"""Number of halvings of the interval that holds the factor of proportion; more would not change a rounded number of
+samples."""
 
 
 def chances(right: Array, n: Array | np.float64) -> Array:

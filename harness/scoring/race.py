@@ -57,7 +57,7 @@ LEVEL = 0.05
 """Largest chance that any verdict of a race is false."""
 
 _STEPS = 40
-"""Halvings of [−1, 1] in the search for an end of the interval: down to 2e-12."""
+"""Number of halvings of [−1, 1] in the search for an end of the interval: down to 2e-12."""
 
 PLANNED_LEVEL = 0.045
 """Level that planned looks spend: the normal approximation may exceed it by a tenth, and `LEVEL` is the promise."""

@@ -19,8 +19,8 @@ from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import maj_at, mean_question_interval
 
 WEIGHTED_DRAWS = 500
-"""Draws of k samples for weighted votes: a standard error of at most 2.3 points a question, and of less than half a
-point for 30 questions."""
+"""Number of draws of k samples for weighted votes: a standard error of at most 2.3 points a question, and of less than
+half a point for 30 questions."""
 
 
 class SpentPoint(msgspec.Struct, frozen=True, kw_only=True):

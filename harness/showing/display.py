@@ -28,7 +28,7 @@ FIRST_PLAIN_SECONDS = 10.0
 """Seconds from the first progress to the first plain line, so that a log soon shows one."""
 
 SPARE_ROWS = 3
-"""Rows of the terminal that stay free for earlier output and for the cursor."""
+"""Number of rows of the terminal that stay free for earlier output and for the cursor."""
 
 NOTEBOOK_ROWS = 40
 """Largest number of lines in a notebook, whose output has no height."""

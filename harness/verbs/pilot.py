@@ -20,7 +20,7 @@ from harness.scoring import score_benchmark
 from harness.scoring.intervals import Z_95
 
 PILOT_SAMPLES = 2
-"""Samples of each question in a pilot: two is the fewest that show a spread."""
+"""Number of samples of each question in a pilot: with fewer than two no spread can be seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

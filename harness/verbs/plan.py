@@ -26,11 +26,12 @@ from harness.verbs.compare import scored
 from harness.verbs.plan_typical import TypicalSpread, typical_spread
 
 _CORRECTED_TOGETHER = 2
-"""p values of a comparison of two runs that are corrected together: one for the same questions, one for new questions.
+"""Number of p values of a comparison of two runs that are corrected together: one for the same questions, one for new
+questions.
 """
 
 _CONCURRENCY = 64
-"""Requests in flight that a forecast assumes where the run does not record its number."""
+"""Number of requests in flight that a forecast assumes where the run does not record its number."""
 
 
 @dataclass(frozen=True, kw_only=True)

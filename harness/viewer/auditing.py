@@ -16,7 +16,7 @@ from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import text_of
 
 SAMPLES = 100
-"""Samples of a benchmark that a person audits, by default."""
+"""Default number of samples of a benchmark that a person audits."""
 
 
 class AuditItem(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ TAIL_BYTES = 1024
 """Bytes at the end of a record that are searched for its finish reason and token count."""
 
 AHEAD = 512
-"""Records whose ends are requested from the disk together."""
+"""Number of records whose ends are requested from the disk together."""
 
 _FINISH = b',"finish_reason":"'
 _ENDED = re.compile(

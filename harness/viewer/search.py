@@ -24,7 +24,7 @@ BLOCK_BYTES = 4 * 1024 * 1024
 """Bytes of the journal that are read at a time; the progress moves by as much."""
 
 MAX_HITS = 500
-"""Samples after which the search of a page ends."""
+"""Number of samples after which the search of a page ends."""
 
 MAX_SOUGHT_CHARS = 1_000
 """Largest number of characters in a search text."""

@@ -26,7 +26,7 @@ from typing import Any
 INSTALL = f"{sys.executable} -m pip install 'xllamacpp>=2026.6,<2027' pykdtree"
 DEFAULT_SLOTS = 4
 DEFAULT_CONTEXT = 4096
-"""Tokens that one request may use, prompt and answer together."""
+"""Number of tokens that one request may use, prompt and answer together."""
 DEFAULT_GRACE_SECONDS = 5.0
 """Seconds that running requests get to finish after SIGTERM."""
 LOG_SECONDS = 0.5

@@ -93,7 +93,7 @@ _COMPUTES = {"plus": "+", "minus": "-", "negative": "-", "times": "*", "over": "
 
 _THIN_SPACE = re.compile(r"\\[,;:! ]|~")
 _EXPONENT = re.compile(r"[+-]?\d{1,4}(?![\d.])")
-"""Behind the e of a number in floating point."""
+"""The exponent of a number in floating point: what stands behind its e."""
 
 _DIRECTED = re.compile(r"\s*\{\s*([A-Z])\s*([A-Z])\s*\}")
 _OPERAND = re.compile(r"(?:[\s}$~({]|\\[,;: ])*+[\d.\\]")

@@ -12,7 +12,7 @@ from harness.core.errors import UsageError, option
 from harness.core.options import POINTS, SERIES, Option, Options
 
 MAX_REPEATS = 10_000
-"""Repeats of an experiment; a larger number is a typing mistake."""
+"""Largest number of repeats of an experiment; a larger number is a typing mistake."""
 
 
 class CompareOptions(Options):

@@ -40,7 +40,7 @@ _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
 DOWNLOADS_AT_ONCE = 8
-"""Files of a snapshot that are downloaded at a time."""
+"""Number of files of a snapshot that are downloaded at the same time."""
 
 
 class _Listing(msgspec.Struct, frozen=True):

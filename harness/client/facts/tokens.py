@@ -27,7 +27,7 @@ THINK, THINK_END = "<think>", "</think>"
 _TOKENIZE = "/tokenize"
 
 _TAIL_TOKENS = 8
-"""Tokens at the end of a prompt that are searched for an opening tag of reasoning."""
+"""Number of tokens at the end of a prompt that are searched for an opening tag of reasoning."""
 
 _TIMEOUT_S = 10.0
 """Timeout of one request."""

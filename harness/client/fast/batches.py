@@ -48,11 +48,11 @@ MIN_BATCH_BYTES = 2400
 """Bytes (some ten events) below which a reply is parsed event by event: a batch costs as much as five of them."""
 
 _OTHER_FRAMES = 4
-"""Frames in a row that fit no template, after which the rest is parsed the general way, and learnt from."""
+"""Number of frames in a row that fit no template, after which the rest is parsed the general way, and learnt from."""
 
 _LAST_CHUNK = b"0\r\n\r\n"
 _LINE_ENDS = 4
-"""Line ends of a chunk that holds one event on one line."""
+"""Number of line ends of a chunk that holds one event on one line."""
 
 
 class BatchReader:
@@ -221,13 +221,13 @@ MAX_EVENT_BYTES = 16 * 1024
 """Longest event that a template is learnt from."""
 
 _CLOSING_FRAMES = 6
-"""Frames at the end of a reply that may be no tokens: a finish event, usage, `[DONE]`, the last chunk."""
+"""Number of frames at the end of a reply that may be no tokens: a finish event, usage, `[DONE]`, the last chunk."""
 
 _MAX_MISSES = 64
-"""Batches in a row without a template, after which none is looked for any more."""
+"""Number of batches in a row without a template, after which none is looked for any more."""
 
 _MAX_FIELDS = 8
-"""Fields of an event that are tried as the token's text."""
+"""Number of fields of an event that are tried as the token's text."""
 
 _SIZE = rb"[0-9a-fA-F]{1,8}\r\n"
 # An unrolled loop without alternatives: linear in the text, so no reply can make it backtrack.

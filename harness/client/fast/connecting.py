@@ -25,7 +25,7 @@ RESOLVE_S = 60.0
 """Seconds for which a host's addresses are remembered."""
 
 CONNECTS_A_TURN = 32
-"""Connections that are begun in one turn of the loop; each takes some 40 µs, during which nothing is read."""
+"""Number of connections that are begun in one turn of the loop; each takes some 40 µs, during which nothing is read."""
 
 Peer = tuple[str, int]
 """(host, port) of a server."""

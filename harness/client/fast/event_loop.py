@@ -33,8 +33,9 @@ TICK_EVENTS = 64
 """Number of streams ready at one poll from which on the loop does not sleep, because it is late."""
 
 GC_OBJECTS = 100_000
-"""New objects after which Python collects garbage while the loop runs (Python's default is 700). The objects of a
-request live until it ends; with thousands of requests each collection would search all of them and free nothing."""
+"""Number of new objects after which Python collects garbage while the loop runs (Python's default is 700). The objects
+of a request live until it ends; with thousands of requests each collection would search all of them and free
+nothing."""
 
 _MAX_EVENTS = 4096
 """Largest number of sockets that one poll reports."""

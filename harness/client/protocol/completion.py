@@ -48,8 +48,8 @@ from harness.core.records import Timing
 from harness.core.reply_notes import IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
 
 _JOIN_AT = 256
-"""Token texts that are kept apart before they are joined into one string: a list of 8,000 short strings takes 15 times
-the memory of the joined one."""
+"""Number of token texts that are kept apart before they are joined into one string: a list of 8,000 short strings takes
+15 times the memory of the joined one."""
 
 _JOIN_CHARS = 16 * 1024
 """Characters that are kept apart before they are joined, however few texts hold them."""

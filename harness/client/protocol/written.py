@@ -88,7 +88,7 @@ KEPT_LOGPROBS = 16
 with what the server says of the same tokens then."""
 
 _MAX_PENDING = 256
-"""Log-probabilities in memory: the kept ones, and those of later tokens whose text has not come yet."""
+"""Number of log-probabilities in memory: the kept ones, and those of later tokens whose text has not come yet."""
 
 _MAX_ID = (1 << 31) - 1
 _MAX_EVENT_CHARS = (1 << 16) - 1

@@ -16,7 +16,7 @@ from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import without_lone_surrogates
 
 ROWS_AT_A_TIME = 500
-"""Samples in memory before they are written as one row group."""
+"""Number of samples that are held in memory and then written as one row group."""
 
 
 class Field(NamedTuple):

@@ -33,10 +33,10 @@ FIRST_LOOK_S, LONGEST_LOOK_S = 2.0, 60.0
 """Seconds between two looks at the batches: short at first, then longer, since batches take hours."""
 
 GROUP = 256
-"""Results that are passed on together."""
+"""Number of results that are passed on together."""
 
 MAX_UNWRITTEN = 1024
-"""Samples on their way to the disk at which reading results pauses; one sync serves them all."""
+"""Number of samples on their way to the disk at which reading results pauses; one sync serves them all."""
 
 
 class Board:

@@ -173,7 +173,7 @@ class RateLimit:
 
 
 KNOWN = 20
-"""The longest reply bounds later ones once this many of the first samples have ended."""
+"""Number of ended samples from which on the longest reply so far bounds the length of later ones."""
 
 
 ROUNDING = 1 + 1e-9

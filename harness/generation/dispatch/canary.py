@@ -18,7 +18,7 @@ from harness.core.inert import quoted
 from harness.generation.plan import Task
 
 FIRST_SAMPLES = 16
-"""First samples that must all be bad before the run stops."""
+"""Number of first samples that must all be bad before the run stops."""
 
 MIN_QUESTIONS = 3
 """Smallest number of different questions among identical replies that counts as a sign."""

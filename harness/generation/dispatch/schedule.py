@@ -46,7 +46,7 @@ from harness.generation.forecast import UNASKED
 from harness.generation.plan import Order, Owed, Task
 
 UNKNOWN_LENGTH = 4096.0
-"""Expected tokens of a sample before the first one has finished."""
+"""Expected length of a sample, in tokens, before the first sample has finished."""
 
 SLOWER = 1.25
 """An endpoint counts as slow if its seconds per token exceed those of the fastest one available by this factor."""

@@ -30,7 +30,7 @@ _FRACTION = re.compile(r"0|-?[1-9][0-9]{0,14}|(-?)\\[dt]?frac\{([1-9][0-9]{0,14}
 """An integer as its vote is written, or a fraction of two: most answers, and a tree takes fifty times as long."""
 
 _DIGITS = 30
-"""Digits to which an irrational number is computed for its vote."""
+"""Number of digits to which an irrational number is computed for its vote."""
 
 _MAX_NUMBER = 10**12
 """An irrational number above this size votes by all its digits."""

@@ -31,7 +31,7 @@ from harness.grading.compare.radicals import (
 )
 
 _MAX_KNOWN = 128
-"""Trees whose values are kept; one value may take half a megabyte."""
+"""Number of trees whose values are kept; one value may take half a megabyte."""
 
 
 def exact(node: Node) -> Value:

@@ -24,7 +24,7 @@ _INTEGER_NAMES = names("n m k j l i N M K p q r s")
 _INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")
 _STEPS = CORNERS | JUMPS | names("gcd lcm")
 _MIN_POINTS = 3
-"""Points at which both expressions must have a value; with fewer nothing is decided."""
+"""Number of points at which both expressions must have a value; with fewer nothing is decided."""
 
 _STRETCHES = (Fraction(1, 8), 3, 17, 131)
 """Factors by which variables are moved away from the usual points, if too few of those give real values."""

@@ -32,7 +32,7 @@ _MAX_COEFFICIENT_BITS = 20_000
 _MAX_EXPONENT = 1 << 64
 
 _MAX_KNOWN = 256
-"""Residues of trees that are kept."""
+"""Number of residues of trees that are kept."""
 
 
 MAX_PRIMES = 2 * _MAX_COEFFICIENT_BITS // _PRIME_BITS + 1

@@ -34,7 +34,7 @@ from harness.grading.compare.algebraic import digits_to_separate
 from harness.grading.compare.point import NOISE_DIGITS, NotNumeric, Point, Vanishing, evaluate_at
 
 FIRST_DIGITS = 70
-"""Digits of the first evaluation, which tells most different values apart."""
+"""Number of digits of the first evaluation, which tells most different values apart."""
 
 _SPANS = 6
 _SUMS = 1.5

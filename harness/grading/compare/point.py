@@ -22,11 +22,11 @@ from harness.grading.compare.breaks import CORNERS, JUMPS
 from harness.grading.compare.exact import digits_in_base
 
 NOISE_DIGITS = 20
-"""Digits at the end of a number that rounding errors may have reached."""
+"""Number of digits at the end of a number that rounding errors may have reached."""
 
 _INTEGRAL_DIGITS = 60
 _INTEGRAL_SHARED_DIGITS = 45
-"""Digits of an integral that quadrature must reach, by its own estimate of the error."""
+"""Number of digits of an integral that quadrature must reach, by its own estimate of the error."""
 
 _INTEGRAL_COST = MAX_EVALUATIONS // 40
 """Evaluations of the budget that an integral uses besides those of its integrand."""

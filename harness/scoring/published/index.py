@@ -37,7 +37,7 @@ VERSION = 1
 """`user_version` of the file; another one is made anew."""
 
 BATCH_FILES = 500
-"""Files in one transaction."""
+"""Number of files in one transaction."""
 
 MAX_FOUND = 10_000
 """Largest number of scores that a look-up gives."""

@@ -31,10 +31,10 @@ EARLIER = (
 )
 
 TOKENS = 16
-"""New tokens of the greedy replies that are compared where no log-probabilities come."""
+"""Number of new tokens of the greedy replies that are compared where no log-probabilities come."""
 
 MAX_OVERHEAD = 100
-"""Tokens that a chat template may add to one short message. Templates of known models add up to some 70."""
+"""Number of tokens that a chat template may add to one short message. Templates of known models add up to some 70."""
 
 COPIED = (
     "Zeile 1: \\frac{a}{b} + \\sqrt{2}\n\n\tx = \"y\"; // 100 %\nprint('a\\nb')\n"
@@ -46,7 +46,7 @@ COPIES = 2
 """How often `COPIED` stands in the text that the model is to copy."""
 
 COPY_TOKENS = 800
-"""New tokens for the copied text."""
+"""Number of new tokens for the copied text."""
 
 FLANK = 4
 """Characters that must be equal before and after a piece that a stream changed."""

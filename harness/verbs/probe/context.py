@@ -22,7 +22,7 @@ MIN_TOKENS = 1_024
 """Shortest test prompt, in tokens, however slow the server is."""
 
 ROOM = 64
-"""Tokens left for the reply and for what the chat template adds."""
+"""Number of tokens left for the reply and for what the chat template adds."""
 
 SHORT, LONGER = 50, 150
 """Words in the two short prompts that measure how many tokens a word takes."""
@@ -57,10 +57,11 @@ OTHER_WORDS = ("violin", "granite", "meadow", "copper", "thistle")
 """Code words at the depths, and those that take their place when a depth is tested."""
 
 EFFECT_PROMPTS = 8
-"""Prompts of full length that a test of all code words by effect takes, if each has its effect."""
+"""Number of prompts of full length that a test of all code words by effect takes, if each has its effect."""
 
 RECALL_TOKENS = 48
-"""New tokens in which the model may name all code words; one that thinks does not, and is tested by effect."""
+"""Number of new tokens in which the model may name all code words; one that thinks does not, and is tested by
+effect."""
 
 
 def needles(words: int, codes: Sequence[str]) -> str:

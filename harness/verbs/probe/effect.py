@@ -32,7 +32,7 @@ EQUAL_NATS = 1e-4
 """Log-probabilities that differ by less are equal; servers round what they state."""
 
 MIN_COMMON = 3
-"""Tokens that all lists must share; with fewer, the lists differ by more than noise."""
+"""Number of tokens that all lists must share; with fewer, the lists differ by more than noise."""
 
 Top = Mapping[str, float]
 

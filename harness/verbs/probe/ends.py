@@ -33,7 +33,7 @@ SECONDS = 60.0
 """Seconds that the long stream may take, estimated from short ones."""
 
 ROOM = 128
-"""Tokens of the stated context that are left for the prompt of the long stream."""
+"""Number of tokens of the stated context that are left for the prompt of the long stream."""
 
 COUNTS = (
     "Write every number from 1 to 2000 in words, one after the other, and leave none out.",

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from harness.scoring.intervals import wilson
 
 SIMULATED = 9_999
-"""Simulated draws under the null hypothesis, from which most p-values are computed."""
+"""Number of simulated draws under the null hypothesis, from which most p-values are computed."""
 
 SIMULATED_AGAIN = 99_999
-"""Simulated draws where the first ones show a small p-value: the smallest is then 2e-5, far below Holm's bound for any
-number of our tests.
+"""Number of simulated draws where the first ones show a small p-value: the smallest is then 2e-5, far below Holm's
+bound for any number of our tests.
 """
 
 SMALL = 0.01

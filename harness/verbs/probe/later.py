@@ -30,7 +30,7 @@ REPLIES = 12
 """Number of sampled replies, of `LONG` tokens each, in the test of the tokens after the first: some 270 tokens."""
 
 CUT_REPLIES = 4
-"""Sampled replies in a test of each cut at later places; a single token outside the cut decides."""
+"""Number of sampled replies in a test of each cut at later places; a single token outside the cut decides."""
 
 COLD = 0.5
 """Temperature of the second test; a server that forgets it after the first token draws at 1."""
@@ -42,7 +42,7 @@ SAME_NATS = 0.1
 """Largest mean difference of log-probabilities, in nats, between two lists of one distribution."""
 
 WRITTEN = 16
-"""Greedy tokens after each raw text, whose distributions are compared with those of reading the same text."""
+"""Number of greedy tokens after each raw text, whose distributions are compared with those of reading the same text."""
 
 READ_AT = (3, 6, 9, 12, 15)
 """Numbers of written tokens after which the text so far is sent as a prompt."""

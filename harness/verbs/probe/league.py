@@ -48,10 +48,10 @@ PROMPTS = (
 )
 
 DRAWS = 25
-"""Sampled first words after each prompt: 100 requests, some 3,000 tokens a look."""
+"""Number of sampled first words after each prompt: 100 requests, some 3,000 tokens a look."""
 
 TOKENS = 3
-"""New tokens of a reply, of which the first word counts."""
+"""Number of new tokens of a reply, of which the first word counts."""
 
 MAX_CHARS = 40
 """Characters of a first word that are kept."""

@@ -17,7 +17,7 @@ from harness.verbs.probe.subject import LONG, STORY, Subject, logprob_fields
 from server_launchers.engines import table as engines
 
 CUT = 7
-"""New tokens asked for in the check of the length limit; a number that no server has as a default."""
+"""Number of new tokens asked for in the check of the length limit; a number that no server has as a default."""
 
 ROUNDS = 5
 """How often a greedy request is repeated when a batch may have changed its text."""

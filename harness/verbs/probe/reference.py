@@ -73,7 +73,7 @@ PASSAGES: tuple[str, ...] = (
 )
 
 PLACES = 6
-"""Places of each passage at which the next token is compared."""
+"""Number of places of each passage at which the next token is compared."""
 
 FIRST_WORD, STEP = 6, 3
 

@@ -19,10 +19,11 @@ from harness.verbs.probe.subject import Subject, shares
 from server_launchers.engines import table as engines
 
 DRAWS = 100
-"""Draws in a test of a temperature: temperature 0.3 instead of 1 is found nearly always, 0.9 seldom (docs/probe.md)."""
+"""Number of draws in a test of a temperature: temperature 0.3 instead of 1 is found nearly always, 0.9 seldom
+(docs/probe.md)."""
 
 CUT_DRAWS = 40
-"""Draws in a test of a cut; a single token outside the cut decides."""
+"""Number of draws in a test of a cut; a single token outside the cut decides."""
 
 NEAR = 1.25
 """Batching changes probabilities slightly: a token whose probability is within this factor of the cut-off may be kept

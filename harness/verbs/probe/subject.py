@@ -14,10 +14,10 @@ from harness.verbs.probe import exact
 from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
 
 TOP = 20
-"""Likeliest tokens asked for: the most that the OpenAI protocol allows."""
+"""Number of likeliest tokens asked for: the most that the OpenAI protocol allows."""
 
 LONG = 24
-"""New tokens of the greedy reply that several checks look at."""
+"""Number of new tokens of the greedy reply that several checks look at."""
 
 STORY = "Tell me a short story about a lighthouse keeper who collects clocks."
 

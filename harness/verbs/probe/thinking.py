@@ -12,7 +12,7 @@ from harness.verbs.probe.subject import LONG, Subject
 
 QUESTION = "What is 17 + 25?"
 SHORT = 16
-"""New tokens within which a thinking model is still thinking."""
+"""Number of new tokens within which a thinking model is still thinking."""
 
 
 def _thinks(choice: Choice) -> bool:

@@ -24,13 +24,13 @@ from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, un
 from harness.verbs.probe.subject import Subject
 
 CALLS = 200
-"""Whole replies whose calls are judged: with none wrong, at most 1.9 % of calls are (Wilson's 95 % bound)."""
+"""Number of whole replies whose calls are judged: with none wrong, at most 1.9 % of calls are (Wilson's 95 % bound)."""
 
 STREAMS = 8
-"""Streams that are compared with whole replies."""
+"""Number of streams that are compared with whole replies."""
 
 TRIALS = 3
-"""Replies after which a model that called nothing is not asked any more."""
+"""Number of replies after which a model that called nothing is not asked any more."""
 
 MAX_WRONG = 0.05
 """Fraction of wrong calls that spoils a score, by the lower end of the interval; less is a warning."""

@@ -40,7 +40,8 @@ REPORT = "report"
 """File of the report, in the folder that the server makes for each request."""
 
 _ATTEMPTS = 2
-"""Requests for a job whose sandbox failed. A bad status or a lost connection is asked again within each, too."""
+"""Number of requests for a job whose sandbox fails. A bad status or a lost connection is asked again within each,
+too."""
 
 _PAUSE_SECONDS = 1.0
 _CONNECT_SECONDS = 20.0

@@ -23,8 +23,8 @@ VERSION = "1"
 """Version of the rules. It is raised with every change by which a program may get another verdict."""
 
 _VOTE_DIGITS = 16
-"""Digits of the checksum of a program that is its vote. Only equal programs vote together, so maj@k takes the most
-frequent program."""
+"""Number of digits of the checksum that is the vote of a program. Only equal programs vote together, so maj@k takes the
+most frequent program."""
 
 _Task = tuple["Future[Verdict]", Question, Sample, bool]
 """(the verdict to fulfil, question, sample, whether the verdict's steps are asked for)."""

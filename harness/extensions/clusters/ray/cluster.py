@@ -32,10 +32,11 @@ LOOK_SECONDS = 1.0
 """Seconds between two checks for tasks that have ended; a first Ctrl-C may go unseen for as long."""
 
 TRIES = 3
-"""Attempts to connect to ray://HOST:PORT: the server there starts a process for each, and gives up after 30 s."""
+"""Number of attempts to connect to ray://HOST:PORT: the server there starts a process for each, and gives up after 30
+s."""
 
 RETRIES = 20
-"""A task whose worker or node was lost is begun again at most this often."""
+"""Largest number of times that a task is begun again after its worker or node was lost."""
 
 Report = Callable[[Sequence[Any]], None]
 """Called every `LOOK_SECONDS` with the result of each task; None for a task that still runs or has failed."""

@@ -33,7 +33,7 @@ SHARDS = "shards"
 """The folder of the shards, in the run folder."""
 
 FREED_SECONDS = 60.0
-"""A shard that begins again waits at most this many seconds for the lock of the lost process to be released."""
+"""Longest wait, in seconds, of a shard that begins again until the lock of the lost process is released."""
 
 REPORT_SECONDS = 10.0
 """Seconds between two lines about the progress of the shards."""

@@ -52,7 +52,8 @@ faccessat2 439 439
 _LOOKED_AT = {"clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "ioctl": (16, 29), "socketpair": (53, 199),
               "prctl": (157, 167), "prlimit64": (302, 261), "clone3": (435, 435), "execve": (59, 221),
               "wait4": (61, 260), "execveat": (322, 281), "vfork": (58, 0xFFFFFFFF)}  # fmt: skip
-"""The same of each call that a process may make by its part only, or with certain arguments; aarch64 has no vfork."""
+"""Name and numbers, as in `_CALLS`, of each call that only some processes may make, or that may have only certain
+arguments; aarch64 has no vfork."""
 
 _CLONE_THREAD = 0x00010000
 _PRCTL_NAMES = (15, 16, 0x53564D41)  # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA (names of memory, which glibc gives)
