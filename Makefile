@@ -112,6 +112,13 @@ test-hostile: $(VENV)/.installed-test
 bench: $(VENV)/.installed-bench
 	@$(BIN)/python bench/client.py
 
+## bench-beside: 50 questions × 4 by this harness and four peers, in environments of their own (see docs/beside.md)
+bench-beside: $(VENV)/.installed-bench
+	@set -e; for tool in inspect-ai 'lm-eval[api]' openbench evalscope; do home=.beside/$${tool%%[*}; \
+	  test -x $$home/bin/pip || $(PYTHON) -m venv $$home; $$home/bin/pip install --quiet "$$tool"; done; \
+	.beside/inspect-ai/bin/pip install --quiet openai; .beside/openbench/bin/pip install --quiet 'mcp<2'
+	@$(BIN)/python -m bench.beside .beside
+
 ## bench-grading: accuracy and speed of the grader, beside Math-Verify where it is installed (see docs/grading.md)
 bench-grading: $(VENV)/.installed-bench
 	@$(BIN)/python bench/grading.py

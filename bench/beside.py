@@ -1,0 +1,203 @@
+"""The same 50 questions × 4 by this harness and by its peers, each in an environment of its own: docs/beside.md.
+
+    python -m bench.beside FOLDER [TOOL ...]      # FOLDER/TOOL/bin: environments, made by `make bench-beside`
+
+A toy server on the loopback answers sums after `LATENCY_SECONDS`. Its n-th reply to a question is right or wrong by a
+draw from question and n, so that every tool meets the same 200 replies. Each tool gets the questions in the file that it
+reads, 32 requests in flight and temperature 0.6. Wall time is that of the whole command, imports and scoring included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+QUESTIONS, SAMPLES, LATENCY_SECONDS, TIMEOUT_SECONDS = 50, 4, 0.5, 300
+
+INSPECT_TASK = """
+from inspect_ai import Task, task
+from inspect_ai.dataset import FieldSpec, json_dataset
+from inspect_ai.scorer import match
+from inspect_ai.solver import generate
+
+@task
+def sums():
+    fields = FieldSpec(input="problem", target="answer", id="id")
+    return Task(dataset=json_dataset("questions.jsonl", fields), solver=generate(), scorer=match(numeric=True), epochs=4)
+"""
+
+LM_EVAL_TASK = r"""
+task: sums
+dataset_path: json
+dataset_kwargs: {data_files: {test: questions.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{problem}}"
+doc_to_target: "{{answer}}"
+repeats: 4
+generation_kwargs: {do_sample: true, temperature: 0.6, max_gen_toks: 512, until: []}
+filter_list:
+  - name: first
+    filter: [{function: regex, regex_pattern: '#### (\d+)'}, {function: take_first}]
+  - name: majority
+    filter: [{function: regex, regex_pattern: '#### (\d+)'}, {function: majority_vote}, {function: take_first}]
+metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
+"""
+
+COMMANDS = {
+    "harness": (
+        "{bin}/harness run --data questions.jsonl --samples 4 --base-url {url} --model toy --concurrency 32 "
+        "--temperature 0.6 --max-tokens 512 --out run --no-progress --no-fingerprint",
+        "{bin}/harness score run",
+    ),
+    "inspect-ai": (
+        "{bin}/inspect eval sums.py --model openai-api/toy/toy --max-connections 32 --temperature 0.6 --max-tokens 512 "
+        "--display plain",
+    ),
+    "lm-eval": (
+        "{bin}/lm_eval --model local-chat-completions --model_args "
+        "model=toy,base_url={url}/v1/chat/completions,num_concurrent=32 --apply_chat_template --tasks sums "
+        "--include_path .",
+    ),
+    "openbench": (
+        "{bin}/bench eval sums.py --model openai-api/toy/toy --max-connections 32 --temperature 0.6 --max-tokens 512 "
+        "--display plain",
+    ),
+    "evalscope": (
+        "{bin}/evalscope eval --model toy --api-url {url}/v1 --api-key none --eval-type openai_api --datasets general_qa "
+        '--dataset-args {{"general_qa":{{"local_path":"qa","subset_list":["sums"]}}}} --repeats 4 '
+        '--eval-batch-size 32 --generation-config {{"temperature":0.6,"max_tokens":512}}',
+    ),
+}
+"""Tool -> its commands; a blank separates two words."""
+
+
+class _Toy(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    asked: Counter[str] = Counter()
+    lock = threading.Lock()
+
+    def do_GET(self) -> None:
+        self._send(json.dumps({"object": "list", "data": [{"id": "toy", "object": "model"}]}).encode())
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        first, second = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", json.dumps(body))[-1])
+        with self.lock:
+            n = self.asked[f"{first} {second}"]
+            self.asked[f"{first} {second}"] += 1
+        time.sleep(LATENCY_SECONDS)
+        answer = first + second + (0 if right(first, second, n) else 1)
+        text = f"It is \\boxed{{{answer}}}.\n#### {answer}"
+        usage = {"prompt_tokens": 10, "completion_tokens": 12, "total_tokens": 22}
+        common = {"id": "x", "created": 1, "model": "toy"}
+        message = {"role": "assistant", "content": text}
+        if not body.get("stream"):
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            return self._send(
+                json.dumps(common | {"object": "chat.completion", "choices": [choice], "usage": usage}).encode()
+            )
+        chunks = [
+            {"choices": [{"index": 0, "delta": message, "finish_reason": None}]},
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+            {"choices": [], "usage": usage},
+        ]
+        lines = [f"data: {json.dumps(common | {'object': 'chat.completion.chunk'} | chunk)}\n\n" for chunk in chunks]
+        return self._send(("".join(lines) + "data: [DONE]\n\n").encode(), "text/event-stream")
+
+    def _send(self, body: bytes, kind: str = "application/json") -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
+def right(first: int, second: int, n: int) -> bool:
+    """Whether the n-th reply to a question is right: in 7 of 10 cases."""
+    return hashlib.sha256(f"{first} {second} {n}".encode()).digest()[0] < 180
+
+
+@contextmanager
+def toy_server() -> Iterator[str]:
+    """The address of a new toy server, which has not been asked anything."""
+
+    class Fresh(_Toy):
+        asked: Counter[str] = Counter()
+        lock = threading.Lock()
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+
+
+def prepare(folder: Path) -> None:
+    """Write the questions, and the tasks of the tools that need one."""
+    pairs = [(17 * n + 3, 29 * n + 8) for n in range(QUESTIONS)]
+    rows = [{"id": f"q{n}", "problem": f"What is {a} + {b}?", "answer": str(a + b)} for n, (a, b) in enumerate(pairs)]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "sums.py").write_text(INSPECT_TASK)
+    (folder / "sums.yaml").write_text(LM_EVAL_TASK)
+    (folder / "qa").mkdir()
+    (folder / "qa" / "sums.jsonl").write_text(
+        "".join(json.dumps({"query": row["problem"], "response": row["answer"]}) + "\n" for row in rows)
+    )
+
+
+def true_accuracy() -> float:
+    """The share of right replies among the 200."""
+    pairs = [(17 * n + 3, 29 * n + 8) for n in range(QUESTIONS)]
+    return sum(right(a, b, n) for a, b in pairs for n in range(SAMPLES)) / (QUESTIONS * SAMPLES)
+
+
+def measured(tool: str, binaries: Path) -> tuple[float, int, str]:
+    """(wall seconds of the tool's commands, the last exit code, the end of what they printed)."""
+    with tempfile.TemporaryDirectory() as name, toy_server() as url:
+        folder = Path(name)
+        prepare(folder)
+        environment = os.environ | {
+            "TOY_API_KEY": "none", "TOY_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none", "HOME": name,
+            "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "110", "PATH": f"{binaries}:{os.environ['PATH']}",
+        }  # fmt: skip
+        begun, said, code = time.monotonic(), "", 0
+        for command in COMMANDS[tool]:
+            words = command.format(bin=binaries, url=url).split()
+            done = subprocess.run(
+                words, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS
+            )
+            said += done.stdout + done.stderr[-1500:]
+            code = done.returncode
+        return time.monotonic() - begun, code, said
+
+
+def main(argv: list[str]) -> None:
+    """Measure the named tools, or all, three times each, and print the fastest time and what the tool printed."""
+    folder = Path(argv[0])
+    sys.stdout.write(f"right replies: {true_accuracy():.1%} of {QUESTIONS * SAMPLES}\n")
+    for tool in argv[1:] or COMMANDS:
+        binaries = (Path(sys.executable).parent if tool == "harness" else folder / tool / "bin").absolute()
+        rounds = [measured(tool, binaries) for _ in range(int(os.environ.get("ROUNDS", "3")))]
+        seconds, code, said = min(rounds)
+        sys.stdout.write(f"\n== {tool}: {seconds:.1f} s, exit code {code}\n{said[-2500:]}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
