@@ -3,8 +3,8 @@
     python -m bench.beside FOLDER [TOOL ...]      # FOLDER/TOOL/bin: environments, made by `make bench-beside`
 
 A toy server on the loopback answers sums after `LATENCY_SECONDS`. Its n-th reply to a question is right or wrong by a
-draw from question and n, so that every tool meets the same 200 replies. Each tool gets the questions in the file that it
-reads, 32 requests in flight and temperature 0.6. Wall time is that of the whole command, imports and scoring included.
+draw from question and n, so that every tool meets the same 200 replies. Each tool gets the questions in the file that
+it reads, 32 requests in flight and temperature 0.6. Wall time is that of the whole command, imports and scoring included.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 QUESTIONS, SAMPLES, LATENCY_SECONDS, TIMEOUT_SECONDS = 50, 4, 0.5, 300
 
@@ -35,7 +36,8 @@ from inspect_ai.solver import generate
 @task
 def sums():
     fields = FieldSpec(input="problem", target="answer", id="id")
-    return Task(dataset=json_dataset("questions.jsonl", fields), solver=generate(), scorer=match(numeric=True), epochs=4)
+    dataset = json_dataset("questions.jsonl", fields)
+    return Task(dataset=dataset, solver=generate(), scorer=match(numeric=True), epochs=4)
 """
 
 LM_EVAL_TASK = r"""
@@ -76,7 +78,8 @@ COMMANDS = {
         "--display plain",
     ),
     "evalscope": (
-        "{bin}/evalscope eval --model toy --api-url {url}/v1 --api-key none --eval-type openai_api --datasets general_qa "
+        "{bin}/evalscope eval --model toy --api-url {url}/v1 --api-key none --eval-type openai_api "
+        "--datasets general_qa "
         '--dataset-args {{"general_qa":{{"local_path":"qa","subset_list":["sums"]}}}} --repeats 4 '
         '--eval-batch-size 32 --generation-config {{"temperature":0.6,"max_tokens":512}}',
     ),
@@ -86,7 +89,7 @@ COMMANDS = {
 
 class _Toy(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    asked: Counter[str] = Counter()
+    asked: ClassVar[Counter[str]] = Counter()
     lock = threading.Lock()
 
     def do_GET(self) -> None:
@@ -138,7 +141,7 @@ def toy_server() -> Iterator[str]:
     """The address of a new toy server, which has not been asked anything."""
 
     class Fresh(_Toy):
-        asked: Counter[str] = Counter()
+        asked: ClassVar[Counter[str]] = Counter()
         lock = threading.Lock()
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
@@ -175,7 +178,8 @@ def measured(tool: str, binaries: Path) -> tuple[float, int, str]:
         prepare(folder)
         environment = os.environ | {
             "TOY_API_KEY": "none", "TOY_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none", "HOME": name,
-            "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "110", "PATH": f"{binaries}:{os.environ['PATH']}",
+            "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "110",
+            "PATH": f"{binaries}:{os.environ['PATH']}",
         }  # fmt: skip
         begun, said, code = time.monotonic(), "", 0
         for command in COMMANDS[tool]:
@@ -194,7 +198,7 @@ def main(argv: list[str]) -> None:
     sys.stdout.write(f"right replies: {true_accuracy():.1%} of {QUESTIONS * SAMPLES}\n")
     for tool in argv[1:] or COMMANDS:
         binaries = (Path(sys.executable).parent if tool == "harness" else folder / tool / "bin").absolute()
-        rounds = [measured(tool, binaries) for _ in range(int(os.environ.get("ROUNDS", "3")))]
+        rounds = [measured(tool, binaries) for _ in range(3)]
         seconds, code, said = min(rounds)
         sys.stdout.write(f"\n== {tool}: {seconds:.1f} s, exit code {code}\n{said[-2500:]}\n")
 
