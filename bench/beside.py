@@ -4,7 +4,7 @@
 
 A toy server on the loopback answers sums after `LATENCY_SECONDS`. Its n-th reply to a question is right or wrong by a
 draw from question and n, so that every tool meets the same 200 replies. Each tool gets the questions in the file that
-it reads, 32 requests in flight and temperature 0.6. Wall time is that of the whole command, imports and scoring included.
+it reads, 32 requests in flight and temperature 0.6. Wall time is that of whole commands, imports and scoring included.
 """
 
 from __future__ import annotations
