@@ -133,7 +133,8 @@ def _stop(subject: Subject) -> Seen:
     """Repeat the greedy reply with one of its words as stop text: the reply must end before that word."""
     text = subject.chat().first.content
     # A rare word from the later part of the reply: a stop at its beginning would leave nothing to compare.
-    words = re.findall(r"\w{4,}", text[len(text) // 3 :])
+    later = text[len(text) // 3 :]
+    words = re.findall(r"\w{4,}", later) or re.findall(r"\w{2,}", later)
     if not words:
         return untested("the greedy reply, with a word of it as stop text", "the reply holds no word to stop at")
     word = words[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -77,7 +77,8 @@ class Subject:
     context: tokens of the longest prompt that the user wants tried; None: as the server states. longest: tokens of the
     longest prompt that is known to have reached the model so far. mixed: what shows that several models answer; empty
     for none, as far as is known. n_right_calls: right calls of tools, once they are counted. room:
-    tokens that the check under way may cost; None: as many as it takes.
+    tokens that the check under way may cost; None: as many as it takes. warm: first tokens drawn at
+    temperature 1 so far.
     """
 
     server: ProbedServer
@@ -87,6 +88,7 @@ class Subject:
     mixed: str = ""
     n_right_calls: int | None = None
     room: int | None = None
+    warm: Counter[str] = field(default_factory=Counter)
 
     def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""
