@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from itertools import chain
 from pathlib import Path
 
-from harness.core.records import Grade, Key, Sample
+from harness.core.records import Key, Sample
 from harness.generation.progress import Progress
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, publish
@@ -25,10 +26,10 @@ def judge_file(
     """Have a judge rule on a file's grades, as `score_with_judge` does for a run; the replies are stored beside the
     file.
     """
-    after: list[Grade] = []
+    after: list[GradedBenchmark] = []
 
     def published(graded: GradedBenchmark) -> Score:
-        after.extend(graded.grades)
+        after.append(graded)
         return publish(graded)
 
     def samples_of(_: GradedBenchmark, keys: Collection[Key]) -> Iterator[Sample]:
@@ -38,5 +39,5 @@ def judge_file(
         scored.folder, scored.graded, judge, serve, publish=published, samples_of=samples_of,
         on_progress=on_progress, resume_command=resume_command,
     )  # fmt: skip
-    write_grades(out, after)
+    write_grades(out, chain.from_iterable(graded.grades for graded in after))
     return judged

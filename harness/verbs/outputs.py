@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +45,15 @@ class ScoredFile:
     pairs: outputs.Pairs
 
     @property
-    def grades(self) -> list[Grade]:
-        """All grades, benchmark by benchmark in the order of the file."""
-        return [grade for benchmark in self.graded for grade in benchmark.grades]
+    def grades(self) -> Iterator[Grade]:
+        """All grades, benchmark by benchmark in the order of the file; read anew, for a file may have a million."""
+        return chain.from_iterable(benchmark.grades for benchmark in self.graded)
 
 
-def write_grades(out: Path | None, grades: Sequence[Grade]) -> None:
+def write_grades(out: Path | None, grades: Iterable[Grade]) -> None:
     """Write a JSON line for each grade to `out`, if it is given."""
     if out is not None:
-        write_atomically(out, b"".join(codec.encode(grade) + b"\n" for grade in grades))
+        write_atomically(out, (codec.encode(grade) + b"\n" for grade in grades))
 
 
 def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFile:

@@ -63,6 +63,25 @@ def test_verdicts_do_not_depend_on_workers_or_order() -> None:
     assert sorted(by_one_worker, key=lambda g: g.key) == sorted(by_four_workers, key=lambda g: g.key)
 
 
+def test_a_bounded_memory_of_decisions_changes_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that recur after their decisions were dropped are decided again."""
+    answers = [str(n % 97) for n in random.Random(3).sample(range(2_000), 2_000)]
+    asked_question = question("5", kind="expression")
+    samples = [sample(rf"\boxed{{{answer} + x - x}}", index=index) for index, answer in enumerate(answers)]
+    remembered: list[int] = []
+    really = Pool.ask
+
+    def watched(self: Pool, job: Any) -> None:
+        really(self, job)
+        remembered.append(sum(decision is not None for decision in self.decisions.values()))
+
+    monkeypatch.setattr(Pool, "ask", watched)
+    monkeypatch.setattr("harness.grading.processes.pool.MAX_DECISIONS", 20)
+    grades = list(grade_all({"q": asked_question}, samples))
+    assert [grade.verdict for grade in grades] == ["correct" if answer == "5" else "wrong" for answer in answers]
+    assert max(remembered) <= 20
+
+
 def test_pool_agrees_with_grading_in_this_process() -> None:
     questions, samples = some_pairs()
     assert list(grade_all(questions, samples)) == [grade(questions[s.question_id], s) for s in samples]

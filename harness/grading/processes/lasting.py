@@ -29,9 +29,6 @@ from harness.core.records import AnswerKind, GradeRules, Question, Sample
 from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, sample_of, verdict_with
 from harness.grading.verdict import EXHAUSTED, AnswerVerdict, Verdict, conclude, search
 
-_MAX_DECISIONS = 4_096
-"""Up to this many decisions are remembered, for equal answers; when there are more, all are dropped."""
-
 _MAX_QUESTIONS = 256
 """The last questions are remembered, up to this number, which saves time in a loop over answers to one reference."""
 
@@ -73,8 +70,6 @@ class LastingPool:
             self._starter = self._starter or ThreadPoolExecutor(1, "start-graders")
             starter = self._starter
             self._pool = pool = Pool(self.workers, deadline_s, start=lambda make: starter.submit(make).result())
-        if len(pool.decisions) > _MAX_DECISIONS:
-            pool.forget_decisions()
         pool.deadline = deadline_s
         return pool
 

@@ -30,6 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -64,6 +65,9 @@ from server_launchers.isolated import Deadline
 _NO_RULES = GradeRules()
 
 _PROGRAM = "harness.grading.processes.worker"
+
+MAX_DECISIONS = 1 << 16
+"""When more decisions are remembered, the older half is dropped: some 400 bytes each, so 26 MB at most."""
 
 _WINDOW = 4_096
 """The parent reads no further sample while this many samples wait for a verdict."""
@@ -436,7 +440,8 @@ class Pool:
 
     deadline: of each answer, in seconds; it may change, up to `longest_deadline`. start: calls the function that starts
     a worker, in a thread of its choice. workers: the live ones, at most `size`. queue: jobs that no worker has.
-    decisions: verdicts by the key of the job, None while they are due.
+    decisions: verdicts by the key of the job, the latest asked last, None while they are due; at most `MAX_DECISIONS`,
+    and those that are due.
     """
 
     def __init__(
@@ -467,8 +472,11 @@ class Pool:
     def ask(self, job: _Job) -> None:
         """Queue `job`, unless it is decided or queued already; send the queue once it makes a full batch."""
         if job.key in self.decisions:
+            self.decisions[job.key] = self.decisions.pop(job.key)  # it is asked last now
             return
         self.decisions[job.key] = None  # queued
+        if len(self.decisions) > MAX_DECISIONS:
+            self._drop_older_half()
         self.queue.append(job)
         if len(self.queue) >= BATCH_ITEMS:
             self.dispatch()
@@ -479,13 +487,22 @@ class Pool:
         self.decisions, self._distinct = {}, {}
         self._died_under.clear()
 
+    def _drop_older_half(self) -> None:
+        """Drop decisions whose answers were not asked for long; an equal answer that comes later is decided again."""
+        for key in [*islice(self.decisions, len(self.decisions) // 2)]:
+            if self.decisions[key] is not None:
+                del self.decisions[key]
+        self._distinct.clear()
+
     def settled(self, jobs: list[_Job]) -> bool:
         """Whether all of `jobs`, which were passed to `ask`, are decided."""
-        return all(self.decisions[job.key] is not None for job in jobs)
+        return all(self.decisions.get(job.key) is not None for job in jobs)
 
     def decision(self, job: _Job) -> AnswerVerdict:
         """Wait for the decision on `job`, which was passed to `ask`, and return it."""
-        while (decision := self.decisions[job.key]) is None:
+        while (decision := self.decisions.get(job.key)) is None:
+            if job.key not in self.decisions:
+                self.ask(job)  # decided, and dropped since
             self.dispatch()
             self.pump(0.25)
         return decision
