@@ -324,6 +324,16 @@ def test_the_first_record_of_a_key_counts_and_later_ones_are_reported(folder: Be
             assert journal.report.n_duplicates == 2
 
 
+def test_spans_side_by_side_give_every_line_once(folder: BenchmarkFolder) -> None:
+    samples = [sample(f"q{i}", text="x" * i) for i in range(4)]
+    folder.create()
+    folder.samples.write_bytes(b"".join(record.encode(entry).line for entry in samples))
+    size = folder.samples.stat().st_size
+    for border in range(size + 1):
+        spans = [(0, border), (border, size)]
+        assert [entry for span in spans for entry in read_samples(folder, span=span)] == samples, border
+
+
 def test_foreign_lines_cost_nothing_but_themselves(folder: BenchmarkFolder) -> None:
     foreign = [
         b'{"benchmark":"AIME 2024","question_id":"no checksum","sample_index":0}',
