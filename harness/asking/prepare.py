@@ -498,8 +498,8 @@ def _settings(
 
 
 def _fingerprinted(questions_asked: Asked, reached: ReachedServers, looks: Looks) -> bool:
-    """Whether the run takes a fingerprint: as the option says, else of engines that one runs oneself, and of any server
-    in a run of `FINGERPRINTED_SAMPLES`.
+    """Whether the run takes a fingerprint of its servers: as the option says; without it, if all servers run a known
+    engine and belong to no hosted provider, or if the run has at least `FINGERPRINTED_SAMPLES` samples.
     """
     if questions_asked.options.fingerprint is not None:
         return questions_asked.options.fingerprint

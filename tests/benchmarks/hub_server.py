@@ -102,8 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
         if parts[:2] == ["api", "datasets"] and parts[4:5] == ["tree"]:
             return self._tree(self._dataset("/".join(parts[2:4])), parts[5], token, body)
         if parts[:2] == ["api", "datasets"] and len(parts) >= 4:
-            found, revision = self._dataset("/".join(parts[2:4])), parts[5] if parts[4:5] == ["revision"] else "main"
-            return self._info("/".join(parts[2:4]), found, revision, token, body)
+            dataset, revision = self._dataset("/".join(parts[2:4])), parts[5] if parts[4:5] == ["revision"] else "main"
+            return self._info("/".join(parts[2:4]), dataset, revision, token, body)
         if parts[:1] == ["datasets"] and parts[3:4] == ["resolve"]:
             return self._resolve(
                 "/".join(parts[1:3]), self._dataset("/".join(parts[1:3])), parts[4], "/".join(parts[5:]), token, body
@@ -113,61 +113,61 @@ class _Handler(BaseHTTPRequestHandler):
     def _dataset(self, name: str) -> Dataset | None:
         return self.state.datasets.get(name)
 
-    def _refused(self, found: Dataset | None, token: str | None, body: bool) -> bool:
+    def _refused(self, dataset: Dataset | None, token: str | None, body: bool) -> bool:
         known = token == f"Bearer {self.state.token}"
-        if found is None:  # the hub does not tell strangers whether a private set exists
+        if dataset is None:  # the hub does not tell strangers whether a private set exists
             self._error(404 if known else 401, "RepoNotFound", body)
-        elif found.gated and not known:
+        elif dataset.gated and not known:
             self._error(401, "GatedRepo", body)
-        elif found.gated and not self.state.approved:
+        elif dataset.gated and not self.state.approved:
             self._error(403, "GatedRepo", body)
         else:
             return False
         return True
 
-    def _info(self, name: str, found: Dataset | None, revision: str, token: str | None, body: bool) -> None:
-        public = found is not None and found.gated  # the listing of a gated set is
-        if not public and self._refused(found, token, body):
+    def _info(self, name: str, dataset: Dataset | None, revision: str, token: str | None, body: bool) -> None:
+        public = dataset is not None and dataset.gated  # the listing of a gated set is
+        if not public and self._refused(dataset, token, body):
             return None
-        assert found is not None
-        commit = found.newest if revision == "main" else revision
-        if commit not in found.commits:
+        assert dataset is not None
+        commit = dataset.newest if revision == "main" else revision
+        if commit not in dataset.commits:
             return self._error(404, "RevisionNotFound", body)
         info = {
             "id": name,
             "sha": commit,
             "private": False,
-            "gated": "auto" if found.gated else False,
+            "gated": "auto" if dataset.gated else False,
             "tags": [],
-            "siblings": [{"rfilename": file} for file in found.commits[commit]],
-            "cardData": {"configs": found.configs},
+            "siblings": [{"rfilename": file} for file in dataset.commits[commit]],
+            "cardData": {"configs": dataset.configs},
         }
         return self._send(200, json.dumps(info).encode(), {"Content-Type": "application/json"}, body)
 
-    def _tree(self, found: Dataset | None, commit: str, token: str | None, body: bool) -> None:
-        if self._refused(found, token, body):
+    def _tree(self, dataset: Dataset | None, commit: str, token: str | None, body: bool) -> None:
+        if self._refused(dataset, token, body):
             return None
-        assert found is not None
+        assert dataset is not None
         files = [
             {"type": "file", "path": path, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
-            for path, data in found.commits[commit].items()
+            for path, data in dataset.commits[commit].items()
         ]
         return self._send(200, json.dumps(files).encode(), {"Content-Type": "application/json"}, body)
 
     def _resolve(
-        self, name: str, found: Dataset | None, revision: str, file: str, token: str | None, body: bool
+        self, name: str, dataset: Dataset | None, revision: str, file: str, token: str | None, body: bool
     ) -> None:
-        if self._refused(found, token, body):
+        if self._refused(dataset, token, body):
             return None
-        assert found is not None
-        commit = found.newest if revision == "main" else revision
-        if commit not in found.commits:
+        assert dataset is not None
+        commit = dataset.newest if revision == "main" else revision
+        if commit not in dataset.commits:
             return self._error(404, "RevisionNotFound", body)
-        if file not in found.commits[commit]:
+        if file not in dataset.commits[commit]:
             return self._error(404, "EntryNotFound", body, {"X-Repo-Commit": commit})
-        data = found.commits[commit][file]
-        headers = {"X-Repo-Commit": commit, "ETag": f'"{found.checksum or hashlib.sha256(data).hexdigest()}"'}
-        if found.redirected:
+        data = dataset.commits[commit][file]
+        headers = {"X-Repo-Commit": commit, "ETag": f'"{dataset.checksum or hashlib.sha256(data).hexdigest()}"'}
+        if dataset.redirected:
             headers |= {
                 "X-Linked-Etag": headers["ETag"],
                 "X-Linked-Size": str(len(data)),
@@ -176,8 +176,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(302, b"", headers, body)
         if self.headers.get("Range"):
             start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
-            return self._send(206, data[start:], headers, body, broken_off=found)
-        return self._send(200, data, headers, body, broken_off=found)
+            return self._send(206, data[start:], headers, body, broken_off=dataset)
+        return self._send(200, data, headers, body, broken_off=dataset)
 
     def _cdn(self, path: str, body: bool) -> None:
         owner, name, commit, file = path.removeprefix("/cdn/").split("/", 3)

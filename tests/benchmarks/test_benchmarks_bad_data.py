@@ -117,8 +117,8 @@ def test_an_id_that_identifies_nothing_is_refused(write_rows: Write, value: Any)
 def test_a_bom_carriage_returns_and_line_separators_inside_text_are_read_right(tmp_path: Path) -> None:
     rows = [{"problem": "one\u2028two\u0085three", "answer": "1"}, {"problem": "next", "answer": "2"}]
     text = "\ufeff" + "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    found = built(saved(tmp_path, text.encode()), prompt="none").questions
-    assert [q.messages[0].content for q in found] == ["one\u2028two\u0085three", "next"]
+    read_questions = built(saved(tmp_path, text.encode()), prompt="none").questions
+    assert [q.messages[0].content for q in read_questions] == ["one\u2028two\u0085three", "next"]
 
 
 ROWS = [{"problem": f'{n} + {n}, or "twice"?', "answer": str(2 * n)} for n in range(1, 4)]
@@ -160,11 +160,11 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
         as_parquet(path)
     else:
         path.write_bytes(data)
-    found = [row.value for row in tables.read(path)]
+    values = [row.value for row in tables.read(path)]
     if name.endswith(".tsv"):
-        assert [row["answer"] for row in found] == ["2", "4", "6"]
+        assert [row["answer"] for row in values] == ["2", "4", "6"]
     else:
-        assert found == ROWS
+        assert values == ROWS
 
 
 @pytest.mark.parametrize(

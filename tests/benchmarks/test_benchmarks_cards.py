@@ -51,8 +51,8 @@ def test_all_benchmarks_of_the_field_have_a_card() -> None:
 def test_a_shipped_card_is_complete(name: str) -> None:
     loaded = catalogue.load(name)
     assert loaded.name == name
-    for told in (loaded.title, loaded.measures, loaded.licence, loaded.citation, loaded.traps):
-        assert told.strip()
+    for text in (loaded.title, loaded.measures, loaded.licence, loaded.citation, loaded.traps):
+        assert text.strip()
     assert loaded.questions or "No number of questions is checked" in loaded.traps
     if isinstance(loaded.source, HubSource):
         assert loaded.source.revision or "No commit is known" in loaded.traps
@@ -250,9 +250,9 @@ def test_the_schema_for_editors_knows_every_key_and_refuses_others() -> None:
 
 
 def test_a_file_without_a_card_is_named_after_itself(tmp_path: Path) -> None:
-    made = card.from_file(str(tmp_path / "my set:1,2.jsonl.gz"))
-    assert made.name == "my set-1-2"
-    assert made.samples == 1
+    named_card = card.from_file(str(tmp_path / "my set:1,2.jsonl.gz"))
+    assert named_card.name == "my set-1-2"
+    assert named_card.samples == 1
 
 
 @pytest.mark.parametrize("name", SHIPPED)

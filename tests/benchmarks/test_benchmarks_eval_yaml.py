@@ -77,8 +77,8 @@ def publish(hub: Hub) -> Callable[..., Dataset]:
         }
         if len(tasks) == 1 and tasks[0].get("config", "default") == "default":
             files = {name: files[name] for name in ("eval.yaml", "data/test-00000-of-00001.jsonl")}
-        found = hub.datasets["someone/sums"] = Dataset({FIRST: {**files, **more}})
-        return found
+        dataset = hub.datasets["someone/sums"] = Dataset({FIRST: {**files, **more}})
+        return dataset
 
     return published
 
@@ -99,9 +99,9 @@ def test_a_data_set_of_the_hub_is_asked_as_its_own_file_says(publish: Callable[.
 
 
 def test_the_rows_are_of_the_commit_of_the_file(publish: Callable[..., Dataset]) -> None:
-    found = publish(MATHS)
+    dataset = publish(MATHS)
     card = catalogue.load("hf://datasets/someone/sums/eval.yaml")
-    found.commits[SECOND] = {"eval.yaml": text(MATHS), "test.jsonl": lines(SUMS[:1])}
+    dataset.commits[SECOND] = {"eval.yaml": text(MATHS), "test.jsonl": lines(SUMS[:1])}
     assert len(questions.build(card).questions) == 4
     assert len(questions.build(catalogue.load("hf://datasets/someone/sums")).questions) == 1
     assert len(questions.build(catalogue.load(f"hf://datasets/someone/sums@{FIRST}")).questions) == 4
@@ -111,10 +111,10 @@ def test_what_was_read_once_is_read_offline(
     publish: Callable[..., Dataset], hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(MATHS)
-    asked = questions.build(catalogue.load("hf://datasets/someone/sums")).dataset_digest
+    first_digest = questions.build(catalogue.load("hf://datasets/someone/sums")).dataset_digest
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     hub.log.clear()
-    assert questions.build(catalogue.load("hf://datasets/someone/sums")).dataset_digest == asked
+    assert questions.build(catalogue.load("hf://datasets/someone/sums")).dataset_digest == first_digest
     assert hub.log == []
 
 

@@ -42,8 +42,8 @@ def card(revision: str | None = FIRST, **changes: Any) -> Card:
 
 
 def publish(hub: Hub, files: dict[str, bytes], **more: Any) -> Dataset:
-    found = hub.datasets["someone/sums"] = Dataset({FIRST: files}, **more)
-    return found
+    dataset = hub.datasets["someone/sums"] = Dataset({FIRST: files}, **more)
+    return dataset
 
 
 def ids(built: questions.QuestionSet) -> list[str]:
@@ -83,8 +83,8 @@ def test_the_sets_own_description_of_its_configurations_decides(hub: Hub) -> Non
 
 
 def test_a_pinned_revision_is_read_although_the_set_has_moved_on(hub: Hub) -> None:
-    found = publish(hub, {"train.jsonl": lines(ROWS)})
-    found.commits[SECOND] = {"train.jsonl": lines([{"problem": "New?", "answer": 1, "id": "new"}])}
+    dataset = publish(hub, {"train.jsonl": lines(ROWS)})
+    dataset.commits[SECOND] = {"train.jsonl": lines([{"problem": "New?", "answer": 1, "id": "new"}])}
     assert ids(questions.build(card())) == ["q0", "q1", "q2", "q3"]
 
 

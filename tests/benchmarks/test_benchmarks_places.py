@@ -17,9 +17,9 @@ def test_where_an_id_stands_is_among_its_candidates(ids: list[str], other: str) 
     places = Places(ids)
     assert len(places) == len(ids)
     for question_id in [*ids, other]:
-        found = [*places.candidates(question_id)]
-        assert found == sorted(found)
-        assert [place for place in found if ids[place] == question_id] == [
+        candidates = [*places.candidates(question_id)]
+        assert candidates == sorted(candidates)
+        assert [place for place in candidates if ids[place] == question_id] == [
             i for i, one in enumerate(ids) if one == question_id
         ]
 

@@ -51,9 +51,9 @@ def test_equal_rows_are_questions_of_their_own_with_an_ordinal(write_rows: Write
 
 
 def test_equal_questions_with_other_answers_are_distinct_without_ordinals(write_rows: Write) -> None:
-    found = questions.build(card(write_rows([{"q": "same", "a": 15}, {"q": "same", "a": 27}]))).questions
-    assert len({question.question_id for question in found}) == 2
-    assert not any("-" in question.question_id for question in found)
+    two_questions = questions.build(card(write_rows([{"q": "same", "a": 15}, {"q": "same", "a": 27}]))).questions
+    assert len({question.question_id for question in two_questions}) == 2
+    assert not any("-" in question.question_id for question in two_questions)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
@@ -71,11 +71,11 @@ def test_the_order_of_the_rows_changes_nothing(
 
 def test_the_prompt_is_no_part_of_a_questions_identity(write_rows: Write) -> None:
     path = write_rows([{"q": "p", "a": 1}])
-    one, other = (questions.build(card(path), prompt=name) for name in ("boxed", "none"))
-    assert one.questions[0].question_id == other.questions[0].question_id
-    assert one.dataset_digest == other.dataset_digest
-    assert one.template_digest != other.template_digest
-    assert one.questions[0].prompt_digest != other.questions[0].prompt_digest
+    one, without_prompt = (questions.build(card(path), prompt=name) for name in ("boxed", "none"))
+    assert one.questions[0].question_id == without_prompt.questions[0].question_id
+    assert one.dataset_digest == without_prompt.dataset_digest
+    assert one.template_digest != without_prompt.template_digest
+    assert one.questions[0].prompt_digest != without_prompt.questions[0].prompt_digest
 
 
 def test_a_changed_reference_changes_the_datasets_digest(write_rows: Write) -> None:
@@ -181,10 +181,10 @@ def test_a_value_under_its_letter_is_right_as_either() -> None:
 @given(st.text(alphabet="\\boxed{}f 1", max_size=60))
 def test_a_box_that_is_found_is_balanced(text: str) -> None:
     try:
-        (found,) = read_references(text, "last_box", "expression", False)
+        (box,) = read_references(text, "last_box", "expression", False)
     except ValueError:
         return
-    plain = found.replace("\\\\", "").replace("\\{", "").replace("\\}", "")
+    plain = box.replace("\\\\", "").replace("\\{", "").replace("\\}", "")
     assert plain.count("{") == plain.count("}")
 
 
@@ -227,10 +227,10 @@ def test_the_order_of_choices_depends_on_seed_and_id_only(write_rows: Write) -> 
         q.question_id: q.choices for q in questions.build(gpqa(write_rows(GPQA_ROWS[::-1], "turned.jsonl"))).questions
     }
     assert turned == built
-    other = questions.build(gpqa(path, shuffle_seed=1))
-    assert {q.question_id: q.choices for q in other.questions} != built
-    assert other.dataset_digest != questions.build(gpqa(path)).dataset_digest
-    assert other.rows_digest == questions.build(gpqa(path)).rows_digest
+    other_seed = questions.build(gpqa(path, shuffle_seed=1))
+    assert {q.question_id: q.choices for q in other_seed.questions} != built
+    assert other_seed.dataset_digest != questions.build(gpqa(path)).dataset_digest
+    assert other_seed.rows_digest == questions.build(gpqa(path)).rows_digest
 
 
 def test_several_orders_are_questions_of_their_own_and_extend_the_first(write_rows: Write) -> None:
@@ -442,6 +442,6 @@ def test_the_run_beats_the_preset_beats_the_card_beats_the_defaults() -> None:
         Sampling(temperature=0.6, top_p=0.95, top_k=40),
         Sampling(top_k=1, max_tokens=96),
     )
-    found = sampling.resolve(asked, named, own)
-    assert found.sent() == {"temperature": 0.6, "top_p": 0.95, "top_k": 5, "max_tokens": 96}
+    resolved = sampling.resolve(asked, named, own)
+    assert resolved.sent() == {"temperature": 0.6, "top_p": 0.95, "top_k": 5, "max_tokens": 96}
     assert sampling.resolve(None, None).sent() == DEFAULT_SAMPLING.sent()

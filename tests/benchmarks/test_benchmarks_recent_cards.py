@@ -236,24 +236,29 @@ def test_a_task_of_grids_is_a_question_for_each_of_its_tests(tmp_path: Path) -> 
 
 def test_instructions_are_asked_as_they_are_and_their_empty_arguments_left_out(tmp_path: Path) -> None:
     row: dict[str, Any] = {"key": 7, "prompt": "Write 300 words.", "instruction_id_list": ["a:b", "c:d"]}
-    (asked,) = made("ifbench", [row | {"kwargs": [{"n": 300, "m": None}, None]}], tmp_path)
-    assert (asked.question_id, asked.messages[-1].content) == ("7", "Write 300 words.")
-    assert json.loads(asked.references[0]) == [["a:b", {"n": 300}], ["c:d", {}]]
+    (built_question,) = made("ifbench", [row | {"kwargs": [{"n": 300, "m": None}, None]}], tmp_path)
+    assert (built_question.question_id, built_question.messages[-1].content) == ("7", "Write 300 words.")
+    assert json.loads(built_question.references[0]) == [["a:b", {"n": 300}], ["c:d", {}]]
     with pytest.raises(UsageError, match=r"is no row of the form instructions: .*another number of instructions"):
         made("ifeval", [row | {"kwargs": [{}]}], tmp_path)
 
 
 def test_needles_are_read_as_the_program_that_makes_them_writes_them(tmp_path: Path) -> None:
-    (asked,) = made("ruler_4k", [{"index": 0, "input": "A long text. Which?", "outputs": ["17"]}], tmp_path)
-    assert (asked.messages[-1].content, asked.references) == ("A long text. Which?", ('{"all": ["17"]}',))
+    (built_question,) = made("ruler_4k", [{"index": 0, "input": "A long text. Which?", "outputs": ["17"]}], tmp_path)
+    assert (built_question.messages[-1].content, built_question.references) == (
+        "A long text. Which?",
+        ('{"all": ["17"]}',),
+    )
     with pytest.raises(UsageError, match="holds no question"):
         made("ruler_4k", [{"question": "Which?", "answer": []}], tmp_path)
 
 
 def test_a_puzzle_shows_the_table_to_fill_in_and_not_the_solution(hub: Hub, tmp_path: Path) -> None:
     solution = {"header": ["House", "Name"], "rows": [["1", "Arnold"]]}
-    (asked,) = made("zebralogic", [{"id": "z", "size": "1*1", "puzzle": "One house.", "solution": solution}], tmp_path)
-    text = asked.messages[-1].content
+    (built_question,) = made(
+        "zebralogic", [{"id": "z", "size": "1*1", "puzzle": "One house.", "solution": solution}], tmp_path
+    )
+    text = built_question.messages[-1].content
     assert '"House 1": {\n            "Name": "___"' in text
     assert text.count("Arnold") == 6  # all of the example
     with pytest.raises(UsageError, match="rows are not as long as its header"):
@@ -287,12 +292,12 @@ def test_the_documents_of_a_row_stand_before_its_question_in_the_order_of_the_ro
         questions.build(shipped)
     publish({decomposed: "first", "lcr/Legal/set1/b.txt": "second"})
     shutil.rmtree(os.environ["HF_HUB_CACHE"])
-    (asked,) = questions.build(shipped).questions
-    assert asked.references == ("One, 2",)
-    assert asked.messages[-1].content.startswith(
+    (built_question,) = questions.build(shipped).questions
+    assert built_question.references == ("One, 2",)
+    assert built_question.messages[-1].content.startswith(
         "BEGIN INPUT DOCUMENTS\n\nBEGIN DOCUMENT 1:\nsecond\nEND DOCUMENT 1\n\nBEGIN DOCUMENT 2:\nfirst\nEND DOCUMENT 2"
     )
-    assert asked.messages[-1].content.endswith("START QUESTION\n\nWhich?\n\nEND QUESTION")
+    assert built_question.messages[-1].content.endswith("START QUESTION\n\nWhich?\n\nEND QUESTION")
 
 
 def test_the_languages_of_one_problem_are_one_cluster(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
         assert shown.out.startswith(f"{tmp_path / 'results' / 'run'}: running\n")
         assert "0/12   0%  4 in flight" in shown.out
         assert f"tokens    {4 * SAID} ·" in shown.out
-        (found,) = json.loads(harness(tmp_path, "status", "results/run", "--json").out)
-        assert (found["state"], found["progress"]["arrived"], found["files"]) == ("running", 4 * SAID, None)
+        (reported,) = json.loads(harness(tmp_path, "status", "results/run", "--json").out)
+        assert (reported["state"], reported["progress"]["arrived"], reported["files"]) == ("running", 4 * SAID, None)
         assert "oldest" in harness(tmp_path, "ctl", "results/run", "status").out
         (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8").index("session_started")
         assert '"control"' not in (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8")  # a look is no event
@@ -51,8 +51,8 @@ def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
     ended = harness(tmp_path, "status", "results/run").out
     assert "results/run: ended\nsums  12/12 samples (100%)\n" in ended
     assert "it ended " in ended
-    (found,) = json.loads(harness(tmp_path, "status", "--json").out)
-    assert (found["state"], found["progress"], found["files"]["benchmarks"]) == (
+    (reported,) = json.loads(harness(tmp_path, "status", "--json").out)
+    assert (reported["state"], reported["progress"], reported["files"]["benchmarks"]) == (
         "ended", None, [{"name": "sums", "done": 12, "total": 12}],
     )  # fmt: skip
 
@@ -135,17 +135,17 @@ def test_the_figures_of_a_run_are_scraped_while_it_goes_on(tmp_path: Path) -> No
         until(server, tmp_path, lambda facts: facts.arrived >= 4 * SAID)
         tokens = ("harness_tokens_total", frozenset[tuple[str, str]]())
         assert server.wait_for(lambda: scraped(address).get(tokens) == 4 * SAID)
-        found = scraped(address)
+        figures = scraped(address)
 
         def samples(state: str) -> float:
-            return found["harness_samples", frozenset({("benchmark", "sums"), ("state", state)})]
+            return figures["harness_samples", frozenset({("benchmark", "sums"), ("state", state)})]
 
         assert (samples("done"), samples("in_flight"), samples("waiting")) == (0, 4, 8)
-        assert found["harness_run_info", frozenset({("model", "test-model")})] == 1
+        assert figures["harness_run_info", frozenset({("model", "test-model")})] == 1
         place = ("endpoint", server.base_url)
-        assert found["harness_endpoint_state", frozenset({place, ("state", "open")})] == 1
-        assert found["harness_endpoint_state", frozenset({place, ("state", "set_aside")})] == 0
-        assert found["harness_oldest_seconds", frozenset()] > 0
+        assert figures["harness_endpoint_state", frozenset({place, ("state", "open")})] == 1
+        assert figures["harness_endpoint_state", frozenset({place, ("state", "set_aside")})] == 0
+        assert figures["harness_oldest_seconds", frozenset()] > 0
         holding.let_go.set()
         run.communicate(timeout=PATIENCE_SECONDS)
         with pytest.raises(OSError, match="refused"):

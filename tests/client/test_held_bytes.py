@@ -302,7 +302,7 @@ def test_interim_heads_without_end_end_when_there_are_a_hundred() -> None:
 
 
 def test_a_few_interim_heads_are_passed_over() -> None:
-    said = {"choices": [{"index": 0, "message": {"content": "42"}, "finish_reason": "stop"}]}
+    whole_reply = {"choices": [{"index": 0, "message": {"content": "42"}, "finish_reason": "stop"}]}
 
     async def main(url: str) -> list[str | None]:
         texts = []
@@ -315,7 +315,7 @@ def test_a_few_interim_heads_are_passed_over() -> None:
             await transport.close()
         return texts
 
-    with FaultServer(lambda _: [b"HTTP/1.1 103 X\r\n\r\n" * 60, http(200, said)]) as server:
+    with FaultServer(lambda _: [b"HTTP/1.1 103 X\r\n\r\n" * 60, http(200, whole_reply)]) as server:
         assert asyncio.run(main(server.base_url)) == ["42"] * 6
 
 

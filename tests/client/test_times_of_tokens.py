@@ -83,8 +83,8 @@ class Owner:
 
 @contextmanager
 def pair() -> Iterator[socket.socket]:
-    one, other = socket.socketpair()
-    with one, other:
+    one, second = socket.socketpair()
+    with one, second:
         yield one
 
 
@@ -105,14 +105,14 @@ async def by_connection(pieces: Sequence[bytes], times: Sequence[float], templat
         connection = Connection(
             Owner(), ("server", 80), cast("socket.socket", played), templates, Leftovers(), kernel_stamps=True
         )
-        asked = asyncio.ensure_future(connection.ask(b"POST", parser_at(times[0] - 0.01), Deadlines()))
+        task = asyncio.ensure_future(connection.ask(b"POST", parser_at(times[0] - 0.01), Deadlines()))
         await asyncio.sleep(0)
         played.script = iter(
             [(p, [(1, SO_TIMESTAMPNS, stamp(at))], 0, None) for p, at in zip(pieces, times, strict=True)]
         )
         for _ in pieces:
             connection._drain()
-        reply = await asked
+        reply = await task
         connection.close()
         return reply.timing
 

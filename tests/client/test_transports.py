@@ -320,12 +320,12 @@ def test_loopback_is_never_proxied(make: Maker, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_redirect_is_not_followed_and_named(make: Maker) -> None:
-    with FaultServer(lambda _: completion()) as other:
-        target = f"{other.base_url}/chat/completions"
+    with FaultServer(lambda _: completion()) as second_server:
+        target = f"{second_server.base_url}/chat/completions"
         failure = failed(ask(make, steps(http(307, location=target))))
         assert failure.kind == "refused"
         assert target in failure.message
-        assert other.requests == []
+        assert second_server.requests == []
 
 
 # -- HTTP errors -----------------------------------------------------------------------------------------------------

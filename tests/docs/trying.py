@@ -113,11 +113,13 @@ def cards_of_one_question(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bench(cards_of_one_question: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """What `trying` needs; the working folder is the test's own."""
-    made: list[Bench] = []
+    benches: list[Bench] = []
 
     def answer(request: Request) -> Iterator[Step]:
-        stated = {} if made[0].context is None else {"max_model_len": made[0].context}
-        yield models(made[0].model[0], **stated) if urlsplit(request.path).path.endswith("/models") else http(404, {})
+        stated = {} if benches[0].context is None else {"max_model_len": benches[0].context}
+        yield (
+            models(benches[0].model[0], **stated) if urlsplit(request.path).path.endswith("/models") else http(404, {})
+        )
 
     work = tmp_path / "work"
     work.mkdir()
@@ -128,5 +130,5 @@ def bench(cards_of_one_question: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
     with FaultServer(answer) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        made.append(Bench(work, server.base_url, monkeypatch))
-        yield made[0]
+        benches.append(Bench(work, server.base_url, monkeypatch))
+        yield benches[0]

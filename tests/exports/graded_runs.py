@@ -60,9 +60,9 @@ def write_run(
     by_name = samples if isinstance(samples, Mapping) else {"own": samples}
     folder = RunFolder(path)
     folder.create()
-    asked = {"model": "org/model-7b", "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}}
+    asked_settings = {"model": "org/model-7b", "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}}
     record = BenchmarkRecord(
-        identity={**asked, **(identity or {})}, plan=Plan(samples=of_each), settings=settings or {}
+        identity={**asked_settings, **(identity or {})}, plan=Plan(samples=of_each), settings=settings or {}
     )
     Manifest(
         harness_version="0.1.0",

@@ -97,7 +97,10 @@ def test_llmevals_file_comes_back_with_its_keys_texts_and_verdicts(run: RunFolde
     stored = {one.key: one for one in read_samples(run.benchmark("own"))}
     pairs = list(outputs.read(path))
     assert len(pairs) == len(stored) == 10
-    back = sorted((asked.question_id, one.text or "", one.reasoning or "", one.finish_reason) for asked, one in pairs)
+    back = sorted(
+        (row_question.question_id, one.text or "", one.reasoning or "", one.finish_reason)
+        for row_question, one in pairs
+    )
     there = sorted((k.question_id, s.text or "", s.reasoning or "", s.finish_reason) for k, s in stored.items())
     assert back == there
     verdicts = sorted(grade.verdict for grade in grades.read(run.benchmark("own")))

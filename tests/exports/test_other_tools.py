@@ -39,7 +39,7 @@ def there(run: RunFolder) -> dict[tuple[str, int], Any]:
 
 def test_inspects_log_comes_back_with_its_keys_and_texts(run: RunFolder, tmp_path: Path) -> None:
     path = harness.export(run, "inspect", out=tmp_path).files[0].path
-    back = {(asked.question_id, one.sample_index): one for asked, one in outputs.read(path)}
+    back = {(row_question.question_id, one.sample_index): one for row_question, one in outputs.read(path)}
     stored = there(run)
     assert set(back) == set(stored)
     for key, one in stored.items():
@@ -99,20 +99,22 @@ def test_lm_evals_samples_come_back_question_by_question(
     assert [one.path.read_bytes() for one in whole] == [one.path.read_bytes() for one in pieces]
     stored = there(run)
     pairs = list(outputs.read(whole[1].path))
-    assert sorted({asked.question_id for asked, _ in pairs}) == ["q0", "q1", "q2"]
+    assert sorted({row_question.question_id for row_question, _ in pairs}) == ["q0", "q1", "q2"]
     assert len(pairs) == len(stored)
-    assert [one.text for asked, one in pairs if asked.question_id == "q0"] == [stored["q0", i].text for i in range(4)]
+    assert [one.text for row_question, one in pairs if row_question.question_id == "q0"] == [
+        stored["q0", i].text for i in range(4)
+    ]
     score = harness.score(whole[1].path, workers=1)
     assert score[0].n_correct == sum(grade.verdict == "correct" for grade in grades.read(run.benchmark("own")))
 
 
 def test_lm_evals_results_have_the_question_error(run: RunFolder, tmp_path: Path) -> None:
-    found = json.loads(harness.export(run, "lm-eval", out=tmp_path).files[0].path.read_text())
+    results = json.loads(harness.export(run, "lm-eval", out=tmp_path).files[0].path.read_text())
     score = score_file.read(run.benchmark("own"))
     assert score is not None
-    assert found["results"]["own"]["exact_match,harness"] == score.accuracy
-    assert found["results"]["own"]["exact_match_stderr,harness"] == score.question_error
-    assert found["harness"]["own"]["sampling_error"] == score.sampling_error
+    assert results["results"]["own"]["exact_match,harness"] == score.accuracy
+    assert results["results"]["own"]["exact_match_stderr,harness"] == score.question_error
+    assert results["harness"]["own"]["sampling_error"] == score.sampling_error
 
 
 def test_the_hubs_file_names_the_data_set_and_its_revision(tmp_path: Path) -> None:
@@ -166,5 +168,5 @@ def test_a_hostile_id_leaves_the_archive_alone(tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         (name,) = (n for n in archive.namelist() if n.startswith("samples/"))
     assert ".." not in name
-    ((asked, _),) = outputs.read(path)
-    assert asked.question_id == evil
+    ((row_question, _),) = outputs.read(path)
+    assert row_question.question_id == evil

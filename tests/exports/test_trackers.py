@@ -79,9 +79,9 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     assert one.facts["own.extra_body.n"] == "[1, 2]"
     assert str(one.facts["own.prefill"]).startswith("sha256:")
     assert "own.seed" not in one.facts
-    said = json.dumps([one.facts, one.scores])
+    printed = json.dumps([one.facts, one.scores])
     for hidden in (secret, "boxed", "What is", "still thinking", "10.0.0.1"):
-        assert hidden not in said
+        assert hidden not in printed
 
 
 def test_the_same_run_is_the_same_entry_and_another_is_another(tmp_path: Path, told: list[Tracked]) -> None:

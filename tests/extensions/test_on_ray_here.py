@@ -167,9 +167,9 @@ def test_stretches_side_by_side_hold_every_line_once(
     size = place.samples.stat().st_size
     borders = sorted({0, size, *(min(cut, size) for cut in cuts)})
     spans = pairwise(borders)
-    found = [sample for span in spans for sample in read_samples(place, span=span)]
+    spanned = [sample for span in spans for sample in read_samples(place, span=span)]
     first = dict[Key, Any]()
-    for sample in found:
+    for sample in spanned:
         first.setdefault(sample.key, sample)
     assert list(first.values()) == list(read_samples(place))
 

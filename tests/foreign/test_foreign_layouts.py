@@ -32,17 +32,17 @@ def nemo(folder: Path, *numbers: int) -> Path:
     return folder
 
 
-def keys(found: outputs.Outputs) -> dict[tuple[str, int], str | None]:
-    return {(question.messages[-1].content, sample.sample_index): sample.text for question, sample in found}
+def keys(read: outputs.Outputs) -> dict[tuple[str, int], str | None]:
+    return {(question.messages[-1].content, sample.sample_index): sample.text for question, sample in read}
 
 
 def test_nemo_skills_files_are_the_samples_by_their_number(tmp_path: Path) -> None:
     folder = nemo(tmp_path / "aime24", 0, 2, 10)
     (folder / "metrics.json").write_text("{}")
-    found = keys(outputs.read(folder, format="nemo_skills"))
-    assert set(found) == {(f"{n}+1?", number) for n in range(2) for number in (0, 2, 10)}
-    assert found["1+1?", 10] == r"rs10: \boxed{2}"
-    assert keys(outputs.read(folder / "output-rs2.jsonl")) == {key: text for key, text in found.items() if key[1] == 2}
+    texts = keys(outputs.read(folder, format="nemo_skills"))
+    assert set(texts) == {(f"{n}+1?", number) for n in range(2) for number in (0, 2, 10)}
+    assert texts["1+1?", 10] == r"rs10: \boxed{2}"
+    assert keys(outputs.read(folder / "output-rs2.jsonl")) == {key: text for key, text in texts.items() if key[1] == 2}
     score = harness.score(folder, tool="nemo_skills", workers=1)["aime24"]
     assert (score.n_correct, score.n_questions, score.mean_completion_tokens) == (6, 2, 7)
 
@@ -89,9 +89,9 @@ def test_opencompass_predictions(tmp_path: Path) -> None:
         "1": {"origin_prompt": "2+1?", "prediction": [r"\boxed{3}", r"\boxed{4}"], "gold": 3},
     }
     (tmp_path / "sums.json").write_text(json.dumps(rows))
-    found = keys(outputs.read(tmp_path / "sums.json", format="opencompass"))
-    assert found == {("1+1?", 0): r"\boxed{2}", ("2+1?", 0): r"\boxed{3}", ("2+1?", 1): r"\boxed{4}"}
-    assert keys(outputs.read(tmp_path / "sums.json")) == found  # recognised
+    texts = keys(outputs.read(tmp_path / "sums.json", format="opencompass"))
+    assert texts == {("1+1?", 0): r"\boxed{2}", ("2+1?", 0): r"\boxed{3}", ("2+1?", 1): r"\boxed{4}"}
+    assert keys(outputs.read(tmp_path / "sums.json")) == texts  # recognised
 
 
 def test_evalscope_reviews_are_recognised(tmp_path: Path) -> None:

@@ -309,11 +309,11 @@ def test_real_outputs_come_out_with_their_samples(shared_data: Path, file: str, 
 
 def test_pairs_are_read_from_the_file_each_time_and_not_held(write_rows: Write) -> None:
     path = write_rows([llmeval_row(f"q{n}", 1, f"so {n}") for n in range(3)])
-    found = outputs.read(path)
-    assert [sample.text for _, sample in found] == [sample.text for _, sample in found] == ["so 0", "so 1", "so 2"]
+    pairs = outputs.read(path)
+    assert [sample.text for _, sample in pairs] == [sample.text for _, sample in pairs] == ["so 0", "so 1", "so 2"]
     path.unlink()
     with pytest.raises(UsageError):
-        list(found)
+        list(pairs)
 
 
 CHARACTERS = 'ab"\\ \n\ud800é\u2028'

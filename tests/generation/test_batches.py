@@ -458,8 +458,8 @@ def _forked(asked: dict[str, Any]) -> int:
 
 def answer_file(requests: Path, lines: list[int] | None = None) -> None:
     """What `vllm run-batch` makes of a file of requests."""
-    asked = [json.loads(line) for line in requests.read_text().splitlines()]
-    some = asked if lines is None else [asked[n] for n in lines]
+    requests_of_file = [json.loads(line) for line in requests.read_text().splitlines()]
+    some = requests_of_file if lines is None else [requests_of_file[n] for n in lines]
     results = requests.with_name("requests.results.jsonl")
     results.write_bytes(b"".join(answered(line) + b"\n" for line in some))
 

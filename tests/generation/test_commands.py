@@ -359,14 +359,14 @@ def test_the_forecast_is_that_of_a_table_worked_by_hand() -> None:
         piloted("q0", 0, 100, 0.0, 1.0), piloted("q0", 1, 300, 1.0, 3.0),
         piloted("q1", 0, 400, 0.0, 4.0), piloted("q1", 1, 400, 100.0, 4.0),  # a later session
     ]  # fmt: skip
-    found = forecast(pilot, {"sums": (2, 10)}, concurrency=4, prices=Prices(prompt=1e6, completion=1e6))
-    assert (found.n_samples, found.tokens) == (16, 8 * 200 + 8 * 400)
-    assert found.tokens_error == pytest.approx((64 * 20_000 / 2 + 8 * 20_000) ** 0.5)
-    assert found.prompt_tokens == 160
-    assert found.usd == 160 + 4800
+    ahead = forecast(pilot, {"sums": (2, 10)}, concurrency=4, prices=Prices(prompt=1e6, completion=1e6))
+    assert (ahead.n_samples, ahead.tokens) == (16, 8 * 200 + 8 * 400)
+    assert ahead.tokens_error == pytest.approx((64 * 20_000 / 2 + 8 * 20_000) ** 0.5)
+    assert ahead.prompt_tokens == 160
+    assert ahead.usd == 160 + 4800
     # 12 s of streams for 1,200 tokens, in 8 s: 10 ms a token and stream; four streams, or no faster than the pilot.
-    assert found.least_s == pytest.approx(4800 * 0.01 / 4)
-    assert found.most_s == pytest.approx(4800 * 8 / 1200)
+    assert ahead.least_s == pytest.approx(4800 * 0.01 / 4)
+    assert ahead.most_s == pytest.approx(4800 * 8 / 1200)
 
 
 def test_samples_of_another_run_count_as_none_of_this_one() -> None:

@@ -34,15 +34,15 @@ def with_max_tokens(settings: RunSettings, n: int) -> RunSettings:
 
 @given(text=st.text(max_size=400), max_tokens=st.integers(1, 5000), context=st.integers(200, 6000))
 def test_what_is_fitted_never_exceeds_the_context_or_what_was_asked(text: str, max_tokens: int, context: int) -> None:
-    asked = question(text)
+    long_question = question(text)
     try:
-        fitted = fitted_max_tokens("b", [asked], max_tokens, context, fit=True)
+        fitted = fitted_max_tokens("b", [long_question], max_tokens, context, fit=True)
     except ServerError:
-        assert context - prompt_tokens(asked).most < 16
+        assert context - prompt_tokens(long_question).most < 16
         return
     assert fitted is not None
     assert 0 < fitted <= max_tokens
-    assert fitted + prompt_tokens(asked).most <= context
+    assert fitted + prompt_tokens(long_question).most <= context
 
 
 def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:

@@ -141,14 +141,14 @@ def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> Non
         settings = settings_of(tmp_path, server.base_url)
         assert run(settings, asked, context_of=lambda endpoint, model: 5000).complete
         before = (settings.out / "manifest.json").read_bytes()
-        found: dict[str, set[str]] = {}
+        by_field: dict[str, set[str]] = {}
         for path in fields({name: v for name, v in json.loads(before).items() if name not in BY_ITS_OWN_RULES}):
-            found.setdefault(after_a_change(settings, asked, path, before), set()).add(shown(path))
+            by_field.setdefault(after_a_change(settings, asked, path, before), set()).add(shown(path))
     rows = re.findall(
         r"^\| (refused|recorded|kept), [^|]*\| ([^|]*) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
     table = {name: set(re.findall(r"`([\w.]+)`", listed)) for name, listed in rows}
-    wrong = [(name, listed ^ table.get(name, set())) for name, listed in found.items()]
+    wrong = [(name, listed ^ table.get(name, set())) for name, listed in by_field.items()]
     assert [one for one in wrong if one[1]] == []
-    assert found.keys() == table.keys()
+    assert by_field.keys() == table.keys()
     assert sampling_fields().keys() <= json.loads(before)["benchmarks"]["sums"]["identity"]["sampling"].keys()

@@ -144,10 +144,10 @@ def test_a_limiter_behind_a_slow_gateway_is_obeyed() -> None:
 
 def test_a_limiter_that_sets_in_later_is_noticed() -> None:
     chance, limited = at_random(0.3), slots(8)
-    asked = itertools.count()
+    counter = itertools.count()
 
     def turns(now: float, working: int, rng: random.Random) -> bool:
-        return chance(now, working, rng) if next(asked) < 1000 else limited(now, working, rng)
+        return chance(now, working, rng) if next(counter) < 1000 else limited(now, working, rng)
 
     result = simulate(turns, samples=3000, mean_s=1.0, concurrency=64)
     assert result.refused <= 0.2 + (50 + 4 * 64) / 3000 + 0.43 / 3

@@ -176,9 +176,9 @@ def test_an_endpoint_gets_no_continuations_after_three_doubts_each_at_its_own_nu
     for lane_number in (3, 0):
         doubts = []
         for n in range(DOUBTS + 1):
-            other = Task("sums", f"q{n + 1}", 0)
-            known.failed(other, lane_number)
-            doubts.append(known.whole_answered(other, lane_number))
+            task = Task("sums", f"q{n + 1}", 0)
+            known.failed(task, lane_number)
+            doubts.append(known.whole_answered(task, lane_number))
         assert doubts == [False, False, True, False]
         assert not known.allowed(TASK, lane_number, set_aside=False)
     assert known.allowed(TASK, 1, set_aside=False)

@@ -326,14 +326,14 @@ def test_behind_a_gateway_the_begun_message_is_gone_on_with(tmp_path: Path, engi
         patience = replace(QUICK, attempts=30)
         settings = settings_for(tmp_path / "run", server, mode, samples=3, concurrency=1, patience=patience)
         outcome = run(settings, question_set(tmp_path, 5))
-        asked = [request.json for request in server.requests if request.path == "/v1/chat/completions"]
+        bodies = [request.json for request in server.requests if request.path == "/v1/chat/completions"]
     assert outcome.complete, outcome.causes
     samples = samples_of(settings)
     assert [undisturbed(model, one, tmp_path) for one in samples] == [(None, one.text) for one in samples]
     assert outcome.n_continued == sum(bool(one.salvaged_at) for one in samples)
     assert (outcome.n_continued > 2) == (mode == "near")
     assert not any(seam.exact for one in samples for seam in one.salvaged_at)
-    onward = [one for one in asked if one.get("continue_final_message")]
+    onward = [one for one in bodies if one.get("continue_final_message")]
     assert len(onward) == sum(len(one.salvaged_at) for one in samples)
 
 
@@ -364,11 +364,11 @@ def half_written(tmp_path: Path, model: Model, n: int = 2) -> Iterator[tuple[Tok
 def test_a_later_session_goes_on_with_what_the_last_one_left(tmp_path: Path) -> None:
     model = Model(shortest=200, longest=400)
     with half_written(tmp_path, model) as (server, settings):
-        found = inflight.read(RunFolder(settings.out)).partials
-        assert len(found) == 2
+        partials = inflight.read(RunFolder(settings.out)).partials
+        assert len(partials) == 2
         outcome = run(settings, question_set(tmp_path, 2))
         samples = samples_of(settings)
-        assert outcome.kept_tokens == sum(one.tokens for one in found.values())
+        assert outcome.kept_tokens == sum(one.tokens for one in partials.values())
         assert server.generated == sum(one.usage.completion_tokens or 0 for one in samples) - outcome.kept_tokens
     assert [undisturbed(model, one, tmp_path) for one in samples] == [(one.reasoning, one.text) for one in samples]
     assert all(one.salvaged_at for one in samples)
@@ -406,12 +406,12 @@ def test_what_fails_without_a_token_tells_nothing_of_a_server_that_answers_whole
     with TokenServer(Model(), "vllm", cut_after=dict.fromkeys(range(1, 5), 30)) as server:
         server.onward = FAILING["502"]
         settings = settings_for(tmp_path / "run", server, samples=1)
-        asked: list[str] = []
+        paths: list[str] = []
         outcome = run(
-            settings, question_set(tmp_path, 10), on_progress=lambda now: asked.extend(e.state for e in now.endpoints)
+            settings, question_set(tmp_path, 10), on_progress=lambda now: paths.extend(e.state for e in now.endpoints)
         )
     assert outcome.complete
-    assert set(asked) <= {"open"}
+    assert set(paths) <= {"open"}
 
 
 def test_a_server_that_was_down_loses_no_beginning_by_it(tmp_path: Path) -> None:
@@ -497,8 +497,8 @@ def compared(
         settings = settings_for(tmp_path / "run", server, mode, samples=1)
         settings = changed(settings, spelling=replace(settings.spelling, extra_body=LOGPROBS))
         leave_half(tmp_path, server, settings)
-        found = inflight.read(RunFolder(settings.out)).partials.values()
-        assert all(len(one.logprobs) == KEPT_LOGPROBS for one in found)
+        partials = inflight.read(RunFolder(settings.out)).partials.values()
+        assert all(len(one.logprobs) == KEPT_LOGPROBS for one in partials)
         server.pause = 0.0
         swap(server)
         outcome = run(settings, question_set(tmp_path, 2))
@@ -522,15 +522,15 @@ def test_the_model_that_wrote_a_beginning_goes_on_and_the_record_says_how_far_of
 @pytest.mark.parametrize("mode", ["exact", "near"])
 def test_another_model_under_the_same_name_asks_anew_unless_nearly_is_enough(tmp_path: Path, mode: str) -> None:
     """It has the same tokens and counts as many; what it says of them tells it apart."""
-    other = Model(shortest=200, longest=400, mind=1)
-    outcome, samples, _ = compared(tmp_path, lambda server: setattr(server, "model", other), mode)
+    second_model = Model(shortest=200, longest=400, mind=1)
+    outcome, samples, _ = compared(tmp_path, lambda server: setattr(server, "model", second_model), mode)
     note = {"exact": "asked anew", "near": "went on as near"}[mode]
     assert any(f"{note}: 2 half-written answers" in warning for warning in outcome.warnings)
     assert outcome.n_continued == (2 if mode == "near" else 0)
     log = RunFolder(tmp_path / "run").log.read_text()
     assert log.count('"written_anew"') == (0 if mode == "near" else 2)
     for one in samples:
-        assert ((None, one.text) == undisturbed(other, one, tmp_path)) == (mode == "exact")
+        assert ((None, one.text) == undisturbed(second_model, one, tmp_path)) == (mode == "exact")
         for seam in one.salvaged_at:
             assert not seam.exact
             assert seam.difference is not None
@@ -552,11 +552,11 @@ def test_a_seam_is_compared_in_places_whose_prompts_are_bounded_together(engine:
         seam = Seam(tokens=n, text=n, reasoning=0, exact=mode == "exact")
         begun = Partial(request="", engine=engine, tokens=n, logprobs=logprobs)
         request = Continuation(begun=begun, path="", body=b"", seam=seam, prompt=ids, n_prompt=100)
-        asked = tokens_before_seam(request, Salvage(mode="near", engine=engine))
+        places = tokens_before_seam(request, Salvage(mode="near", engine=engine))
         n_asked = min(16, MAX_SENT // len(ids)) if (engine, mode) == ("vllm", "exact") else 0
-        assert sum(place.n_before for place in asked) <= MAX_SENT
-        assert [place.token for place in asked] == ids[len(ids) - n_asked :]
-        assert [place.logprob for place in asked] == list(logprobs[16 - n_asked :])
+        assert sum(place.n_before for place in places) <= MAX_SENT
+        assert [place.token for place in places] == ids[len(ids) - n_asked :]
+        assert [place.logprob for place in places] == list(logprobs[16 - n_asked :])
 
 
 @given(
@@ -568,14 +568,14 @@ def test_a_token_that_is_not_listed_is_as_far_off_at_least_as_those_that_are(
     logprob: float, listed: dict[int, float], token: int
 ) -> None:
     likeliest = {f"token_id:{n}": value for n, value in listed.items()}
-    found = difference(TokenBefore(n_before=1, token=token, logprob=logprob), likeliest)
-    assert found is not None
+    nats = difference(TokenBefore(n_before=1, token=token, logprob=logprob), likeliest)
+    assert nats is not None
     if token in listed:
-        assert found == abs(listed[token] - logprob)
+        assert nats == abs(listed[token] - logprob)
     else:  # whatever it is now, it is no likelier than the twentieth
         twentieth = sorted(listed.values())[-20]
-        assert found <= max(0.0, logprob - twentieth)
-        assert found >= logprob - twentieth
+        assert nats <= max(0.0, logprob - twentieth)
+        assert nats >= logprob - twentieth
 
 
 @pytest.mark.parametrize(

@@ -392,17 +392,17 @@ def test_an_endpoint_that_joins_and_refuses_is_left_out_and_the_run_goes_on(
 ) -> None:
     gate = Gate()
     wrong = http(status, {"error": {"message": message}})
-    with FaultServer(gate) as server, FaultServer(lambda _: [wrong]) as other:
+    with FaultServer(gate) as server, FaultServer(lambda _: [wrong]) as wrong_server:
         file = listing(tmp_path / "nodes", server.base_url)
         settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read())
         with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
             wait_until(lambda: gate.working == 8)
-            listing(tmp_path / "nodes", server.base_url, other.base_url)
+            listing(tmp_path / "nodes", server.base_url, wrong_server.base_url)
             tell(settings, "reload")
             gate.open.set()
             end = outcome()
     assert end.complete
-    assert any(other.base_url in w and message in w for w in end.warnings)
+    assert any(wrong_server.base_url in w and message in w for w in end.warnings)
 
 
 # ---- open files

@@ -89,6 +89,6 @@ def test_what_the_client_may_not_believe_would_be_found() -> None:
     assert isinstance(got, Reply)
     assert wrong(sound, got) == ""
     assert wrong(refused, got).startswith("believed")
-    other = Mode(sound.name, sound.steps, ("another text", ""), refused=False, sound=True)
-    assert wrong(other, got).startswith("said ('another text'")
+    second = Mode(sound.name, sound.steps, ("another text", ""), refused=False, sound=True)
+    assert wrong(second, got).startswith("said ('another text'")
     assert wrong(sound, RequestFailed("malformed", "x")).startswith("refused")

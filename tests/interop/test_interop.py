@@ -19,9 +19,9 @@ from tests.interop.conftest import Asking
 
 @pytest.fixture
 def score(run: RunFolder) -> Score:
-    found = score_file.read(run.benchmark("math500"))
-    assert found is not None
-    return found
+    stored_score = score_file.read(run.benchmark("math500"))
+    assert stored_score is not None
+    return stored_score
 
 
 def right(run: RunFolder) -> set[tuple[str, int]]:
@@ -101,9 +101,13 @@ def test_a_record_of_every_eval_evers_own_is_read_as_published(
     ]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
-    (found,) = load_published(tmp_path / "data")
-    assert (found.model, found.benchmark, found.metric) == ("org/model-7b", "math500", "pass@1")
-    assert (found.value, found.standard_error) == (score.accuracy, score.question_error)
+    (published_score,) = load_published(tmp_path / "data")
+    assert (published_score.model, published_score.benchmark, published_score.metric) == (
+        "org/model-7b",
+        "math500",
+        "pass@1",
+    )
+    assert (published_score.value, published_score.standard_error) == (score.accuracy, score.question_error)
 
 
 @pytest.mark.parametrize("model", ["org/model-7b", "model-7b"])

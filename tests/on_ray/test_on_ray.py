@@ -129,11 +129,11 @@ def test_ctrl_c_ends_the_shards_in_order_and_the_same_command_goes_on(
     assert "the same command goes on" in stderr
     begun = shards_hold(tmp_path / "run")
     assert 0 < begun < N * M
-    asked = len(server.requests)
+    n_asked = len(server.requests)
     code, stderr = ended(nodes.harness(tmp_path, *command[:-2]))
     assert code == 0, stderr
     assert len(stored(tmp_path / "run")) == N * M
-    posts = [one for one in server.requests[asked:] if one.method == "POST" and "max_tokens" not in one.json]
+    posts = [one for one in server.requests[n_asked:] if one.method == "POST" and "max_tokens" not in one.json]
     assert len(posts) <= N * M - begun, "only what was owed is asked"
     code, stderr = ended(nodes.harness(tmp_path, *command[:-1], "3"))
     assert code == 2

@@ -54,10 +54,10 @@ def run(folder: Path) -> Result:
 
 def test_members_register_serve_come_back_and_leave_nothing(tmp_path: Path) -> None:
     (tmp_path / "pids").mkdir()
-    asked = [sys.executable, str(SERVER), "{port}", str(tmp_path / "pids")]
+    words = [sys.executable, str(SERVER), "{port}", str(tmp_path / "pids")]
     started = harness(
         tmp_path, "serve", "command", "--served-name", "small", "--health-path", "/v1/models", "--slurm", "2",
-        "--sbatch=--cpus-per-task=1", "--", *asked,
+        "--sbatch=--cpus-per-task=1", "--", *words,
     )  # fmt: skip
     assert started.code == 0, started.err
     named = re.match(r"job (\d+): 2 servers", started.out + started.err)

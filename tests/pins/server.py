@@ -113,8 +113,8 @@ def _reply(body: dict[str, Any], text: str, reasoning: str | None, finish: str) 
     model = body.get("model", "pinned")
     chat = "messages" in body
     if not body.get("stream"):
-        said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
-        choice = {"index": 0, "finish_reason": finish, **said}
+        message_of_choice = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+        choice = {"index": 0, "finish_reason": finish, **message_of_choice}
         yield http(200, {"id": "c-1", "model": model, "choices": [choice], "usage": usage})
         return
     if not chat:

@@ -78,8 +78,8 @@ def test_each_engine_has_a_value_for_each_field_that_servers_fill() -> None:
 @pytest.mark.parametrize("name", FIELDS)
 def test_what_a_continuation_makes_of_a_field_is_what_it_declares(name: str) -> None:
     sampling = {name: FIELDS[name]} if name != "max_tokens" else {}
-    said = objection(RequestTemplate(model="m", sampling=sampling), "exact")
-    assert bool(said) == (sampling_fields()[name].continued not in ("same", "the rest")), said
+    why = objection(RequestTemplate(model="m", sampling=sampling), "exact")
+    assert bool(why) == (sampling_fields()[name].continued not in ("same", "the rest")), why
     near = objection(RequestTemplate(model="m", sampling=sampling), "near")
     assert bool(near) == (sampling_fields()[name].continued == "counts"), near
 
