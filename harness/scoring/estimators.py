@@ -222,9 +222,10 @@ def _chance_over(rivals: tuple[int, ...], n: int, own: int, k: int, low: int, hi
         strong = [size for size in rivals if size >= v]
         rest = n - own - sum(strong)
         degree = k - v
-        by_ties = [_binomial(rest, p, degree)]
+        # A chance does not depend on the degree: one array of k for each size, cut here, serves every v.
+        by_ties = [_binomial(rest, p, k)[: degree + 1]]
         for size in strong:
-            weights = _binomial(size, p, v)
+            weights = _binomial(size, p, k)
             fewer = weights[:v]
             grown = [np.convolve(row, fewer)[: degree + 1] for row in by_ties]
             grown.append(np.zeros(degree + 1))

@@ -8,7 +8,6 @@ field (`modular`). Anything else votes by its text without layout.
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 
 from harness.answers.grammar.literals import Unreadable
@@ -21,13 +20,10 @@ from harness.answers.letters import letter_of
 from harness.answers.words import is_words, without_layout, words_of
 from harness.core.records import Question
 from harness.grading.compare.equations import is_equation, statement
-from harness.grading.compare.exact import exact
+from harness.grading.compare.exact import PLAIN_FRACTION, exact, quotient
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.radicals import NotExact, freeze, rational
 from harness.grading.compare.realsets import NotASet, RealInterval, real_set
-
-_FRACTION = re.compile(r"0|-?[1-9][0-9]{0,14}|(-?)\\[dt]?frac\{([1-9][0-9]{0,14})\}\{([1-9][0-9]{0,14})\}")
-"""An integer as its vote is written, or a fraction of two: most answers, and a tree takes fifty times as long."""
 
 _DIGITS = 30
 """Number of digits to which an irrational number is computed for its vote."""
@@ -46,8 +42,8 @@ def canonical(answer: str, question: Question) -> str | None:
     if question.kind == "choice":
         letter = letter_of(answer, any_case=True)
         return letter or words_of(answer)[:200]
-    if (plain := _FRACTION.fullmatch(answer)) is not None:
-        return answer if plain[1] is None else str(Fraction(int(plain[1] + plain[2]), int(plain[3])))
+    if (plain := PLAIN_FRACTION.fullmatch(answer)) is not None:
+        return plain[1] or str(Fraction(*quotient(plain)))
     if is_words(answer):
         words = words_of(answer)
         answer = number_in_words(words) or counted_in_words(words) or ""

@@ -23,13 +23,13 @@ from harness.answers.letters import is_one_of_letters, letter_of, letters_of
 from harness.answers.words import is_words, without_layout, without_text_commands, words_of
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.compare.dates import same_days
+from harness.grading.compare.exact import PLAIN_FRACTION, quotient
 from harness.grading.compare.forms import has_form
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
 from harness.grading.compare.words import same_words
 
 _INTEGER = re.compile(r"\s*\$?\s*([-+]?)0*(\d{1,400})\s*\$?\s*")
-_FRACTION = re.compile(r"(-?[1-9][0-9]{0,14}|0)|(-?)\\[dt]?frac\{([1-9][0-9]{0,14})\}\{([1-9][0-9]{0,14})\}")
 _VALUE_UNDER_LETTER = re.compile(
     r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
 )
@@ -75,10 +75,9 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
     """How a wrong `answer` misses the reference by little; None if it misses it by more."""
     if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
         return "form"
-    if kind in ("choice", "text") or (_INTEGER.fullmatch(reference) and _INTEGER.fullmatch(answer)):
-        return None
     # Two different integers or fractions miss each other neither by a unit nor by rounding.
-    if _FRACTION.fullmatch(reference) and _FRACTION.fullmatch(answer):
+    plain = all(_INTEGER.fullmatch(text) or PLAIN_FRACTION.fullmatch(text) for text in (reference, answer))
+    if plain or kind in ("choice", "text"):
         return None
     rounding = replace(rules, round_to_reference=True)
     if "." in reference and rules != rounding and _equal(reference, answer, kind, rounding, ()).equal:
@@ -184,7 +183,7 @@ def _by_fractions(reference: str, answer: str, kind: str, rules: GradeRules) -> 
     """
     if kind == "text" or rules.relative_tolerance or rules.absolute_tolerance or rules.round_to_reference:
         return None
-    left, right = _FRACTION.fullmatch(reference), _FRACTION.fullmatch(answer)
+    left, right = PLAIN_FRACTION.fullmatch(reference), PLAIN_FRACTION.fullmatch(answer)
     if left is None or right is None:
         return None
     # The names of the rules are those that the trees would give, since they stand in the records.
@@ -192,13 +191,8 @@ def _by_fractions(reference: str, answer: str, kind: str, rules: GradeRules) -> 
         return Comparison(True, "text")
     if left[3] is not None and left.groups() == right.groups():
         return Comparison(True, "identical")
-    (top, bottom), (other_top, other_bottom) = _quotient(left), _quotient(right)
+    (top, bottom), (other_top, other_bottom) = quotient(left), quotient(right)
     return Comparison(top * other_bottom == other_top * bottom, "exact")
-
-
-def _quotient(match: re.Match[str]) -> tuple[int, int]:
-    """The numerator and denominator of a match of `_FRACTION`."""
-    return (int(match[1]), 1) if match[1] is not None else (int(match[2] + match[3]), int(match[4]))
 
 
 def _numeral_as_digits(source: str) -> str:

@@ -164,12 +164,12 @@ def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return Comparison(reference.args == answer.args or None, "base")
         return Comparison(left_value == right_value, "base")
     based, plain = (reference, answer) if reference.op == "base" else (answer, reference)
-    # 0x and 0b are prefixes, as programs print them, and no digits.
+    value = digits_in_base(*based.args)
+    # 0x and 0b are prefixes, as programs print them, and no digits: 0x1F is a program's way to write 31.
     if based.args[0][:1] == "0" and based.args[0][1:2] in "xXbB" and plain.op == "num":
-        return Comparison(digits_in_base(*based.args) == plain.args[0], "base")  # 0x1F is a program's way to write 31
+        return Comparison(value == plain.args[0], "base")
     if plain.op == "num" and allows(rules, "base_dropped") and str(plain.args[0]) == based.args[0]:
         return Comparison(True, "base")
-    value = digits_in_base(*based.args)
     if plain.op != "num" or value is None:
         return Comparison(None, "base")
     # Of 1F₁₆ and 31 only one has the digits of its base; 204₅ and 54 may be a question that asks for the base.
