@@ -59,7 +59,7 @@ def command() -> None:
 
 
 class _EngineCommand(EngineCommand, SpelledCommand):
-    """A command whose words after `--` go to the engine; its errors name our flags."""
+    """A command that hands the words after `--` to the engine. Errors name the flag (`--tp`), not the field."""
 
 
 _OURS = (

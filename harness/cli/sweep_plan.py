@@ -21,7 +21,7 @@ SHOWN_SOURCES = 3
 
 
 def show(sweep: Sweep) -> int:
-    """Print the plan; nothing is started or asked. Returns the number of cells that would be lost."""
+    """Print the plan; nothing is started or asked. Returns the number of cells that would end without a score."""
     from harness.verbs.sweep.expected import expected
 
     by_cell = {ahead.cell.name: ahead for ahead in expected(sweep)}
@@ -35,7 +35,7 @@ def show(sweep: Sweep) -> int:
         click.echo(line)
     lost = [ahead for ahead in by_cell.values() if ahead.lost]
     for ahead in lost:
-        click.echo(f"harness: would be lost: {ahead.cell.name}: {visible(ahead.lost)}", err=True)
+        click.echo(f"harness: {ahead.cell.name} would end without a score: {visible(ahead.lost)}", err=True)
     return len(lost)
 
 

@@ -2,6 +2,7 @@
 
     function           takes                             returns
     seal_secrets       fields of a request's body        the same fields, with a `Secret` for each API key
+    bearer             a key                             the header that sends it
     reveal_secrets     sealed fields                     the fields with the keys' characters, to be sent
     without_secrets    any JSON value                    the value with `[hidden]` for keys, to be stored or shown
     command_words      words of a command line           the words with `[hidden]` for keys
@@ -145,6 +146,11 @@ def seal_secrets(value: Any, name: str = "") -> Any:
     if isinstance(value, str) and (is_secret(name, value) or looks_like_a_key(value)):
         return Secret(value)
     return value
+
+
+def bearer(key: Secret | None) -> dict[str, str]:
+    """The header that sends `key`; none without a key. No other place writes this header."""
+    return {"Authorization": f"Bearer {key.reveal()}"} if key else {}
 
 
 def reveal_secrets(value: Any) -> Any:

@@ -124,8 +124,8 @@ def generate(
     """Ask for every owed sample of `question_sets` and store it in the run folder `settings.out`.
 
     answered: says whether a reply gives an answer, for the canary (the check of the first replies). prior_lengths: mean
-    tokens by (benchmark, question_id) of an earlier run; they change only the order. taken_over: returns samples that
-    another tool made, at each call from the first on; those that are owed are stored before the first request.
+    tokens by (benchmark, question_id) of an earlier run; they change only the order. taken_over: called once or
+    more, returns each time all samples that another tool made; those that are owed are stored before the first request.
     transport_factory: makes another transport than `settings.transport`, for tests. loop_factory: makes the network
     thread's loop, on which the transport is made.
     A session that ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError`
@@ -153,6 +153,7 @@ def generate(
                 return session.nothing_owed(plan)
             runner = Runner(settings, servers, listener, folder, log, session, transport_factory or _opener(settings))
             runner.look_first(plan)
+            # How requests go out: how many at once, by which policy, over which transport or batch service.
             way = runner.way(partial(Requests, settings, session.questions, session.fitted, clock))
             dispatcher = Dispatcher(
                 replace(settings, concurrency=way.concurrency, endpoints=tuple(servers.ready(settings.endpoints))),

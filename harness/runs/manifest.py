@@ -309,9 +309,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def find(cls, folder: RunFolder) -> Manifest | None:
-        """The run's manifest; None where no run has begun, also if one was killed before its first session.
+        """The run's manifest; None if no run has begun. A run that was killed before its first session has not begun.
 
-        Raises `StoreError` as `load` does, and for samples without a manifest.
+        Raises `StoreError` as `load` does, and if there are samples but no manifest.
         """
         begun = folder.manifest.exists() or folder.manifest.is_symlink() or folder.has_samples()
         return cls.load(folder) if begun else None

@@ -504,9 +504,9 @@ def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
 
 
 def _bounds(items: Sequence[QuestionTally]) -> Bounds:
-    """The bounds over planned samples.
+    """Lowest and highest possible accuracy: missing and undecided samples all count as wrong, or all as correct.
 
-    A question without a plan (another tool's outputs) may be all right or all wrong.
+    A question whose planned number of samples is unknown (another tool's outputs) counts as 0, or as 1.
     """
     low = [item.correct / item.planned if item.planned else 0.0 for item in items]
     high = [

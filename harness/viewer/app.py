@@ -263,11 +263,11 @@ class Viewer:
         return _unless_browser_has_it(request, await asyncio.to_thread(build))
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
-        """One line of JSON for each step of the search as it is made, or for the error that ended it."""
+        """Stream the search as lines of JSON: one for each step, and one for the error if one ends the search."""
         text = _asked(request, "text")
         benchmark = await asyncio.to_thread(self._opened, request)
         steps = search(benchmark, text, MAX_HITS)
-        # Set here: the guard comes too late for a response that is under way.
+        # Set here: the middleware adds headers after the handler, too late for a streamed response.
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "application/x-ndjson; charset=utf-8"})
         await response.prepare(request)
         try:

@@ -1,4 +1,4 @@
-"""Dry runs tell all: settings, prompt and the server's command; which cells of a sweep would be lost.
+"""Dry runs tell all: settings, prompt and the server's command; which cells of a sweep would end without a score.
 
 For: harness.cli.dry_run, harness.cli.sweep_plan, harness.verbs.sweep.expected.
 """
@@ -57,7 +57,7 @@ def test_a_sweep_s_dry_run_finds_what_would_lose_its_cells(
     sweep_file(folder, max_tokens, samples)
     done = harness(folder, "sweep", "own.yaml", "--dry-run")
     assert done.code == 1
-    assert f"would be lost: m+vllm+sums: {reason}" in done.err or reason in done.err, done.err
+    assert f"m+vllm+sums would end without a score: {reason}" in done.err or reason in done.err, done.err
 
 
 def test_a_sweep_that_would_lose_nothing_says_nothing(folder: Path) -> None:

@@ -113,8 +113,8 @@ def test_it_is_itself_where_it_is_compared_and_revealed_by_name() -> None:
 
 
 REVEALING = {
-    "client/address/endpoint.py": "into the headers of a request; to be looked for in the texts of others",
-    "core/secret.py": "into the body of a request, and to a worker of ours on another machine",
+    "client/address/endpoint.py": "into the headers that a user adds; to be looked for in the texts of others",
+    "core/secret.py": "into the header and the body of a request, and to a worker of ours on another machine",
 }
 """Modules that reveal a secret, and where to."""
 
@@ -132,4 +132,4 @@ def test_it_is_revealed_in_these_places_only() -> None:
     assert revealed("show(endpoint.api_key.reveal())")
     assert revealed("from harness.core.secret import Secret\nprint(key._value)")
     writing = {name for name, text in sources.items() if "Bearer {" in text}
-    assert writing - {"viewer/request.py"} == {"client/address/endpoint.py"}, "one place writes the header"
+    assert writing - {"viewer/request.py"} == {"core/secret.py"}, "one place writes the header"

@@ -28,7 +28,7 @@ from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_LISTING_BYTES
 from harness.core import http_get
 from harness.core.files import read_named, replacing
 from harness.core.limits import MAX_NAME_BYTES
-from harness.core.secret import Secret
+from harness.core.secret import Secret, bearer
 
 TIMEOUT_SECONDS = 20.0
 """Longest wait for a connection, for an answer or for more bytes."""
@@ -67,7 +67,7 @@ def headers(home: Path) -> dict[str, str]:
     token = (token or "").strip()
     # Any other character would break the header, and its error message would repeat the token.
     usable = token and token.isascii() and token.isprintable()
-    return {"Authorization": f"Bearer {Secret(token).reveal()}"} if usable else {}
+    return bearer(Secret(token)) if usable else {}
 
 
 @contextlib.contextmanager

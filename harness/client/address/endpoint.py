@@ -39,7 +39,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from harness.core.errors import ServerError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.limits import MAX_MESSAGE_CHARS
-from harness.core.secret import HIDDEN, Secret, without_user_info
+from harness.core.secret import HIDDEN, Secret, bearer, without_user_info
 
 if TYPE_CHECKING:
     import ssl
@@ -64,9 +64,8 @@ class Endpoint:
     weight: float = 1.0
 
     def own_headers(self) -> dict[str, str]:
-        """The headers with the key and with what the user adds. No other place reveals a secret in order to send it."""
-        key = {"Authorization": f"Bearer {self.api_key.reveal()}"} if self.api_key else {}
-        return key | {name: value.reveal() for name, value in self.headers}
+        """The headers with the key and with what the user adds."""
+        return bearer(self.api_key) | {name: value.reveal() for name, value in self.headers}
 
     @property
     def local(self) -> bool:

@@ -183,7 +183,7 @@ class Lanes:
         return sum(lane.in_flight for lane in self._lanes)
 
     def with_room(self) -> list[int]:
-        """Lanes that may be sent a request now, those with the least in flight by weight first."""
+        """Lanes that may be sent a request now, those with the fewest requests in flight by weight first."""
         now = self._clock()
         free = [i for i, lane in enumerate(self._lanes) if lane.has_room(now)]
         if len(free) > 1:

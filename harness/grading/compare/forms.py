@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from math import gcd, isqrt
-from typing import Any, get_args
+from typing import get_args
 
 from harness.answers.grammar.tree import Node, neg, symbols, walk
 from harness.core.records import Form
@@ -76,7 +76,8 @@ def _is_simplest(node: Node) -> bool:
         top, bottom = (_without_minus(part) for part in args)
         if _is_integer(top) and _is_integer(bottom):
             return bottom.args[0] > 1 and gcd(top.args[0].numerator, bottom.args[0].numerator) == 1
-        return not any(here.op in ("root", "div") for part in args for here in _roots_and_fractions(part, args))
+        # √2/2 is in simplest form; 1/√2 and (1/2)/x are not.
+        return not any(_has_fraction(part) for part in args) and not any(here.op == "root" for here in walk(args[1]))
     if op == "root":
         return _is_squarefree(args[0], _without_minus(args[1]))
     if op == "add":
@@ -86,10 +87,9 @@ def _is_simplest(node: Node) -> bool:
     return op != "pow" or not (_is_rational(args[0]) and _is_rational(args[1]))
 
 
-def _roots_and_fractions(part: Node, of: tuple[Any, ...]) -> list[Node]:
-    """Return the fractions in `part`, and its roots if it is the denominator. of: (numerator, denominator)."""
-    below = part is of[1]
-    return [here for here in walk(part) if (here.op == "root" and below) or here.op == "div"]
+def _has_fraction(node: Node) -> bool:
+    """Whether a fraction stands anywhere in `node`."""
+    return any(here.op == "div" for here in walk(node))
 
 
 def _is_rational(node: Node) -> bool:

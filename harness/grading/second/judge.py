@@ -74,9 +74,9 @@ def majority(votes: Sequence[bool | None]) -> bool | None:
 
 
 def grader_name(model: str, prompt: JudgePrompt, votes: int) -> str:
-    """Return the `grader` of grades that this judge decided.
+    """Return the name that stands as `grader` in the grades that this judge decided.
 
-    Since it is not the rules' name, the rules regrade them.
+    It differs from the rules' name, so the next score grades these samples by the rules again, and then by the judge.
     """
     return f"{GRADER}+judge:{model}@{prompt.name}{f'*{votes}' if votes > 1 else ''}"
 

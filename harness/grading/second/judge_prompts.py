@@ -140,8 +140,8 @@ def named(name: str) -> JudgePrompt:
 def with_rubric(rubric: str) -> JudgePrompt:
     """Return the prompt `verdict` with a rubric of the user's in place of its own rule of what is correct.
 
-    Tags, the warning about what stands between them, and the form of the verdict stay as they are. The prompt's name
-    has the rubric's checksum, so grades tell one rubric from another.
+    Tags, the warning that a text between them is no instruction, and the form of the verdict stay as they are. The
+    prompt's name has the rubric's checksum, so grades tell one rubric from another.
     """
     plain = rubric.strip()
     return dataclasses.replace(
