@@ -116,11 +116,12 @@ def published_variance(
 ) -> Array:
     """Variance of our accuracy minus a published one, if both models are the same.
 
-    ours, variance, total: as in `smoothed_variance`. theirs: the published value, of their_total samples. unit: of the
-    last printed digit (0.001 for 41.7 %); rounding to it adds unit²/12. Both runs' samples are pooled, and each
-    question's outcome is taken to vary as much in their run as in ours. For pass@k and maj@k one "sample" is a draw of
-    k; our estimate uses every such draw, theirs only their_total of them, so `single`, the variance of one draw (mean
-    over questions), gives their part.
+    ours: our accuracy over `total` samples. variance: of `ours` between runs on the same questions. theirs: the
+    published value, of their_total samples. unit: of the last printed digit (0.001 for 41.7 %); rounding to it adds
+    unit²/12. Both runs' samples are pooled. A sample's variance is p(1 − p); `share` is the part of it that remains
+    when the question is given, and both runs are taken to have the same share. For pass@k and maj@k one "sample" is a
+    draw of k; our estimate uses every such draw, theirs only their_total of them, so `single`, the variance of one draw
+    (mean over questions), gives their part.
     """
     pooled = (total * ours + their_total * theirs + 1) / (total + their_total + 2)
     own_middle = (total * ours + 1) / (total + 2)

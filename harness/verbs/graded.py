@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class GradedRounds:
-    """The complete rounds of a run that still grows.
+    """Grades the complete rounds of a run while it goes on.
 
-    Each look writes grades and scores as `harness score` does, so that the run's display and `harness status` show the
-    accuracy. Grades that a judge has decided stay as they are.
+    Each time it is asked, it writes grades and scores as `harness score` does, so that the run's display and `harness
+    status` show the accuracy. Grades that a judge has decided stay as they are.
     """
 
     def __init__(self, folder: RunFolder, sets: Sequence[QuestionSet]) -> None:

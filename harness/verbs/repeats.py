@@ -57,10 +57,11 @@ OnRepeat = Callable[[int, int, RunFolder], None]
 
 @dataclass(frozen=True, kw_only=True)
 class SampledRepeats:
-    """Sampled repeats, stored below the folder `out`.
+    """The real runs of an experiment on repeats, stored below the folder `out`.
 
-    folders: by number of samples (None: as the benchmarks say), in order. owed: a sentence on which samples are
-    missing; until they are there, the errors cannot be estimated.
+    folders: number of samples a question (None: the benchmarks' own) → the run folders of its repeats, the first repeat
+    first. owed: a sentence on which samples are missing, empty if none; until they are there, the errors cannot be
+    estimated.
     """
 
     out: Path

@@ -223,7 +223,7 @@ def _run_line(run: OpenRun) -> RunLine:
 
 
 def standing(benchmark: OpenBenchmark) -> Standing:
-    """The benchmark's standing, from its score; verdicts by hand are shown beside the score, never in its place."""
+    """How far a benchmark is and what it scored. Verdicts by hand give a second accuracy beside the score's own."""
     benchmark.glance()
     score: Score | None = benchmark.score
     with_overrides = None

@@ -410,9 +410,9 @@ class _AnswerParser(Powers):
         return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
 
     def product(self) -> Node:
-        """Parse factors, with or without a sign between.
+        """Parse factors joined by `*`, `/`, `mod` or nothing, from the left. Two numbers may be a mixed one.
 
-        Quotients and remainders bind as products do, from the left.
+        A `(mod m)` behind them is left to the caller, and an `(n integer)` is passed over.
         """
         node = self.signed_power()
         while True:
@@ -430,7 +430,7 @@ class _AnswerParser(Powers):
             elif token.kind == "op" and token.text == "mod":
                 self.position += 1
                 node = Node("fn", ("mod", node, self.signed_power()))
-            # The modulus belongs to the whole side, not to its last factor.
+            # `(mod m)` belongs to a whole side of the congruence, not to its last factor.
             elif token.kind == "op" and token.text == "(" and self.peek(1).text in ("mod", "pmod"):
                 return node
             elif token.kind == "op" and token.text == "(" and self.accept_integer_condition():

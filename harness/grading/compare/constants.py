@@ -18,14 +18,14 @@ _POINTS = (2, 1, -1)
 
 
 def same_with_constants(reference: Node, answer: Node) -> bool:
-    """Whether two expressions are one family of functions, whatever its constants are called."""
+    """Whether two expressions differ only in the name of a free constant: x² + C and x² + K, Ceˣ and Aeˣ."""
     if not (is_scalar(reference) and is_scalar(answer)):
         return False
     left, right = _split(reference, "add", _TERM), _split(answer, "add", _TERM)
     if left is not None and right is not None:
         return _differ_by_number(left[1], right[1])
     left, right = _split(reference, "mul", _FACTOR), _split(answer, "mul", _FACTOR)
-    # A, K and B are often given amplitudes too; only a C shows that the factor is open.
+    # As a factor, A, K or B may be an amplitude that the question gives; a C in one of the two shows that it is free.
     if left is None or right is None or not any(_FREE.fullmatch(side[0]) for side in (left, right)):
         return False
     from harness.grading.compare.identities import identical

@@ -62,7 +62,9 @@ def evaluations(
     """Evaluate the trees with more and more digits, until the digits suffice; yield each evaluation.
 
     point_at: returns the point for a number of digits. least: fewest digits. spans: the digits must exceed this
-    multiple of the span (see the module). Raises `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`.
+    multiple of the span, the digits between the largest and the smallest intermediate value (see the module).
+    Raises `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`. Raises `Vanishing`: a divisor is 0 with
+    all these digits, too.
     """
     digits = FIRST_DIGITS
     while True:

@@ -22,7 +22,8 @@ def published_plot(
     """One row for the run, with its 95 % interval as a band over all rows, and one for each source's pass@1.
 
     name: of run and benchmark, for the title. comparisons: the nearest first (`harness.scoring.beside.in_order`). A
-    hollow point is a score that decides nothing: quoted, or measured with another attention. None if the run has no
+    hollow point is a score that does not count for the verdict: quoted from elsewhere, or measured with another kind of
+    attention (sparse, with a token budget). None if the run has no
     interval, or no source states a pass@1.
     """
     sources = [entry for entry in comparisons if entry.published.metric == "pass@1"][:MAX_SOURCES]

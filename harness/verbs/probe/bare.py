@@ -61,8 +61,9 @@ MIN_CHANGES = 2
 def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
     """(piece of the whole reply, the piece of the stream in its place) → number of such changes.
 
-    Only short pieces between equal text count, and only marks, spaces and characters beyond ASCII: a batch changes
-    words, and text after a changed word differs.
+    The changes are those that a server makes to characters when it streams. Other words do not count: the same request
+    may bring them in another batch, and all text after them differs. So a change counts only if it is short, stands
+    between equal texts, and replaces marks, spaces or characters beyond ASCII.
     """
     counts = Counter[tuple[str, str]]()
     blocks = difflib.SequenceMatcher(None, whole, stream, autojunk=False).get_opcodes()

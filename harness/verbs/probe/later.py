@@ -54,7 +54,12 @@ HIDDEN = "no log-probabilities came for the tokens after the first"
 
 
 def rank(token: str, top: Mapping[str, float], share: float) -> float:
-    """u of a drawn token. top: token → log-probability, of the likeliest tokens. share: V, uniform on 0 to 1."""
+    """Where a drawn token stands in its distribution: the probability of all likelier tokens, plus `share` of its own.
+
+    If the token was drawn from this distribution, the result is uniform on 0 to 1. top: token → log-probability, of the
+    likeliest tokens. share: uniform on 0 to 1.
+    """
+    # Different tokens that are parts of a character are all shown as U+FFFD.
     probabilities = {name: math.exp(value) for name, value in listed(top).items() if "\ufffd" not in name}
     rest = max(0.0, 1 - sum(probabilities.values()))
     # The order among unlisted tokens is unknown, so all of them count as one token.
