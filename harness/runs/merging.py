@@ -9,14 +9,14 @@ Invariant: what is on disk is always the beginning of what will be, so a merge t
 by the same call, byte for byte. Each key counts once: what `out` holds stays, then the first folder that has it; a key
 that comes again with another text is named. The folders may still be written to: the same call again adds the rest.
 Memory grows by eight bytes a sample (`_Texts`), and by no text.
-Not covered: grades, opinions and corrections stay with their folder; the joined run is graded anew.
+Not covered: grades, opinions, corrections and labels stay with their folder; the joined run is graded anew.
 """
 
 from __future__ import annotations
 
 import io
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -160,13 +160,7 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
             questions.write(out.benchmark(name), questions_of_all)
             joined.append(_join(out.benchmark(name), manifest.benchmarks[name], questions_of_all, sources, log))
         _copy_logs(out, sources)
-        if corrected := [
-            source.label
-            for source in sources
-            for name in question_sets
-            if source.folder.benchmark(name).overrides.exists()
-        ]:
-            notes.append(Sentence(f"verdicts corrected by hand stay in {_named(map(visible, corrected))}"))
+        notes.extend(_left_behind(sources, question_sets))
         log.write(
             "merged",
             sources=[str(source.folder.path) for source in sources],
@@ -185,6 +179,16 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
         raise UsageError("it is one of the folders to join: give another one", field="out")
     if twice := [path for path in resolved if resolved.count(path) > 1]:
         raise UsageError(f"{twice[0]} is given twice")
+
+
+def _left_behind(sources: Sequence[PartFolder], names: Iterable[str]) -> Iterator[Sentence]:
+    """A sentence for each kind of a person's work that the joined run does not hold."""
+    benchmarks = [(source.label, source.folder.benchmark(name)) for source in sources for name in names]
+    corrected = [label for label, folder in benchmarks if folder.overrides.exists()]
+    labelled = [label for label, folder in benchmarks if folder.labels.exists()]
+    for work, folders in (("verdicts corrected by hand", corrected), ("labels given by hand", labelled)):
+        if folders:
+            yield Sentence(f"{work} stay in {_named(map(visible, dict.fromkeys(folders)))}")
 
 
 # ---- the questions

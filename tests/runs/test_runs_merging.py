@@ -59,6 +59,18 @@ def test_shards_become_the_run_that_they_are_parts_of(quick_path: Path) -> None:
     assert list(merged.benchmarks[0].notes()) == []
 
 
+def test_work_by_hand_that_stays_behind_is_named(quick_path: Path) -> None:
+    one, two = shards(quick_path, 2)
+    assert merge([one, two], RunFolder(quick_path / "before")).notes == ()
+    one.benchmark(NAME).overrides.touch()
+    two.benchmark(NAME).labels.touch()
+    merged = merge([one, two], RunFolder(quick_path / "all"))
+    assert [str(note) for note in merged.notes] == [
+        "verdicts corrected by hand stay in shard1",
+        "labels given by hand stay in shard2",
+    ]
+
+
 def test_a_missing_shard_is_said_and_its_samples_are_owed(quick_path: Path) -> None:
     out = RunFolder(quick_path / "all")
     merged = merge(shards(quick_path, 3, without=2), out)

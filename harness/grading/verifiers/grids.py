@@ -1,7 +1,9 @@
 """Grids in a reply: a matrix of integers (ARC), and the table of a logic puzzle (ZebraLogic).
 
 The answer is the last one of its form in the reply: a list of lists of integers, or an object with a `solution`. A
-reply may think aloud in JSON first, so earlier ones do not count.
+reply may think aloud in JSON first, so earlier ones do not count. What stands inside another JSON value of the same
+bracket does not count either, because a reply that lists several grids has chosen none of them; but a list that holds
+one grid and nothing else, as ARC's submissions are written, counts as this grid.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ Table = dict[str, dict[str, str]]
 def same_grid(answer: str, question: Question) -> bool:
     """Whether the last grid in the reply has the size and all cells of the reference."""
     expected = json.loads(question.references[0])
-    return next((grid == expected for grid in _values(answer, "[") if _is_grid(grid)), False)
+    values = map(_without_outer_lists, _values(answer, "["))
+    return next((grid == expected for grid in values if _is_grid(grid)), False)
 
 
 def solved_puzzle(answer: str, question: Question) -> bool:
@@ -47,6 +50,14 @@ def cells(answer: str, question: Question) -> tuple[int, int]:
         for attribute, value in attributes.items()
     )
     return right, sum(map(len, expected.values()))
+
+
+def _without_outer_lists(value: list[Any]) -> Any:
+    """The value inside the lists that hold nothing else; the value itself where it is a grid."""
+    inner: Any = value
+    while isinstance(inner, list) and len(inner) == 1 and not _is_grid(inner):
+        (inner,) = inner
+    return inner
 
 
 def _is_grid(value: Any) -> bool:
@@ -74,10 +85,11 @@ def _text_of(cell: Any) -> str:
 
 
 def _values(text: str, bracket: str) -> Iterator[Any]:
-    """The JSON values of the reply that begin with this bracket, those that end last first, an outer one before those
-    inside it. A value that is not whole, or nested too deeply, is passed over."""
+    """The JSON values of the reply that begin with this bracket, the last one first; none that stands inside another.
+
+    A value that is not whole, or nested too deeply, is passed over, and those inside it are tried."""
     decoder = json.JSONDecoder()
-    # From the left, so that an outer value comes before those inside it.
+    # From the left, so that an outer value hides those inside it.
     openings = [match.start() for match in re.finditer(re.escape(bracket), text)][-MAX_OPENINGS:]
     spans: list[tuple[int, int, Any]] = []
     for opening in openings:
