@@ -147,6 +147,101 @@ def test_a_small_file_cannot_fill_the_memory(values: list[Any]) -> None:
         read(data, 10**6)
 
 
+INT32, INT64, INT96, BYTES = 1, 2, 3, 6
+PLAIN, DELTAS, LENGTHS, BEGINNINGS = 0, 5, 6, 7
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def thrift(value: Any) -> bytes:
+    """A value of Thrift's compact protocol: field number -> value becomes a struct, a list one of structs."""
+    if isinstance(value, dict):
+        fields = (bytes([KINDS[type(item)]]) + varint(n << 1) + thrift(item) for n, item in value.items())
+        return b"".join(fields) + b"\0"
+    if isinstance(value, list):
+        return b"\xfc" + varint(len(value)) + b"".join(map(thrift, value))
+    if isinstance(value, bytes):
+        return varint(len(value)) + value
+    return varint(value << 1)
+
+
+KINDS = {int: 6, bytes: 8, list: 9, dict: 12}
+
+
+def hand_made(
+    values: bytes,
+    n_values: int = 1,
+    *,
+    physical: int = INT64,
+    encoding: int = PLAIN,
+    annotation: dict[int, Any] | None = None,
+    n_groups: int = 1,
+) -> bytes:
+    """A Parquet file of one required column and one page. n_groups: how often it describes the same row group."""
+    page = {1: 0, 2: len(values), 3: len(values), 5: {1: n_values, 2: encoding, 3: 3, 4: 3}}
+    pages = thrift(page) + values
+    column = {1: physical, 4: 0, 5: n_values, 7: len(pages), 9: 4}
+    schema = [{4: b"root", 5: 1}, {1: physical, 3: 0, 4: b"column", **(annotation or {})}]
+    footer = thrift({2: schema, 4: [{1: [{3: column}], 3: n_values}] * n_groups})
+    return b"PAR1" + pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def text_bytes(text: bytes) -> bytes:
+    return len(text).to_bytes(4, "little") + text
+
+
+def test_a_file_made_by_hand_is_read() -> None:
+    assert read(hand_made(bytes(16), 2)) == [{"column": 0}, {"column": 0}]
+    assert read(hand_made(text_bytes(b"a"), physical=BYTES, annotation={6: 0})) == [{"column": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("physical", "annotation"),
+    [
+        (BYTES, {6: 9}),  # a timestamp: ticks times a million would repeat the text so often
+        (BYTES, {10: {7: {2: {1: {}}}}}),
+        (BYTES, {6: 6}),
+        (BYTES, {10: {10: {}}}),
+        (INT32, {6: 0}),
+        (INT64, {10: {12: {}}}),
+        (INT64, {10: {15: {}}}),
+        (INT96, {6: 5}),
+    ],
+)
+def test_an_annotation_stands_on_its_own_types_only(physical: int, annotation: dict[int, Any]) -> None:
+    with pytest.raises(DamagedError, match="has the annotation"):
+        read(hand_made(text_bytes(bytes(20)), physical=physical, annotation=annotation))
+
+
+@pytest.mark.parametrize(
+    ("physical", "encoding"), [(INT64, LENGTHS), (INT64, BEGINNINGS), (BYTES, DELTAS), (INT64, 3), (BYTES, 9)]
+)
+def test_an_encoding_holds_values_of_its_own_types_only(physical: int, encoding: int) -> None:
+    with pytest.raises(DamagedError, match="cannot have the encoding"):
+        read(hand_made(bytes(30), physical=physical, encoding=encoding))
+
+
+def test_a_decimal_is_as_wide_as_the_largest_of_any_writer() -> None:
+    widest = b"\x7f" * 32
+    assert read(hand_made(text_bytes(widest), physical=BYTES, annotation={6: 5})) == [
+        {"column": decimal.Decimal(int.from_bytes(widest, "big"))}
+    ]
+    with pytest.raises(DamagedError, match="a decimal has more than 32 bytes"):
+        read(hand_made(text_bytes(widest + b"\0"), physical=BYTES, annotation={6: 5}))
+
+
+def test_the_columns_are_no_longer_together_than_their_file() -> None:
+    assert len(read(hand_made(bytes(8000), 1000))) == 1000
+    with pytest.raises(DamagedError, match="are longer than the file"):
+        read(hand_made(bytes(8000), 1000, n_groups=3))
+
+
 def test_snappy_repeats_what_it_has_just_written() -> None:
     for text in (b"", b"abc", b"ab" * 500, bytes(range(256)) * 300):
         assert snappy.unpack(memoryview(pa.compress(text, "snappy", asbytes=True)), len(text)) == text

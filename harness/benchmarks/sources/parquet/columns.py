@@ -61,6 +61,20 @@ class _Encoding(enum.IntEnum):
     BYTE_STREAM_SPLIT = 9
 
 
+_ENCODED_TYPES: dict[int, frozenset[PhysicalType]] = {
+    _Encoding.PLAIN: frozenset(PhysicalType),
+    _Encoding.PLAIN_DICTIONARY: frozenset(PhysicalType),
+    _Encoding.RLE_DICTIONARY: frozenset(PhysicalType),
+    _Encoding.RLE: frozenset({PhysicalType.BOOLEAN}),
+    _Encoding.DELTA_BINARY_PACKED: frozenset({PhysicalType.INT32, PhysicalType.INT64}),
+    _Encoding.DELTA_LENGTH_BYTE_ARRAY: frozenset({PhysicalType.BYTES}),
+    _Encoding.DELTA_BYTE_ARRAY: frozenset({PhysicalType.BYTES, PhysicalType.FIXED_BYTES}),
+    _Encoding.BYTE_STREAM_SPLIT: frozenset(
+        {PhysicalType.INT32, PhysicalType.INT64, PhysicalType.FLOAT, PhysicalType.DOUBLE, PhysicalType.FIXED_BYTES}
+    ),
+}
+"""Encoding -> the types whose values may have it. Others would hand a column values of a type that it does not have."""
+
 _NUMBERS = {PhysicalType.INT32: "<i4", PhysicalType.INT64: "<i8", PhysicalType.FLOAT: "<f4", PhysicalType.DOUBLE: "<f8"}
 
 _DATA, _DICTIONARY, _DATA_2 = 0, 2, 3
@@ -212,9 +226,13 @@ class _Pages:
 
     def _values(self, encoding: int, page: ByteReader, n_values: int) -> list[Any]:
         """The values of a page in any of the encodings that Parquet knows."""
+        if encoding not in _ENCODED_TYPES:
+            raise DamagedError(f"a column has the unknown encoding {encoding}")
+        if self._physical not in _ENCODED_TYPES[encoding]:
+            raise DamagedError(f"values of the type {self._physical.name} cannot have the encoding {encoding}")
+        if not n_values:
+            return []
         if encoding in (_Encoding.PLAIN_DICTIONARY, _Encoding.RLE_DICTIONARY):
-            if not n_values:
-                return []
             (width,) = page.take(1)
             numbers = _runs(page, width, n_values)
             if len(numbers) and int(numbers.max()) >= len(self._dictionary):
@@ -223,7 +241,7 @@ class _Pages:
             return [self._dictionary[number] for number in numbers.tolist()]
         if encoding == _Encoding.PLAIN:
             return _plain(page, self._physical, self._width, n_values)
-        if encoding == _Encoding.RLE and self._physical is PhysicalType.BOOLEAN:
+        if encoding == _Encoding.RLE:
             page.take(4)  # the length, which the page's end tells, too
             booleans: list[Any] = _runs(page, 1, n_values).astype(bool).tolist()
             return booleans
@@ -233,9 +251,7 @@ class _Pages:
             return [bytes(page.take(length)) for length in _deltas(page, n_values, 32)]
         if encoding == _Encoding.DELTA_BYTE_ARRAY:
             return self._with_shared_beginnings(page, n_values)
-        if encoding == _Encoding.BYTE_STREAM_SPLIT:
-            return _split_streams(page, self._physical, self._width, n_values)
-        raise DamagedError(f"a column has the unknown encoding {encoding}")
+        return _split_streams(page, self._physical, self._width, n_values)
 
     def _with_shared_beginnings(self, page: ByteReader, n_values: int) -> list[bytes]:
         """Texts in the encoding DELTA_BYTE_ARRAY: each is stored without the beginning that it shares with the text

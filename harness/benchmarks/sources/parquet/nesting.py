@@ -73,7 +73,11 @@ def rows(file: BinaryIO, n_file_bytes: int, max_bytes: int) -> Iterator[dict[str
     if not leaves:
         raise DamagedError("its schema has no column")
     budget = UnpackedBytes(max_bytes)
-    for group in footer.structs(4):
+    groups = footer.structs(4)
+    # Before any is read: else each of many descriptions may have the whole file read again. abs: no size makes room.
+    if sum(abs(chunk.fields(3).integer(7)) for group in groups for chunk in group.structs(1)) > n_file_bytes:
+        raise DamagedError("its columns are longer than the file")
+    for group in groups:
         chunks = group.structs(1)
         if len(chunks) != len(leaves):
             raise DamagedError(f"a row group has {len(chunks)} columns, the schema {len(leaves)}")
@@ -157,38 +161,79 @@ def _text(value: bytes) -> str:
 _TICKS = {1: 1_000, 2: 1_000_000, 3: 1_000_000_000}
 """Unit of a time, as its annotation names it -> ticks a second."""
 
-_OLDER_TIMES = {7: (7, 1), 8: (7, 2), 9: (8, 1), 10: (8, 2)}
-"""Older annotation -> (the newer one: 7 time of day, 8 timestamp; its unit)."""
+_OLDER_UNITS = {7: 1, 8: 2, 9: 1, 10: 2}
+"""Older annotation of a time -> its unit."""
+
+_OLDER = {
+    **dict.fromkeys((0, 4, 19), "text"),  # text, one of a list of texts, JSON
+    5: "decimal",
+    6: "date",
+    **dict.fromkeys((7, 8), "time"),
+    **dict.fromkeys((9, 10), "timestamp"),
+    **dict.fromkeys(range(11, 15), "unsigned integer"),
+}
+_NEWER = {
+    **dict.fromkeys((1, 4, 12), "text"),
+    5: "decimal",
+    6: "date",
+    7: "time",
+    8: "timestamp",
+    10: "integer",
+    15: "half float",
+}
+
+_ANNOTATED_TYPES = {
+    "text": {PhysicalType.BYTES},
+    "decimal": {PhysicalType.INT32, PhysicalType.INT64, PhysicalType.BYTES, PhysicalType.FIXED_BYTES},
+    "date": {PhysicalType.INT32},
+    "time": {PhysicalType.INT32, PhysicalType.INT64},
+    "timestamp": {PhysicalType.INT64},
+    "integer": {PhysicalType.INT32, PhysicalType.INT64},
+    "unsigned integer": {PhysicalType.INT32, PhysicalType.INT64},
+    "half float": {PhysicalType.FIXED_BYTES},
+}
+"""Annotation -> the types that it may stand on, as the format's LogicalTypes.md says."""
+
+MAX_DECIMAL_BYTES = 32
+"""Bytes of the largest decimal that writers know, one of 256 bits; the time to convert grows with their square."""
 
 
 def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any] | None:
-    """The function from a stored value to the cell's; None where the stored value is the cell's."""
+    """The function from a stored value to the cell's; None where the stored value is the cell's.
+
+    Raises `DamagedError` for an annotation on a type that it does not stand on.
+    """
     older, newer = element.integer(6, -1), element.fields(10)
-    if older in (0, 4, 19) or newer.keys() & {1, 4, 12}:  # text, one of a list of texts, JSON
-        return _text
-    if older == 5 or 5 in newer:
-        scale = newer.fields(5).integer(1, element.integer(7))
-        return lambda value: _decimal(value, scale)
-    if older == 6 or 6 in newer:
-        return lambda days: (_EPOCH + datetime.timedelta(days=days)).date()
-    if physical is PhysicalType.INT96:
-        return _old_timestamp
-    if 15 in newer and physical is PhysicalType.FIXED_BYTES:
-        return lambda value: float(struct.unpack("<e", value)[0])
-    for kind in (7, 8):
-        if kind in newer or _OLDER_TIMES.get(older, (0, 0))[0] == kind:
-            described = newer.fields(kind)
-            unit = next(iter(described.fields(2)), 0) or _OLDER_TIMES.get(older, (0, 1))[1]
-            zone = datetime.UTC if described.get(1, kind not in newer) else None
-            return _time_of(_TICKS.get(unit, 1_000), kind == 8, zone)
-    unsigned = 11 <= older <= 14 or (10 in newer and not newer.fields(10).get(2, True))
-    if unsigned and physical in (PhysicalType.INT32, PhysicalType.INT64):
-        mask = (1 << (32 if physical is PhysicalType.INT32 else 64)) - 1
-        return lambda value: int(value) & mask
-    return None
+    annotation = next((_NEWER[number] for number in newer if number in _NEWER), "") or _OLDER.get(older, "")
+    if annotation and physical not in _ANNOTATED_TYPES[annotation]:
+        raise DamagedError(f"the column {element.text(4)} has the annotation {annotation} on the type {physical.name}")
+    if annotation == "integer" and not newer.fields(10).get(2, True):
+        annotation = "unsigned integer"
+    match annotation:
+        case "text":
+            return _text
+        case "decimal":
+            scale = newer.fields(5).integer(1, element.integer(7))
+            return lambda value: _decimal(value, scale)
+        case "date":
+            return lambda days: (_EPOCH + datetime.timedelta(days=days)).date()
+        case "half float":
+            return lambda value: float(struct.unpack("<e", value)[0])
+        case "time" | "timestamp":
+            number = 8 if annotation == "timestamp" else 7
+            described = newer.fields(number)
+            unit = next(iter(described.fields(2)), 0) or _OLDER_UNITS.get(older, 1)
+            zone = datetime.UTC if described.get(1, number not in newer) else None
+            return _time_of(_TICKS.get(unit, 1_000), annotation == "timestamp", zone)
+        case "unsigned integer":
+            mask = (1 << (32 if physical is PhysicalType.INT32 else 64)) - 1
+            return lambda value: int(value) & mask
+    return _old_timestamp if physical is PhysicalType.INT96 else None
 
 
 def _decimal(value: int | bytes, scale: int) -> decimal.Decimal:
+    if isinstance(value, bytes) and len(value) > MAX_DECIMAL_BYTES:
+        raise DamagedError(f"a decimal has more than {MAX_DECIMAL_BYTES} bytes")
     number = int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else int(value)
     return decimal.Decimal(number).scaleb(-scale, decimal.Context(prec=decimal.MAX_PREC))
 
