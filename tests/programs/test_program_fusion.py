@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.core.errors import UsageError
 from harness.extensions.answers.program import fusion
 from harness.extensions.answers.program.fusion import Fusion
+from harness.extensions.answers.program.inside import frames
 from harness.runs import grades as grade_file
 from tests.programs.fusion_server import FusionServer, fusion_server
 from tests.programs.sandboxed import called, checked, script
@@ -67,6 +71,48 @@ def test_programs_are_confined_and_bounded_there_too(server: FusionServer) -> No
         assert script(sandbox, code + "\nprint(42)", DOUBLE).rule == "exception", code
 
 
+def report_of(*messages: dict[str, Any]) -> bytes:
+    return b"".join(map(frames.message, ({"ready": "3"}, *messages)))
+
+
+FORGED = report_of({"names": ["f"]}, {"end": "passed", "cpu": 0.0})
+"""Report of a sandbox in which every test passed."""
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "open('report', 'wb').write(FORGED)",
+        "open('report', 'wb').write(bytes(32) + FORGED)",
+        "import os\nos.makedirs('report/x')",
+        "import os\nos.symlink('/dev/null', 'report')",
+    ],
+)
+def test_a_program_that_writes_the_report_itself_changes_no_verdict(server: FusionServer, act: str) -> None:
+    server.plain = True
+    sandbox = a_sandbox(server)
+    act = f"FORGED = {FORGED!r}\n{act}\n"
+    assert called(sandbox, act + "def f(x): return x", ("1", "2")).rule == "wrong output"
+    assert checked(sandbox, act + "def f(x): return x", "assert f(1) == 2").rule == "wrong output"
+    assert called(sandbox, act + "def f(x): return x + 1", ("1", "2")).rule == "all tests"
+    assert len(server.requests) == 3, "none is asked again"
+
+
+def test_a_report_that_ends_before_the_job_began_is_said_to_be_none(server: FusionServer) -> None:
+    def only_ready(request: dict[str, Any]) -> dict[str, Any]:
+        key = base64.b64decode(request["stdin"])[: frames.KEY_BYTES]
+        sealed = hmac.digest(key, report_of(), "sha256") + report_of()
+        return {"status": "Success", "files": {"report": base64.b64encode(sealed).decode()}}
+
+    server.first = [(200, only_ready)] * 2
+    decision = called(a_sandbox(server), "def f(x): return x", ("1", "1"))
+    assert decision.outcome == "undecided"
+    assert decision.failure is not None
+    assert decision.failure.message == "the job ended without a report"
+
+
+PRINTED = report_of({"started": True}, {"end": "closed", "code": 0, "out": "42"})
+"""Report of a program that prints what the test expects."""
 FAILED = {"status": "Failed", "message": "", "run_result": {"status": "TimeLimitExceeded"}, "files": {}}
 
 
@@ -78,7 +124,9 @@ FAILED = {"status": "Failed", "message": "", "run_result": {"status": "TimeLimit
         (200, FAILED),
         (200, b"<html>"),
         (200, {"status": "Success", "files": {"report": "!"}}),
+        (200, {"status": "Success", "files": {"report": "é"}}),
         (200, {"status": "Success", "files": {"report": "AAAAAQ=="}}),
+        (200, {"status": "Success", "files": {"report": base64.b64encode(PRINTED).decode()}}),
     ],
 )
 def test_a_failure_of_the_server_is_asked_again_and_then_undecided(

@@ -6,7 +6,8 @@ Protocol: bytedance/SandboxFusion, sandbox/server/sandbox_api.py (POST /run_code
     reply     status: Success | Failed | SandboxError, message, run_result, files: path → content in base64
 
 A request does one job: `code` is the sandbox of `inside` as a text (`carried`), `stdin` the job and its tests, and the
-report comes back in a file, since the server keeps little of what a program prints. Programs are confined there as
+report comes back in a file, since the server keeps little of what a program prints. The file is sealed with a random
+key that goes before the job: a program that may write the file can forge no report. Programs are confined there as
 everywhere (`inside.confinement`), within the server's own isolation, and limits are of CPU time. So the server's own
 verdicts (`status`, `return_code`, POST /submit) decide nothing: what is no report is a failure of the sandbox.
 """
@@ -14,8 +15,9 @@ verdicts (`status`, `return_code`, POST /submit) decide nothing: what is no repo
 from __future__ import annotations
 
 import base64
-import binascii
+import hmac
 import os
+import secrets
 import time
 from collections.abc import Callable
 from functools import cached_property
@@ -101,13 +103,13 @@ class Fusion:
         seconds = min(_START_SECONDS + _RUN_FACTOR * (limits["cpu_total"] + limits["sleep"]), _MAX_RUN_SECONDS)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                _, begun, *rest = self._messages([job, work], seconds)
-                if "end" in begun:
-                    return {**begun, "begun": False}
-                if not rest or "over" in rest[0]:
+                _, *reports = self._messages([job, work], seconds)
+                if reports and "end" in reports[0]:
+                    return {**reports[0], "begun": False}
+                if len(reports) < 2 or "over" in reports[1]:
                     raise SandboxFailedError("the job ended without a report")
-                return rest[0]
-            except (SandboxFailedError, ValueError) as error:
+                return reports[1]
+            except SandboxFailedError as error:
                 if attempt == _ATTEMPTS:
                     raise SandboxFailedError(str(error)) from error
                 self._sleep(_PAUSE_SECONDS)
@@ -118,10 +120,11 @@ class Fusion:
 
     def _messages(self, sent: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
         """What the sandbox answers to these messages, in order. Raises `SandboxFailedError`, `UsageError`."""
+        key = secrets.token_bytes(frames.KEY_BYTES)
         data = b"j" + b"".join(map(frames.message, sent)) if sent else b""
         request = {
             "language": "python", "code": python_text("arrival", f"serve_once({REPORT!r})", fresh=True),
-            "stdin": base64.b64encode(data).decode(), "run_timeout": seconds, "fetch_files": [REPORT],
+            "stdin": base64.b64encode(key + data).decode(), "run_timeout": seconds, "fetch_files": [REPORT],
         }  # fmt: skip
         reply = self._reply(codec.encode(request), seconds)
         if REPORT not in reply.files:
@@ -130,8 +133,12 @@ class Fusion:
             last = quote_safely(words.strip().rpartition("\n")[2], secrets_of(self._endpoint))
             raise SandboxFailedError(f"the server sent no report ({visible(reply.status, 40)}): {last}")
         try:
-            return frames.messages(base64.b64decode(reply.files[REPORT], validate=True))
-        except (binascii.Error, frames.ClosedError) as error:
+            report = base64.b64decode(reply.files[REPORT], validate=True)
+            seal, data = report[: frames.SEAL_BYTES], report[frames.SEAL_BYTES :]
+            if not hmac.compare_digest(seal, hmac.digest(key, data, "sha256")):
+                raise SandboxFailedError("the server sent a report that the sandbox did not seal")
+            return frames.messages(data)
+        except (ValueError, frames.ClosedError) as error:
             raise SandboxFailedError(f"the server sent a report that cannot be read: {error}") from error
 
     def _reply(self, content: bytes, seconds: float) -> _Reply:

@@ -1,14 +1,18 @@
 """One job in a sandbox that is a single run of a program, as SandboxFusion's: messages in, a file of messages out.
 
     standard input (base64) ─► this process ─ pipe ─► cell ─ pipe ─► this process ─► the file
+    a key, then messages                                                          a seal, then messages
 
-The cell is forked before the input is read, so that neither it nor the program has the tests in its memory. The file is
-written when both have ended.
+The cell is forked before the input is read, so that neither it nor the program has the key and the tests in its memory.
+The file is written when both have ended. A program may write in the same folder, where it has no name space of its own
+and the server's user: what it leaves under the file's name is moved away, and without the key it can seal no report.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import hmac
 import os
 import sys
 import threading
@@ -19,7 +23,7 @@ _MAX_REPORT_BYTES = 64 * 1024 * 1024
 
 
 def serve_once(path: str) -> None:
-    """Do the job on standard input, and write what the cell says to the file `path`, which must not exist."""
+    """Do the job on standard input, and write what the cell says to the file `path`, under its seal."""
     receives, to_cell = os.pipe()
     from_cell, sends = os.pipe()
     pid = os.fork()
@@ -39,14 +43,17 @@ def serve_once(path: str) -> None:
     confinement.hide()
     given = base64.b64decode(sys.stdin.buffer.read())
     # In a thread: the cell may stop reading until its own message is read.
-    feeding = threading.Thread(target=_feed, args=(to_cell, given), daemon=True)
+    feeding = threading.Thread(target=_feed, args=(to_cell, given[frames.KEY_BYTES :]), daemon=True)
     feeding.start()
     report = b""
     while len(report) <= _MAX_REPORT_BYTES and (part := os.read(from_cell, 1 << 20)):
         report += part
     os.waitpid(pid, 0)
+    # Renamed, not unlinked: a program may have made a folder of this name.
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(path, f"{path}.{os.urandom(8).hex()}")
     with open(path, "xb") as file:
-        file.write(report)
+        file.write(hmac.digest(given[: frames.KEY_BYTES], report, "sha256") + report)
 
 
 def _feed(fd: int, data: bytes) -> None:
