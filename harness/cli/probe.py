@@ -143,6 +143,8 @@ def _league(
     terminal.note(table.title)
     for row in table.rows:
         terminal.note("  ".join(f"{name}: {visible(cell)}" for name, cell in zip(table.columns, row, strict=True)))
+    if sentence := league.worn_out(standings):
+        terminal.warn(sentence)
     league.append(history, looks)
     return standings
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from harness.verbs.probe.asking import Token, _Likely
 from harness.verbs.probe.effect import effect
 from harness.verbs.probe.ends import Ended
 from harness.verbs.probe.findings import Finding
+from harness.verbs.probe.page import standing_table
 from harness.verbs.probe.sampling import CUTS
 from harness.verbs.probe.subject import listed
 from tests.verbs.toy_faults import FAULTS, SOUND
@@ -349,6 +351,50 @@ def test_the_p_values_of_one_model_are_as_seldom_small_as_stated() -> None:
 
     small = sum(league.apart(sample(), sample(), i, 1e-3) <= 0.05 for i in range(30))
     assert small <= 7  # of 30 at 5 %: more comes by chance 8 times in 10,000
+
+
+def counted(*words: str) -> list[league.ProviderLook]:
+    """A look at each of the providers a, b, c …, whose every reply begins with its word."""
+    facts = {"version": league.VERSION, "time": "", "model": "toy", "spoils": []}
+    return [
+        league.ProviderLook(address=name, draws=[{word: 25}] * len(league.PROMPTS), **facts)  # type: ignore[arg-type]
+        for name, word in zip("abcdefgh", words, strict=False)
+    ]
+
+
+def test_a_look_that_could_find_no_change_is_not_called_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def outcomes(k: int) -> tuple[bool | None, bool | None]:
+        changed, *_ = league.standings(counted("x", "x", "x") * (k - 1), counted("x", "x", "x"))
+        return changed.changed, changed.differs
+
+    # The numbers of docs/probe.md for three providers.
+    assert [outcomes(k) for k in (40, 41, 42)] == [(False, False), (False, None), (None, None)]
+    monkeypatch.setattr(league, "MAX_SIMULATED", 9_999)
+    last, late = (league.standings(counted("x", "x", "x") * (k - 1), counted("x", "y", "x")) for k in (4, 5))
+    assert [one.changed for one in last] == [False, True, False], "the last look that is judged finds a change"
+    assert [one.changed for one in late] == [None, None, None]
+    cells = [row[2] for row in standing_table(late).rows]
+    assert all(cell.startswith("not judged, begin a new history (p = ") for cell in cells)
+    assert "look 5 of this history cannot be judged" in str(league.worn_out(late))
+    early = league.standings(counted("x", "x", "x"), counted("x", "y", "x"))
+    assert league.worn_out(early) is None
+    assert [row[2].split()[0] for row in standing_table(early).rows] == ["the", "CHANGED", "the"]
+
+
+def test_the_memory_of_a_comparison_does_not_grow_with_its_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = [{"a": 5, "b": 12}], [{"a": 16, "b": 18}]
+    p = league.apart(ours, theirs, 1, 1e-3)
+    assert 0.05 < p < 0.5
+    many = {f"w{i}": 1 for i in range(300)}
+    tracemalloc.start()
+    try:
+        league.apart([{"w1": 25}], [many], 1, 1e-3)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 16_000_000, "the numbers of 9,999 draws of 300 words take 24 MB"
+    monkeypatch.setattr(league, "MAX_CELLS", 20)
+    assert league.apart(ours, theirs, 1, 1e-3) == p, "slices of ten draws give the counts of all"
 
 
 def test_a_history_is_read_back_and_a_damaged_one_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,11 @@ both, any division of all words between the two is as likely as the one that cam
     differs             a provider with the others at this look       ALPHA / 2 · 1 / (k (k + 1))
 
 Within a family and a look Holm's method shares the error among the providers. The sums over all looks are ALPHA / 2
-each, so the chance of any false word is at most `ALPHA` however many days and providers there are.
+each, so the chance of any false word in one history is at most `ALPHA` however many days and providers there are.
+
+Of n providers, Holm's first rejection needs a p-value of at most the look's error / n; `MAX_SIMULATED` draws give none
+below 1 / (1 + MAX_SIMULATED). A look that may spend less than that could reject nothing, so it is not judged, and
+`worn_out` says to begin a new history.
 
 Pure functions, but for `taken`, `read` and `append`.
 """
@@ -33,7 +37,7 @@ from harness.asking.options import ProbeOptions
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.codec import digest
-from harness.core.errors import UsageError
+from harness.core.errors import Sentence, UsageError
 from harness.core.files import read_named, write_atomically
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused
@@ -60,6 +64,10 @@ ALPHA = 0.01
 """Chance of any false word about any provider, over all looks."""
 
 MAX_SIMULATED = 1_000_000
+"""Largest number of simulated divisions of one comparison; it bounds the looks of a history that can be judged."""
+
+MAX_CELLS = 250_000
+"""Numbers that are drawn at once (divisions × words), so that memory does not grow with the history."""
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest history, in bytes; a look has some 3 KB."""
@@ -87,13 +95,14 @@ class ProviderLook(msgspec.Struct, frozen=True, kw_only=True):
 class ProviderStanding:
     """What a look says of one provider beside its earlier looks and beside the others.
 
-    n_looks: with this one. p_changed, p_differs: None where there is nothing to compare with.
+    n_looks: with this one. p_changed, p_differs: None where there is nothing to compare with. changed, differs: None
+    where no p-value could be small enough to reject.
     """
 
     look: ProviderLook
     n_looks: int
-    changed: bool
-    differs: bool
+    changed: bool | None
+    differs: bool | None
     p_changed: float | None
     p_differs: float | None
 
@@ -111,15 +120,25 @@ def apart(ours: Draws, theirs: Draws, seed: int, level: float) -> float:
     p = 1.0
     # In two steps, as in `exact`: few p-values are near the bound, and only these need many draws.
     for m in (exact.SIMULATED, min(MAX_SIMULATED, max(exact.SIMULATED_AGAIN, math.ceil(4 / level)))):
-        drawn = np.zeros(m)
-        for table in tables:
-            sizes = table.sum(axis=1)
-            drawn += _statistic(rng.multivariate_hypergeometric(sizes, int(table[:, 0].sum()), size=m), table)
-        # Equal sums may differ in their last digits by the order of adding, and count as equal.
-        p = (1 + int(np.count_nonzero(drawn >= observed - 1e-9))) / (1 + m)
+        p = (1 + _n_as_far(tables, observed, m, rng)) / (1 + m)
         if p > exact.SMALL:
             break
     return p
+
+
+def _n_as_far(tables: Sequence[NDArray[np.int64]], observed: float, m: int, rng: np.random.Generator) -> int:
+    """How many of m random divisions of the words have a statistic of at least `observed`."""
+    n_at_once = max(1, MAX_CELLS // max(map(len, tables), default=1))
+    n_as_far = 0
+    for start in range(0, m, n_at_once):
+        size = min(n_at_once, m - start)
+        drawn = np.zeros(size)
+        for table in tables:
+            sizes = table.sum(axis=1)
+            drawn += _statistic(rng.multivariate_hypergeometric(sizes, int(table[:, 0].sum()), size=size), table)
+        # Equal sums may differ in their last digits by the order of adding, and count as equal.
+        n_as_far += int(np.count_nonzero(drawn >= observed - 1e-9))
+    return n_as_far
 
 
 def _statistic(first: NDArray[np.int64], table: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -162,12 +181,25 @@ def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed
     ]
 
 
-def _rejected(p_values: Sequence[float | None], alpha: float) -> list[bool]:
-    """Holm's method over the p-values that there are; False where there is none."""
+def _rejected(p_values: Sequence[float | None], alpha: float) -> list[bool | None]:
+    """Holm's method over the p-values that there are; False where there is none, None where none could be rejected."""
     tested = [i for i, p in enumerate(p_values) if p is not None]
-    held = exact.holm([p for p in p_values if p is not None], alpha)
-    outcomes = dict(zip(tested, held, strict=True))
+    outcomes: dict[int, bool | None] = dict.fromkeys(tested)
+    if tested and alpha / len(tested) >= 1 / (1 + MAX_SIMULATED):
+        held = exact.holm([p for p in p_values if p is not None], alpha)
+        outcomes.update(zip(tested, held, strict=True))
     return [outcomes.get(i, False) for i in range(len(p_values))]
+
+
+def worn_out(looked: Sequence[ProviderStanding]) -> Sentence | None:
+    """The sentence that the history has too many looks to find a change; None while it has not."""
+    if not any(standing.changed is None or standing.differs is None for standing in looked):
+        return None
+    k = max(standing.n_looks for standing in looked)
+    return Sentence(
+        f"look {k} of this history cannot be judged: its share of the error is below the smallest p value that "
+        f"{MAX_SIMULATED:,} draws can give; begin a new history: give --history the name of a new file"
+    )
 
 
 def draws(server: ProbedServer, seed: int) -> list[dict[str, int]]:

@@ -40,9 +40,12 @@ def standing_table(league: Sequence[ProviderStanding]) -> Table:
     )
 
 
-def _word(p: float | None, rejected: bool, odd: str, plain: str) -> str:
+def _word(p: float | None, rejected: bool | None, odd: str, plain: str) -> str:
     """A cell of a comparison."""
-    return "–" if p is None else f"{odd if rejected else plain} (p = {p:.2g})"
+    if p is None:
+        return "–"
+    word = "not judged, begin a new history" if rejected is None else odd if rejected else plain
+    return f"{word} (p = {p:.2g})"
 
 
 def _history_table(history: Sequence[ProviderLook]) -> Table:
