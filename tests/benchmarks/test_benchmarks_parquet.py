@@ -9,17 +9,23 @@ import contextlib
 import datetime
 import decimal
 import io
+import itertools
 import random
+import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.parquet import snappy
+from harness.benchmarks.sources.parquet import thrift as thrift_module
 from harness.benchmarks.sources.parquet.columns import TooLargeError
 from harness.benchmarks.sources.parquet.nesting import rows
-from harness.benchmarks.sources.parquet.thrift import ByteReader, DamagedError
+from harness.benchmarks.sources.parquet.thrift import MAX_METADATA_BYTES, ByteReader, DamagedError
+from harness.core.errors import UsageError
 
 DAY = datetime.datetime(1960, 2, 29, 23, 59, 58, 123456)  # noqa: DTZ001 - columns without a zone
 
@@ -182,13 +188,18 @@ def hand_made(
     encoding: int = PLAIN,
     annotation: dict[int, Any] | None = None,
     n_groups: int = 1,
+    optional: int = 0,
+    codec: int = 0,
+    page: dict[int, Any] | None = None,
+    footer: bytes = b"",
 ) -> bytes:
-    """A Parquet file of one required column and one page. n_groups: how often it describes the same row group."""
-    page = {1: 0, 2: len(values), 3: len(values), 5: {1: n_values, 2: encoding, 3: 3, 4: 3}}
+    """A Parquet file of one column and one page. n_groups: how often it describes the same row group. optional: 1 if
+    the column may be null. page, footer: instead of the right header and footer."""
+    page = page or {1: 0, 2: len(values), 3: len(values), 5: {1: n_values, 2: encoding, 3: 3, 4: 3}}
     pages = thrift(page) + values
-    column = {1: physical, 4: 0, 5: n_values, 7: len(pages), 9: 4}
-    schema = [{4: b"root", 5: 1}, {1: physical, 3: 0, 4: b"column", **(annotation or {})}]
-    footer = thrift({2: schema, 4: [{1: [{3: column}], 3: n_values}] * n_groups})
+    column = {1: physical, 4: codec, 5: n_values, 7: len(pages), 9: 4}
+    schema = [{4: b"root", 5: 1}, {1: physical, 3: optional, 4: b"column", **(annotation or {})}]
+    footer = footer or thrift({2: schema, 4: [{1: [{3: column}], 3: n_values}] * n_groups})
     return b"PAR1" + pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
@@ -240,6 +251,87 @@ def test_the_columns_are_no_longer_together_than_their_file() -> None:
     assert len(read(hand_made(bytes(8000), 1000))) == 1000
     with pytest.raises(DamagedError, match="are longer than the file"):
         read(hand_made(bytes(8000), 1000, n_groups=3))
+
+
+def peak_bytes(data: bytes, max_bytes: int) -> int:
+    """The most memory that reading takes, whether or not the file is refused."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(DamagedError, TooLargeError):
+            read(data, max_bytes)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_footer_is_bounded_before_it_becomes_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = hand_made(b"", footer=thrift({9: [{}] * 200_000}))
+    with pytest.raises(TooLargeError):
+        read(empty, 10**6)
+    assert peak_bytes(empty, 10**6) < 2 * 10**6
+    with pytest.raises(DamagedError, match="its footer is longer than"):
+        read(hand_made(b"", footer=bytes(MAX_METADATA_BYTES + 1)), 10**10)
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(hand_made(bytes(8)))
+    assert len(tables.read(path)) == 1
+    monkeypatch.setattr(tables, "MAX_DATA_BYTES", 100)
+    with pytest.raises(UsageError, match="has more than 100 bytes"):
+        tables.read(path)
+
+
+def test_a_header_of_a_page_is_bounded_before_it_becomes_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = hand_made(bytes(8), page={1: 0, 2: 8, 3: 8, 5: {1: 1, 2: 0, 3: 3, 4: 3}, 9: [{}] * 1000})
+    assert read(data) == [{"column": 0}]
+    monkeypatch.setattr(thrift_module, "MAX_METADATA_BYTES", 500)
+    with pytest.raises(DamagedError, match="a list is longer than the data"):
+        read(data)
+
+
+def test_bits_are_unpacked_in_little_memory() -> None:
+    n_part, width = 160_000, 64
+    # Of a block of differences as long as the page, two are needed.
+    block = varint(n_part) + b"\1" + varint(3) + b"\0" + b"\0" + bytes([width]) + bytes(n_part * width // 8)
+    data = hand_made(block, 3, encoding=DELTAS)
+    assert read(data) == [{"column": 0}] * 3
+    assert peak_bytes(data, 10**8) < 5 * len(data)
+
+
+def test_differences_of_many_values_in_one_part_are_all_read() -> None:
+    width, steps = 13, [n * 2654435761 % 2**13 for n in range(20_000)]
+    packed = sum(step << width * n for n, step in enumerate(steps)).to_bytes(len(steps) * width // 8, "little")
+    page = varint(len(steps)) + b"\1" + varint(len(steps) + 1) + b"\0" + b"\0" + bytes([width]) + packed
+    expected = [{"column": value} for value in itertools.accumulate(steps, initial=0)]
+    assert read(hand_made(page, len(expected), encoding=DELTAS)) == expected
+
+
+@pytest.mark.parametrize("encoding", [PLAIN, DELTAS])
+def test_a_page_of_nulls_alone_may_have_no_compressed_bytes(encoding: int) -> None:
+    levels = b"\x06\x00"  # three times level 0
+    header = {1: 3, 2: len(levels), 3: len(levels), 8: {1: 3, 2: 3, 3: 3, 4: encoding, 5: len(levels), 6: 0}}
+    assert read(hand_made(levels, 3, page=header, optional=1, codec=1)) == [{"column": None}] * 3
+    header[2] = len(levels) + 1
+    with pytest.raises(DamagedError):
+        read(hand_made(levels, 3, page=header, optional=1, codec=1))
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    array = pa.array([1])
+    for table in (
+        pa.Table.from_arrays([array, array], ["n", "n"]),
+        pa.table({"group": pa.StructArray.from_arrays([array, array], ["n", "n"])}),
+    ):
+        with pytest.raises(DamagedError, match="it has the column n twice"):
+            read(written(table))
+
+
+def test_levels_in_another_encoding_are_refused() -> None:
+    levels = b"\x02\0\0\0\x02\x01"
+    page: dict[int, Any] = {1: 0, 2: 14, 3: 14, 5: {1: 1, 2: 0, 3: 3, 4: 4}}
+    # No level repeats, so how repetitions are encoded does not matter.
+    assert read(hand_made(levels + bytes(8), page=page, optional=1)) == [{"column": 0}]
+    page[5][3] = 4
+    with pytest.raises(DamagedError, match="levels in the encoding 4"):
+        read(hand_made(levels + bytes(8), page=page, optional=1))
 
 
 def test_snappy_repeats_what_it_has_just_written() -> None:

@@ -453,6 +453,8 @@ def _parquet_rows(path: Path, shown: str) -> Iterator[Row]:
     try:
         with open_named(path) as file:
             n_bytes = os.fstat(file.fileno()).st_size
+            if n_bytes > MAX_DATA_BYTES:
+                raise UsageError(f"{shown} has more than {MAX_DATA_BYTES} bytes")
             most = _max_unpacked_bytes(n_bytes)
             for number, cells in enumerate(rows(file, n_bytes, most), 1):
                 where = f"row {number} of {shown}"

@@ -79,6 +79,9 @@ _NUMBERS = {PhysicalType.INT32: "<i4", PhysicalType.INT64: "<i8", PhysicalType.F
 
 _DATA, _DICTIONARY, _DATA_2 = 0, 2, 3
 
+_SLICE_VALUES = 8 * 1024
+"""Values that are unpacked from bits at once, a multiple of 8."""
+
 
 class TooLargeError(Exception):
     """The file unpacks to more than the caller allows."""
@@ -157,7 +160,7 @@ class _Pages:
 
     def read(self, reader: ByteReader) -> None:
         """Read one page, dictionary or data, and add its values to the column."""
-        header = reader.struct()
+        header = reader.metadata()
         kind, n_unpacked, body = header.integer(1), header.integer(2), reader.take(header.integer(3))
         if kind == _DICTIONARY:
             n_values = self._count(header.fields(7).integer(1))
@@ -168,8 +171,8 @@ class _Pages:
             described = header.fields(5)
             n_entries = self._count(described.integer(1))
             page = ByteReader(self._unpack(body, n_unpacked))
-            repetitions = self._levels(page, self._max_repetition, n_entries)
-            definitions = self._levels(page, self._max_definition, n_entries)
+            repetitions = self._levels(page, self._max_repetition, n_entries, described.integer(4))
+            definitions = self._levels(page, self._max_definition, n_entries, described.integer(3))
             self._add(repetitions, definitions, page, described.integer(2))
         elif kind == _DATA_2:
             described = header.fields(8)
@@ -177,8 +180,9 @@ class _Pages:
             page = ByteReader(body)
             repetition_bytes, definition_bytes = page.take(described.integer(6)), page.take(described.integer(5))
             values = page.rest()
-            if described.get(7, True):
-                n_values_bytes = n_unpacked - len(repetition_bytes) - len(definition_bytes)
+            n_values_bytes = n_unpacked - len(repetition_bytes) - len(definition_bytes)
+            # Where all values are null, some writers compress nothing, not even to an empty frame.
+            if described.get(7, True) and n_values_bytes:
                 values = memoryview(self._unpack(values, n_values_bytes))
             repetitions = _runs_of_levels(repetition_bytes, self._max_repetition, n_entries)
             definitions = _runs_of_levels(definition_bytes, self._max_definition, n_entries)
@@ -200,9 +204,11 @@ class _Pages:
             raise DamagedError("a page unpacks to another size than its header says")
         return data
 
-    def _levels(self, page: ByteReader, most: int, n_entries: int) -> npt.NDArray[np.int64]:
+    def _levels(self, page: ByteReader, most: int, n_entries: int, encoding: int) -> npt.NDArray[np.int64]:
         if not most:
             return np.zeros(n_entries, np.int64)
+        if encoding != _Encoding.RLE:
+            raise DamagedError(f"a page has its levels in the encoding {encoding}, which is not read")
         (n_bytes,) = struct.unpack("<I", page.take(4))
         return _runs_of_levels(page.take(n_bytes), most, n_entries)
 
@@ -337,11 +343,16 @@ def _packed(data: memoryview, width: int, n_values: int) -> npt.NDArray[np.int64
     """Integers of `width` bits one after the other, low bits first; fewer than `n_values` if the data end."""
     if not width:
         return np.zeros(n_values, np.int64)
-    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
-    n_whole = min(n_values, len(bits) // width)
+    packed = np.frombuffer(data, np.uint8)
+    values = np.empty(min(n_values, 8 * len(packed) // width), np.int64)
     # Of 64 bits the highest counts negative, as two's complement does: sums wrap around as the format wants them to.
     weights = (np.uint64(1) << np.arange(width, dtype=np.uint64)).astype(np.int64)
-    return bits[: n_whole * width].reshape(n_whole, width).astype(np.int64) @ weights
+    # Unpacked, a bit takes 8 bytes: slices keep that small. Each begins at a whole byte.
+    for start in range(0, len(values), _SLICE_VALUES):
+        part = values[start : start + _SLICE_VALUES]
+        bits = np.unpackbits(packed[start * width // 8 :], count=len(part) * width, bitorder="little")
+        part[:] = bits.reshape(len(part), width).astype(np.int64) @ weights
+    return values
 
 
 def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:

@@ -11,11 +11,13 @@ Entries left over after the last row are damage.
 
 Guarantees: reads only inside the file; counts bytes and entries as they are unpacked and stops at the caller's bound.
 Read: all types and nestings; pages plain or packed by Snappy, gzip or Zstandard. Refused: encrypted files, columns in
-other files, other compressions. Source: the format's specification (github.com/apache/parquet-format).
+other files, other compressions, levels that are not run-length encoded, two columns of one name. Source: the format's
+specification (github.com/apache/parquet-format).
 """
 
 from __future__ import annotations
 
+import collections
 import datetime
 import decimal
 import struct
@@ -24,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from harness.benchmarks.sources.parquet.columns import ColumnEntries, PhysicalType, UnpackedBytes, column_of
-from harness.benchmarks.sources.parquet.thrift import ByteReader, DamagedError, Fields
+from harness.benchmarks.sources.parquet.thrift import MAX_METADATA_BYTES, ByteReader, DamagedError, Fields
 
 _MAGIC = b"PAR1"
 _ENCRYPTED = b"PARE"
@@ -33,6 +35,9 @@ _REQUIRED, _OPTIONAL, _REPEATED = range(3)
 
 MAX_COLUMNS = 100_000
 """Most fields of a schema."""
+
+FOOTER_RATIO = 16
+"""Bytes that the budget counts for a byte of the footer, which stays in memory as objects."""
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _JULIAN_EPOCH = 2_440_588
@@ -67,12 +72,12 @@ def rows(file: BinaryIO, n_file_bytes: int, max_bytes: int) -> Iterator[dict[str
     max_bytes: largest unpacked size. Dates and times are values of `datetime`, decimals `Decimal`; bytes without a type
     stay bytes. Raises `DamagedError`, and `TooLargeError` at the bound.
     """
-    footer = _footer(file, n_file_bytes)
+    budget = UnpackedBytes(max_bytes)
+    footer = _footer(file, n_file_bytes, budget)
     schema = _schema(footer.structs(2))
     leaves = schema.leaves()
     if not leaves:
         raise DamagedError("its schema has no column")
-    budget = UnpackedBytes(max_bytes)
     groups = footer.structs(4)
     # Before any is read: else each of many descriptions may have the whole file read again. abs: no size makes room.
     if sum(abs(chunk.fields(3).integer(7)) for group in groups for chunk in group.structs(1)) > n_file_bytes:
@@ -88,8 +93,8 @@ def rows(file: BinaryIO, n_file_bytes: int, max_bytes: int) -> Iterator[dict[str
         yield from _Reader(schema, columns).rows(group.integer(3))
 
 
-def _footer(file: BinaryIO, n_file_bytes: int) -> Fields:
-    """The metadata at the end of the file. Raises `DamagedError`."""
+def _footer(file: BinaryIO, n_file_bytes: int, budget: UnpackedBytes) -> Fields:
+    """The metadata at the end of the file. Raises `DamagedError`, `TooLargeError`."""
     tail = _read_at(file, max(0, n_file_bytes - 8), 8)
     if n_file_bytes < 12 or tail[4:] not in (_MAGIC, _ENCRYPTED):
         raise DamagedError("it does not end as Parquet files do")
@@ -98,7 +103,10 @@ def _footer(file: BinaryIO, n_file_bytes: int) -> Fields:
     (n_footer,) = struct.unpack("<I", tail[:4])
     if n_footer > n_file_bytes - 12:
         raise DamagedError("its footer is longer than the file")
-    return ByteReader(_read_at(file, n_file_bytes - 8 - n_footer, n_footer)).struct()
+    if n_footer > MAX_METADATA_BYTES:
+        raise DamagedError(f"its footer is longer than {MAX_METADATA_BYTES} bytes")
+    budget.spend(FOOTER_RATIO * n_footer)
+    return ByteReader(_read_at(file, n_file_bytes - 8 - n_footer, n_footer)).metadata()
 
 
 def _read_at(file: BinaryIO, offset: int, n_bytes: int) -> bytes:
@@ -129,6 +137,7 @@ def _schema(elements: list[Fields]) -> _Node:
         )
         if parent is None or element.integer(5):
             field_node.children = [node(field_node, depth + 1) for _ in range(element.integer(5))]
+            _refuse_repeated([child.name for child in field_node.children])
             return field_node
         try:
             field_node.physical = PhysicalType(element.integer(1, -1))
@@ -144,6 +153,12 @@ def _schema(elements: list[Fields]) -> _Node:
     if position != len(elements):
         raise DamagedError("its schema has fields outside the table")
     return root
+
+
+def _refuse_repeated(names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        (twice, _), *_ = collections.Counter(names).most_common(1)
+        raise DamagedError(f"it has the column {twice} twice")
 
 
 def _group_kind(element: Fields) -> str:

@@ -1,7 +1,7 @@
 """Structs of Thrift's compact protocol, as Parquet files hold them: bytes in, field numbers and values out.
 
-Guarantees: what is read lies inside the data; nesting and the number of values are bounded by `MAX_NESTING` and by the
-length of the data. Not covered: maps, which Parquet does not use. Source: the compact protocol's specification in the
+Guarantees: what is read lies inside the data; nesting and the number of values are bounded by `MAX_NESTING` and by
+`MAX_METADATA_BYTES`. Not covered: maps, which Parquet does not use. Source: the compact protocol's specification in the
 Thrift repository (doc/specs/thrift-compact-protocol.md).
 """
 
@@ -17,6 +17,10 @@ MAX_NESTING = 16
 
 MAX_VARINT_BYTES = 10
 """Bytes of the longest integer: 64 bits, 7 in each byte."""
+
+MAX_METADATA_BYTES = 16 * 1024**2
+"""Bytes of the longest footer and of the longest header of a page. A byte of them may become an object of some 80 bytes
+in memory."""
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
@@ -88,6 +92,13 @@ class ByteReader:
         """A signed integer: 0, -1, 1, -2 … are written as 0, 1, 2, 3 …"""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
+
+    def metadata(self) -> Fields:
+        """A struct of at most `MAX_METADATA_BYTES`."""
+        near = ByteReader(self.data[: self.position + MAX_METADATA_BYTES], self.position)
+        fields = near.struct()
+        self.position = near.position
+        return fields
 
     def struct(self, depth: int = 0) -> Fields:
         """A struct up to its end. A struct in it is `Fields`, a list is a list, and a text is bytes."""
