@@ -308,8 +308,11 @@ def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card,
 def _with_data(
     options: RunOptions, data: str, numbered: list[tuple[Card, int | None]], first: Mapping[str, object]
 ) -> tuple[Card, int | None]:
-    """The card for `--data`: one drafted from the file with this first row, or the named benchmark's card with the file
-    in place of its own data; and the samples a question if the name stated them. Raises `UsageError`."""
+    """The card for a file of data, and the samples a question if its name stated them. Raises `UsageError`.
+
+    The card is drafted from the file with this first row, or is the named benchmark's with the file in place of its own
+    data.
+    """
     if re.fullmatch(r"\w[\w.-]*/[\w.-]+", data) and not Path(data).suffix and not Path(data).exists():
         raise UsageError(
             f"there is no such file; a data set of the hub is hf://datasets/{data}", field="data", value=data

@@ -14,9 +14,9 @@ import harness
 PACKAGE = Path(harness.__file__).parent
 SCRIPTS = PACKAGE / "extensions" / "schedulers" / "slurm.py"
 """It writes job scripts: command lines of sbatch, of srun and of our own servers, and no sentence for a person."""
-SANDBOX = PACKAGE / "extensions" / "answers" / "program" / "bubblewrap.py"
-"""It writes the command line of bubblewrap, whose flags are not ours."""
-BELOW = sorted(set(PACKAGE.rglob("*.py")) - set((PACKAGE / "cli").rglob("*.py")) - {SCRIPTS, SANDBOX})
+SANDBOXES = {PACKAGE / "extensions" / "answers" / "program" / name for name in ("bubblewrap.py", "containers.py")}
+"""They write the command lines of bubblewrap, docker and podman, whose flags are not ours."""
+BELOW = sorted(set(PACKAGE.rglob("*.py")) - set((PACKAGE / "cli").rglob("*.py")) - {SCRIPTS} - SANDBOXES)
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 OTHERS = {"--data-raw"}
 """Of another program: curl's, in the command that repeats a request."""

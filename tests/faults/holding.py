@@ -44,7 +44,7 @@ def going(folder: Path, server: FaultServer, *words: str) -> Iterator[subprocess
     (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     data = ["--data", "sums.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
     options = ["--samples", "2", "--concurrency", "4", "--base-url", server.base_url, "--model", "test-model"]
-    run = start(folder, ["run", *data, *options, "--out", "results/run", "--no-canary", *words])
+    run = start(folder, ["run", *data, *options, "--out", "results/run", "--no-canary", "--no-fingerprint", *words])
     try:
         yield run
     finally:

@@ -126,7 +126,7 @@ def test_a_key_given_twice_counts_once_and_two_texts_are_named(quick_path: Path)
     [
         ({"identity": {**IDENTITY, "sampling": {"temperature": 0.7}}}, "sampling.temperature: 0.6 → 0.7"),
         ({"identity": {**IDENTITY, "seed": 1}}, "seed: 0 → 1"),
-        ({"identity": {**IDENTITY, "model": "changed"}}, 'model: "m" → "other"'),
+        ({"identity": {**IDENTITY, "model": "changed"}}, 'model: "m" → "changed"'),
         ({"shard": "2/3"}, "shard.of: 2 → 3"),
         ({"n_questions": N, "servers": {"http://h/v1": ServerFacts(model={"root": "b"}, host={})}}, "root"),
     ],

@@ -291,7 +291,7 @@ def test_ctrl_c_says_how_long_it_waits_and_what_a_second_does(tmp_path: Path) ->
         return [*list(completion("4"))[:2], Pause(60.0)]
 
     with FaultServer(answer) as slow:  # type: ignore[arg-type]
-        words = ("run", "demo:1", "--base-url", slow.base_url, "--out", "run", "--no-canary")
+        words = ("run", "demo:1", "--base-url", slow.base_url, "--out", "run", "--no-canary", "--no-fingerprint")
         child = start(tmp_path, words)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not any(one.method == "POST" for one in slow.requests):

@@ -157,7 +157,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     scorer = {str(one.name) for one in score_command.params} - {"help_all", "sources", "as_json", "follow"}
     plain = {one for one in scorer if not one.startswith(("judge_", "server_"))}
     assert plain == set(options_of(ScoreOptions))
-    assert plain - set(parts["Score"]["properties"]) == {*options_of(OutputsOptions), "on", "track"}
+    assert plain - set(parts["Score"]["properties"]) == {*options_of(OutputsOptions), "on", "track", "step", "series"}
     assert set(options_of(GradingOptions)) == set(parts["Score"]["properties"])
     judge = {one.removeprefix("judge_") for one in scorer if one.startswith("judge_")}
     assert judge == set(options_of(JudgeOptions))

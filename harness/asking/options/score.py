@@ -81,7 +81,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     ] = ()
     step: Annotated[
         int | None,
-        Option("Send the scores as step N of one tracker run, which --series names.", under=OUTPUT, least=0),
+        Option("Send the scores as step N of one tracker run; its name: `series`.", under=OUTPUT, least=0),
     ] = None
     series: Annotated[
         str | None,

@@ -319,8 +319,10 @@ class Provider(Part):
         return begun
 
     def _thinking_fields(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
-        """The request fields for a value of `--thinking`. Raises `UsageError` if the provider cannot express it for
-        this model."""
+        """The request fields for a value of the option `thinking`.
+
+        Raises `UsageError` if the provider cannot express it for this model.
+        """
         if thinking is None:
             return {}
         if api != "chat":
@@ -348,7 +350,10 @@ class Provider(Part):
         )
 
     def _budget_fields(self, model: str, api: Api, tokens: int | None, engine: str | None) -> dict[str, Any]:
-        """The request fields for `--thinking-tokens`. Raises `UsageError` if the provider has none for this model."""
+        """The request fields for the option `thinking_tokens`.
+
+        Raises `UsageError` if the provider has none for this model.
+        """
         if tokens is None:
             return {}
         if api != "chat":

@@ -1,10 +1,11 @@
 """Which checks a budget of tokens is spent on: those that find the most kinds of faults for their price.
 
-`FINDS` is what `python bench/simulate_probe.py --coverage` measured: which of the simulated kinds of faults each check
-notices, gathered into classes. `CLASSES` says how many kinds a class has. A check's worth is the number of kinds that
-no check chosen so far notices, and `OWN` for what no simulation has; the next check is the one with the highest worth
-per token that still fits (the greedy method for a cover of limited cost: Khuller, Moss and Naor 1999, Inf. Process.
-Lett. 70:39). So the long replies of one check that finds seven kinds go before a hundred draws for one of them.
+`FINDS` is what the table of coverage of `bench/simulate_probe.py` measured: which of the simulated kinds of faults
+each check notices, gathered into classes. `CLASSES` says how many kinds a class has. A check's worth is the number of
+kinds that no check chosen so far notices, and `OWN` for what no simulation has; the next check is the one with the
+highest worth per token that still fits (the greedy method for a cover of limited cost: Khuller, Moss and Naor 1999,
+Inf. Process. Lett. 70:39). So the long replies of one check that finds seven kinds go before a hundred draws for one
+of them.
 """
 
 from __future__ import annotations

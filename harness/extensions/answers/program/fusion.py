@@ -1,4 +1,4 @@
-"""Sandboxes of a SandboxFusion server: `--sandbox http://HOST:8080`.
+"""Sandboxes of a SandboxFusion server, given by its URL (`http://HOST:8080`).
 
 Protocol: bytedance/SandboxFusion, sandbox/server/sandbox_api.py (POST /run_code) and server.py (GET /v1/ping).
 
