@@ -34,13 +34,18 @@ class Dataset:
 
 @dataclass
 class Hub:
-    """The server's state. log: (method, path, authorization) of each request. ranges: the `Range` of each."""
+    """The server's state. log: (method, path, authorization) of each request. ranges: the `Range` of each.
+
+    shifted: how many bytes after the one asked for a part begins. says_range: whether it says where it begins.
+    """
 
     url: str = ""
     datasets: dict[str, Dataset] = field(default_factory=dict)
     token: str = "hf_right"
     approved: bool = True
     broken: int | None = None
+    shifted: int = 0
+    says_range: bool = True
     leaderboards: dict[str, bytes] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
     log: list[tuple[str, str, str | None]] = field(default_factory=list)
@@ -176,6 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(302, b"", headers, body)
         if self.headers.get("Range"):
             start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+            start += self.state.shifted
+            headers |= {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if self.state.says_range else {}
             return self._send(206, data[start:], headers, body, broken_off=dataset)
         return self._send(200, data, headers, body, broken_off=dataset)
 

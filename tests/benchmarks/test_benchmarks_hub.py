@@ -160,6 +160,18 @@ def test_a_download_that_breaks_off_goes_on_where_it_stopped(hub: Hub) -> None:
     assert [start for start in hub.ranges if start] == [f"bytes={len(lines(ROWS)) // 2}-"]
 
 
+@pytest.mark.parametrize(("shifted", "says_range"), [(3, True), (0, False)])
+def test_a_part_that_begins_elsewhere_starts_the_download_over(
+    hub: Hub, shifted: int, says_range: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_get, "MAX_WAIT_SECONDS", 0)
+    publish(hub, {"train.jsonl": lines(ROWS)}, broken_off=1)
+    hub.shifted, hub.says_range = shifted, says_range
+    assert ids(questions.build(card())) == ["q0", "q1", "q2", "q3"]
+    asked = len(lines(ROWS)) // 2
+    assert hub.ranges[-2:] == [f"bytes={asked}-", None]
+
+
 def test_a_download_that_never_ends_well_is_one_sentence_and_leaves_nothing(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,8 @@ from hypothesis import strategies as st
 
 from harness.benchmarks import card, catalogue, questions
 from harness.benchmarks.card import HubSource
-from harness.benchmarks.sources import json_array, tables
+from harness.benchmarks.sources import documents, json_array, tables
+from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.records import Question
 from tests.benchmarks.hub_server import Dataset, Hub
@@ -271,6 +272,20 @@ def archive_of(members: dict[str, str]) -> bytes:
         for name, text in members.items():
             archive.writestr(name, text)
     return buffer.getvalue()
+
+
+def test_the_documents_of_a_row_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "texts.zip"
+    archive.write_bytes(archive_of({"c/s/a.txt": "x" * 60, "c/s/b.txt": "y" * 40}))
+
+    def documents_of(names: str) -> Any:
+        row = Row("row 1", dict(zip(documents.COLUMNS, ("c", "s", names), strict=True)))
+        return next(documents.with_documents([row], archive, "texts.zip")).value["documents"]
+
+    monkeypatch.setattr(documents, "MAX_FIELD_CHARS", 100)
+    assert documents_of("a.txt;b.txt") == ["x" * 60, "y" * 40]
+    with pytest.raises(UsageError, match="row 1: its documents have more than 100 characters together"):
+        documents_of("a.txt;a.txt")
 
 
 def test_the_documents_of_a_row_stand_before_its_question_in_the_order_of_the_row(hub: Hub) -> None:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from harness.benchmarks.limits import FREE_UNPACKED_BYTES, MAX_UNPACKED_RATIO
+from harness.benchmarks.limits import FREE_UNPACKED_BYTES, MAX_FIELD_CHARS, MAX_UNPACKED_RATIO
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
@@ -40,7 +40,7 @@ def _texts(row: Row, opened: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo
     archive's name for messages. Raises `UsageError`.
     """
     category, group, names = (str(row.value.get(column) or "") for column in COLUMNS)
-    texts = []
+    texts, n_chars = [], 0
     for name in filter(None, map(str.strip, names.split(";"))):
         member = members.get(_name(f"{category}/{group}/{name}"))
         if member is None:
@@ -54,6 +54,9 @@ def _texts(row: Row, opened: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo
         if len(data) > bound:
             raise UsageError(f"{visible(shown)}: {visible(name, 200)} unpacks to more than {bound} bytes")
         texts.append(data.decode("utf-8", "replace"))
+        n_chars += len(texts[-1])
+        if n_chars > MAX_FIELD_CHARS:
+            raise UsageError(f"{row.where}: its documents have more than {MAX_FIELD_CHARS} characters together")
     if not texts:
         raise UsageError(f"{row.where} names no documents in {', '.join(COLUMNS)}")
     return texts

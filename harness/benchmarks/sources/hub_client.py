@@ -156,9 +156,14 @@ def _fetch_once(client: httpx.Client, url: str, into: BinaryIO, max_bytes: int) 
     with client.stream("GET", url, headers={"Range": f"bytes={start}-"} if start else {}) as response:
         if response.status_code not in (200, 206):
             raise HubRefusalError(response.status_code, response.headers.get("X-Error-Code", ""))
-        if response.status_code == 200:
+        begins = response.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
+        elsewhere = response.status_code == 206 and begins != str(start)
+        if response.status_code == 200 or elsewhere:
             into.seek(0)
             into.truncate()
+        if elsewhere:
+            # Retried, as a broken connection is: from the beginning, which is what is missing now.
+            raise httpx.RemoteProtocolError(f"the answer does not begin at byte {start}, as it was asked to")
         for piece in response.iter_raw():
             if into.tell() + len(piece) > max_bytes:
                 raise BadDownloadError(f"it is longer than {max_bytes} bytes")
