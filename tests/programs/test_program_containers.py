@@ -99,6 +99,15 @@ def test_where_no_container_can_be_started_nothing_is_executed(
     assert not [line for line in record.read_text().splitlines() if '"run"' in line]
 
 
+def test_an_image_that_the_engine_would_read_as_an_option_is_refused(tmp_path: Path) -> None:
+    a_run(tmp_path)
+    done = harness(tmp_path, "score", "run", "--sandbox", "docker:--privileged")
+    assert done.code == UsageError.exit_code
+    assert "docker:--privileged" in done.err
+    assert "a name cannot begin with `-`; nothing was executed" in done.err
+    assert ContainerEngine("docker", "own/image-2").image == "own/image-2"
+
+
 def test_an_engine_that_is_not_installed_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UsageError, match="podman is not installed; nothing was executed"):

@@ -11,6 +11,7 @@ from harness.core.errors import UsageError
 from harness.extensions.answers.program import ANSWER, bubblewrap, compilers, decide, tests_of
 from harness.extensions.answers.program.cells import SandboxCell
 from harness.extensions.answers.program.decide import ProgramDecision
+from harness.extensions.answers.program.inside import compiling
 from harness.extensions.answers.program.tests_of import Case, ProgramLimits, QuestionTests
 from tests.programs.sandboxed import cell, needs_sandbox
 from tests.system.command import harness
@@ -47,6 +48,7 @@ def written(cell: SandboxCell, code: str, seconds: float = 1.0) -> ProgramDecisi
         ('int main() { printf("%d\\n", x); }', "compile error"),
         ('#include "/etc/passwd"\nint main() {}', "compile error"),
         ("", "compile error"),
+        ('#include <stdexcept>\nint main() { throw std::runtime_error("out of memory"; }', "compile error"),
     ],
 )  # fmt: skip
 def test_a_program_in_cpp(cell: SandboxCell, code: str, rule: str) -> None:
@@ -56,6 +58,32 @@ def test_a_program_in_cpp(cell: SandboxCell, code: str, rule: str) -> None:
     if "x);" in code:
         assert decision.failure is not None
         assert decision.failure.message.startswith("program.cpp:2:29: error: 'x' was not declared in this scope")
+
+
+ERROR = "program.cpp:1:2: error: 'x' was not declared in this scope\n"
+FAILED = "compiler failed"
+
+
+@pytest.mark.parametrize(
+    ("complaints", "end"),
+    [
+        (ERROR, "compile error"),
+        (ERROR + '    1 | throw "out of memory; memory exhausted"; // g++: fatal error: Killed\n', "compile error"),
+        ("program.cpp:1:2: error: #error g++: fatal error: Cannot allocate memory\n", "compile error"),
+        ("g++:1:2: error: #error fatal error: Killed signal terminated program cc1plus\n", "compile error"),
+        ("/usr/bin/ld: a.o: in function `main':\na.cpp:(.text+0x2): undefined reference to `memory exhausted'\n"
+         "collect2: error: ld returned 1 exit status\n", "compile error"),
+        (ERROR + "g++: fatal error: Killed signal terminated program cc1plus\ncompilation terminated.\n", FAILED),
+        (ERROR + "g++: internal compiler error: Segmentation fault signal terminated program cc1plus\n", FAILED),
+        (ERROR + "\ncc1plus: out of memory allocating 65536 bytes after a total of 1024 bytes\n", FAILED),
+        (ERROR + "virtual memory exhausted: Cannot allocate memory\n", FAILED),
+        ("/usr/bin/ld: final link failed: memory exhausted\ncollect2: error: ld returned 1 exit status\n", FAILED),
+        (ERROR + "collect2: fatal error: ld terminated with signal 9 [Killed]\n", FAILED),
+        ("", FAILED),
+    ],
+)  # fmt: skip
+def test_only_what_the_compiler_says_of_itself_is_its_failure(complaints: str, end: str) -> None:
+    assert compiling.end_without_binary(complaints)["end"] == end
 
 
 @needs_sandbox

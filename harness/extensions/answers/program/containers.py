@@ -50,6 +50,12 @@ class ContainerEngine:
     """A maker of sandboxes (`cells.SandboxMaker`) by docker or podman. _names: process → its container's name."""
 
     def __init__(self, engine: str, image: str = "") -> None:
+        # The engine would read it as an option.
+        if image.startswith("-"):
+            raise UsageError(
+                f"expected the name of an image behind {engine}:, such as {engine}:{IMAGE}; a name cannot begin with "
+                "`-`; nothing was executed", field="sandbox", value=f"{engine}:{image}",
+            )  # fmt: skip
         self.engine, self.image = engine, image or IMAGE
         self._names: dict[int, str] = {}
 

@@ -36,8 +36,13 @@ _NAME = "program.cpp"
 _REFUSES = re.compile(rf": error: |^{re.escape(_NAME)}:.*: fatal error: ")
 """A line by which the compiler or the linker refuses the program."""
 
-_FAILS = (b"signal terminated program", b"out of memory", b"memory exhausted", b"Cannot allocate memory")
-"""Words by which the compiler says that it failed itself."""
+_FAILS = re.compile(
+    r"^(?:g\+\+|collect2): (?:fatal error|internal compiler error): |^virtual memory exhausted: "
+    r"|^(?:\S*/)?(?:cc1plus|as|ld)(?:\.\w+)?: (?:out of memory allocating "
+    r"|.*(?:memory exhausted|Cannot allocate memory)$)"
+)
+"""A line by which a program of the compiler says that it failed itself: it begins with that program's name and no place
+in the text (`g++: `, not `g++:1:2: `). The same words within a line may be quoted from the text that is compiled."""
 
 
 def build(source: str, limits: dict[str, Any], sends: int) -> None:
@@ -65,16 +70,20 @@ def _built(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[
     if status == 0 and os.path.getsize(binary) <= _MAX_BINARY_BYTES:
         with open(binary, "rb") as file:
             return {"end": "compiled", "binary": base64.b64encode(file.read()).decode(), "cpu": spent}
-    lines = message.decode("utf-8", "replace").replace(text, _NAME).splitlines(keepends=True)
-    # Before an error stand the lines of how the compiler came there, often hundreds.
-    first = next((number for number, line in enumerate(lines) if _REFUSES.search(line)), -1)
-    first_errors = "".join(lines[max(first, 0) :])[:MAX_MESSAGE_CHARS]
     if spent >= limits["cpu"] - _TICK_SECONDS:
         return {"end": "compile limit", "message": "", "cpu": spent}
-    # Of a compiler that a signal ended, g++ says so: "Killed signal terminated program cc1plus".
-    if first < 0 or any(words in message for words in _FAILS):
-        return {"end": "compiler failed", "message": first_errors}
-    return {"end": "compile error", "message": first_errors, "cpu": spent}
+    return {**end_without_binary(message.decode("utf-8", "replace").replace(text, _NAME)), "cpu": spent}
+
+
+def end_without_binary(complaints: str) -> dict[str, str]:
+    """Whether a compiler that wrote `complaints`, and no binary, refuses the program or failed: a message of the
+    module's table."""
+    lines = complaints.splitlines(keepends=True)
+    # Before an error stand the lines of how the compiler came there, often hundreds.
+    first = next((number for number, line in enumerate(lines) if _REFUSES.search(line)), -1)
+    failed = first < 0 or any(map(_FAILS.search, lines))
+    message = "".join(lines[max(first, 0) :])[:MAX_MESSAGE_CHARS]
+    return {"end": "compiler failed" if failed else "compile error", "message": message}
 
 
 def _compile(words: list[str], errors: str, limits: dict[str, Any]) -> None:
