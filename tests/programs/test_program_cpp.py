@@ -69,6 +69,7 @@ FAILED = "compiler failed"
     [
         (ERROR, "compile error"),
         (ERROR + '    1 | throw "out of memory; memory exhausted"; // g++: fatal error: Killed\n', "compile error"),
+        (ERROR + '    1 | throw "\x0cg++: fatal error: Killed\u2028g++: fatal error: Killed\n', "compile error"),
         ("program.cpp:1:2: error: #error g++: fatal error: Cannot allocate memory\n", "compile error"),
         ("g++:1:2: error: #error fatal error: Killed signal terminated program cc1plus\n", "compile error"),
         ("/usr/bin/ld: a.o: in function `main':\na.cpp:(.text+0x2): undefined reference to `memory exhausted'\n"

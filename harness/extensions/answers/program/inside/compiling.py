@@ -78,11 +78,12 @@ def _built(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[
 def end_without_binary(complaints: str) -> dict[str, str]:
     """Whether a compiler that wrote `complaints`, and no binary, refuses the program or failed: a message of the
     module's table."""
-    lines = complaints.splitlines(keepends=True)
+    # Not splitlines, which also ends a line at characters that the compiler quotes from the text.
+    lines = complaints.split("\n")
     # Before an error stand the lines of how the compiler came there, often hundreds.
     first = next((number for number, line in enumerate(lines) if _REFUSES.search(line)), -1)
     failed = first < 0 or any(map(_FAILS.search, lines))
-    message = "".join(lines[max(first, 0) :])[:MAX_MESSAGE_CHARS]
+    message = "\n".join(lines[max(first, 0) :])[:MAX_MESSAGE_CHARS]
     return {"end": "compiler failed" if failed else "compile error", "message": message}
 
 
