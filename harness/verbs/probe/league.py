@@ -37,7 +37,7 @@ from harness.asking.options import ProbeOptions
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.codec import digest
-from harness.core.errors import Sentence, UsageError
+from harness.core.errors import Sentence, UsageError, option
 from harness.core.files import read_named, write_atomically
 from harness.verbs.probe import exact
 from harness.verbs.probe.asking import Inquiry, ProbedServer, Refused
@@ -198,7 +198,7 @@ def worn_out(looked: Sequence[ProviderStanding]) -> Sentence | None:
     k = max(standing.n_looks for standing in looked)
     return Sentence(
         f"look {k} of this history cannot be judged: its share of the error is below the smallest p value that "
-        f"{MAX_SIMULATED:,} draws can give; begin a new history: give --history the name of a new file"
+        f"{MAX_SIMULATED:,} draws can give; begin a new history: give {option('history')} the name of a new file"
     )
 
 
