@@ -41,12 +41,13 @@ class KeptWorkers:
     def take(self, deadline: float) -> _Worker:
         """An idle worker of this deadline and environment, or a new one."""
         wish = (deadline, isolated.environment(pool.verifier.TRUST_VARIABLE))
-        for kept in list(self.idle):
-            if kept[0] == wish:
-                self.idle.remove(kept)
-                if kept[1].process.poll() is None:
-                    return kept[1]
-                self.end(kept[1])
+        for entry in list(self.idle):
+            started_with, worker = entry
+            if started_with == wish:
+                self.idle.remove(entry)
+                if worker.process.poll() is None:
+                    return worker
+                self.end(worker)
         worker = _Worker(deadline)
         # The kernel ends a worker with the thread that started it; a person's verifier is loaded once for all.
         if (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
@@ -22,7 +23,8 @@ MAX_WHY_CHARS = 2_000
 MAX_WHO_CHARS = 100
 """Largest number of characters in a person's name."""
 
-_REMEDY = "Correct the line, or remove it."
+REMEDY = "Correct the line, or remove it."
+"""The advice for a damaged line in a file that persons wrote."""
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,14 +83,19 @@ def append(folder: BenchmarkFolder, override: Override) -> None:
 
 def read(folder: BenchmarkFolder) -> list[Override]:
     """All overrides ever made, in order; empty without a file. Raises `StoreError` for a damaged or newer file."""
-    overrides = read_appended(folder.overrides, Override, _REMEDY)
-    for number, override in enumerate(overrides, 1):
-        if not _is_time(override.when):
-            raise StoreError(
-                f"{folder.overrides}, correction {number}: `when` is {quoted(override.when)}; expected a time such as "
-                f"2026-01-31T12:00:00+00:00. {_REMEDY}"
-            )
+    overrides = read_appended(folder.overrides, Override, REMEDY)
+    refuse_false_times(folder.overrides, "correction", [override.when for override in overrides])
     return overrides
+
+
+def refuse_false_times(path: Path, noun: str, times: Iterable[str]) -> None:
+    """Raise `StoreError` for a `when` that is no time, in a file of records by hand. noun: of one record."""
+    for number, when in enumerate(times, 1):
+        if not _is_time(when):
+            raise StoreError(
+                f"{path}, {noun} {number}: `when` is {quoted(when)}; expected a time such as "
+                f"2026-01-31T12:00:00+00:00. {REMEDY}"
+            )
 
 
 def _is_time(text: str) -> bool:

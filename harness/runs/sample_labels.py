@@ -14,12 +14,10 @@ from harness.core.errors import UsageError
 from harness.core.records import SCHEMA_VERSION, Key
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import append_line, line, make_folder, read_appended
-from harness.runs.overrides import MAX_WHO_CHARS
+from harness.runs.overrides import MAX_WHO_CHARS, REMEDY, refuse_false_times
 
 MAX_LABEL_CHARS = 60
 """Largest number of characters of a label."""
-
-_REMEDY = "Correct the line, or remove it."
 
 
 class SampleLabel(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +66,9 @@ def set_label(folder: BenchmarkFolder, key: Key, label: str, *, put: bool, who: 
 
 def read(folder: BenchmarkFolder) -> list[SampleLabel]:
     """All labels ever put or taken off, in order; empty without a file. Raises `StoreError` for a damaged file."""
-    return read_appended(folder.labels, SampleLabel, _REMEDY)
+    records = read_appended(folder.labels, SampleLabel, REMEDY)
+    refuse_false_times(folder.labels, "label", [record.when for record in records])
+    return records
 
 
 def in_force(labels: Iterable[SampleLabel]) -> dict[Key, tuple[str, ...]]:
