@@ -167,7 +167,8 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
         sets.append(question_set)
         sampling, origins = sampling_of(options, preset, question_set.sampling)
         n = samples or options.samples or question_set.samples
-        benchmark = BenchmarkSettings(samples=n, sampling=sampling, origins=origins)
+        chosen_by = _chosen_by(options, first, named=samples is not None)
+        benchmark = BenchmarkSettings(samples=n, sampling=sampling, origins=origins, chosen_by=chosen_by)
         if options.allocate is not None:
             from harness.asking.allocating import allocation  # few runs need it, and it imports numpy
 
@@ -175,6 +176,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
             allocations.append(allocated)
             by = (allocated.source, allocated.mean)
             counts = allocated.by_question
+            chosen_by["samples"] = f"options: allocated by {allocated.source}"
             benchmark = replace(benchmark, samples=max(counts.values()), allocation=counts, allocated_by=by)
         benchmarks[question_set.name] = benchmark
     if left_out := _left_out(options, first):
@@ -186,6 +188,23 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
     return Asked(
         options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices, allocations=allocations
     )
+
+
+def _chosen_by(options: RunOptions, first: Mapping[str, object], *, named: bool) -> dict[str, str]:
+    """Who chose the number of samples, the prompts and the model of one benchmark, for the record.
+
+    first: the first row of a user's own file. named: the number of samples is in the benchmark's name, `aime24:64`.
+    """
+    own_file = bool(options.data) and not options.benchmarks
+    source = "default" if own_file else "card"
+    in_chinese = own_file and _prompt_for(options, first) is not None
+    prompt = "options" if options.prompt is not None else "language of the questions" if in_chinese else source
+    return {
+        "samples": "options" if named or options.samples is not None else source,
+        "prompt": prompt,
+        "system_prompt": "options" if options.system_prompt is not None else prompt,
+        "model": "options" if options.model is not None else "server",
+    }
 
 
 _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re.IGNORECASE)

@@ -53,7 +53,7 @@ class BenchmarkSettings:
     samples: per question, at least 1. allocation: samples by question id, where a former run decided them; none above
     `samples`. allocated_by: that run, and the mean number of samples, for the record. sampling: the sampling parameters
     that each request sends. origins: for each parameter, where its value comes from ("options", "preset r1", "card",
-    "default"); for the record. neutral: further fields that are sent so that the server does not apply its own
+    "default"); for the record. chosen_by: the same for `samples`, `prompt`, `system_prompt` and `model`. neutral: further fields that are sent so that the server does not apply its own
     defaults.
     """
 
@@ -61,6 +61,7 @@ class BenchmarkSettings:
     sampling: Sampling
     neutral: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
+    chosen_by: Mapping[str, str] = field(default_factory=dict)
     allocation: Mapping[str, int] = field(default_factory=dict)
     allocated_by: tuple[str, int] | None = None
 
@@ -216,11 +217,12 @@ class RunSettings:
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
-        """Return `settings_record` with the origin of each sampling value, and the values left to the server."""
+        """Return `settings_record` with the origin of each sampling value and of other choices, and the values left to the server."""
         by = self.benchmarks[benchmark].allocated_by
         return {
             **self.settings_record(),
             "sampling_from": dict(self.benchmarks[benchmark].origins),
+            "chosen_by": dict(self.benchmarks[benchmark].chosen_by),
             "filled_by_server": unset_fields(self.template(benchmark).names(seed=False)),
             **({} if by is None else {"allocated_by": by[0], "allocated_mean": by[1]}),
         }

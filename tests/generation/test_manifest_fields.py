@@ -34,6 +34,7 @@ ONE_FIELD = {
     "endpoints",
     "spelt_by",
     "sampling_from",
+    "chosen_by",
     "prices",
     "deadlines",
     "allocated",
