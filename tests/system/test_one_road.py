@@ -346,7 +346,12 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
     assert said["sampling_from"] == {
         "temperature": "preset r1", "top_p": "preset r1", "top_k": "options", "max_tokens": "default"
     }  # fmt: skip
-    assert said["chosen_by"] == {"samples": "options", "prompt": "default", "system_prompt": "default", "model": "options"}
+    assert said["chosen_by"] == {
+        "samples": "options",
+        "prompt": "default",
+        "system_prompt": "default",
+        "model": "options",
+    }
     assert said["spelt_by"] == {
         "max_tokens_field": "provider groq",
         "seed_field": "provider groq",
