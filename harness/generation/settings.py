@@ -53,8 +53,8 @@ class BenchmarkSettings:
     samples: per question, at least 1. allocation: samples by question id, where a former run decided them; none above
     `samples`. allocated_by: that run, and the mean number of samples, for the record. sampling: the sampling parameters
     that each request sends. origins: for each parameter, where its value comes from ("options", "preset r1", "card",
-    "default"); for the record. chosen_by: the same for `samples`, `prompt`, `system_prompt` and `model`. neutral: further fields that are sent so that the server does not apply its own
-    defaults.
+    "default"); for the record. chosen_by: the same for `samples`, `prompt`, `system_prompt` and `model`. neutral:
+    further fields that are sent so that the server does not apply its own defaults.
     """
 
     samples: int
@@ -217,7 +217,7 @@ class RunSettings:
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
-        """Return `settings_record` with the origin of each sampling value and of other choices, and the values left to the server."""
+        """Return `settings_record`, who chose which value of this benchmark, and the values left to the server."""
         by = self.benchmarks[benchmark].allocated_by
         return {
             **self.settings_record(),
