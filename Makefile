@@ -21,10 +21,9 @@ HOURS ?= 4
 BROWSER ?= tests/browser
 # Transports of `make test-hostile`.
 TRANSPORTS ?= fast aiohttp sdk
-# Processes of the test suite: two more than cores, since tests also wait; at most four, since each may start an embedded
-# server of its own.
-JOBS ?= $(shell expr 2 + `getconf _NPROCESSORS_ONLN`)
-PARALLEL = -n $(JOBS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Processes of the test suite: three more than cores, since tests also wait.
+JOBS ?= $(shell expr 3 + `getconf _NPROCESSORS_ONLN`)
+PARALLEL = --processes $(JOBS)
 # Tests of `make test-quick`.
 QUICK = $(addprefix tests/, test_house.py core presets asking benchmarks foreign runs client grading scoring showing)
 # Budget of `make simulate`: repetitions a cell.
@@ -106,7 +105,7 @@ soak: $(VENV)/.installed-test
 
 ## test-hostile: every hostile server before `harness run`, over each transport; streams of all servers cut at every byte
 test-hostile: $(VENV)/.installed-test
-	@HARNESS_HOSTILE="$(TRANSPORTS)" $(BIN)/python -m pytest $(PARALLEL) tests/hostile --dist load --timeout=1800
+	@HARNESS_HOSTILE="$(TRANSPORTS)" $(BIN)/python -m pytest $(PARALLEL) --single-tests tests/hostile --timeout=1800
 
 ## bench: the client's cost per token beside other clients, every reply checked (see docs/performance.md)
 bench: $(VENV)/.installed-bench

@@ -7,7 +7,6 @@ import gc
 import json
 import os
 import signal
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -35,7 +34,7 @@ for _signal, _handler in (
     if signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, _handler)
 
-pytest_plugins = ["tests.embedded", "tests.kept_graders", "tests.processor_time"]
+pytest_plugins = ["tests.embedded", "tests.kept_graders", "tests.processes", "tests.order", "tests.processor_time"]
 
 TESTS = Path(__file__).resolve().parent
 CHECKOUT = TESTS.parent
@@ -93,11 +92,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         seconds = _seconds_of(item.path)
         if seconds is not None:
             item.add_marker(pytest.mark.timeout(seconds))
-    # Files of few tests first: tests that start servers and processes stand in these, and one of them at the end would
-    # keep a single process busy while the others have nothing left. xdist's own order is the reverse.
-    sizes = Counter(item.path for item in items)
-    order = {path: number for number, path in enumerate(sizes)}
-    items.sort(key=lambda item: (sizes[item.path], order[item.path]))
 
 
 @cache

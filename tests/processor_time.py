@@ -1,8 +1,8 @@
 """What each test costs: the processor time of its process and of the children that it waited for.
 
 Seconds on the clock say little on a busy machine; these say the same on each. A fixture counts for the test that first
-asks for it. With several processes (`pytest -n`) each measures its own tests, and the first of them prints the tables.
-A child that nobody waits for, or that ends later than its test, counts for whoever waits for it, or for none.
+asks for it. With several processes (`pytest --processes`) each measures its own tests, and the first of them prints the
+tables. A child that nobody waits for, or that ends later than its test, counts for whoever waits for it, or for none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Measure and print only where asked."""
     if config.getoption("processor_time"):
-        config.pluginmanager.register(ProcessorTime(config), "processor-time-measured")
+        config.pluginmanager.register(ProcessorTime(), "processor-time-measured")
 
 
 def seconds() -> float:
@@ -38,13 +38,11 @@ def seconds() -> float:
 
 
 class ProcessorTime:
-    """Collects what each test took, here or in a process of xdist."""
+    """Collects what each test took, here or in a process of `tests.processes`."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self) -> None:
         self.collecting = 0.0
-        self.processes: list[tuple[float, float]] = []  # All and collecting, of each process that ran tests.
         self.tests: Counter[str] = Counter()
-        self.worker = getattr(config, "workeroutput", None)
 
     def pytest_collection_finish(self) -> None:
         """Imports and collection are behind us."""
@@ -52,7 +50,7 @@ class ProcessorTime:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-        """Add what a setup, a call or a teardown took to its report, which xdist carries over."""
+        """Add what a setup, a call or a teardown took to its report, which carries it to the parent."""
         report = yield
         now = seconds()
         report.processor_seconds = now - item.stash[_began]
@@ -69,29 +67,14 @@ class ProcessorTime:
         """A phase of a test is over, in whichever process."""
         self.tests[report.nodeid] += getattr(report, "processor_seconds", 0.0)
 
-    def pytest_sessionfinish(self) -> None:
-        """Hand over, or keep, what the whole process took."""
-        if self.worker is not None:
-            self.worker["processor_time"] = (seconds(), self.collecting)
-        elif not self.processes:
-            self.processes.append((seconds(), self.collecting))
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """A process of xdist is through."""
-        self.processes.append(tuple(getattr(node, "workeroutput", {}).get("processor_time", (0.0, 0.0))))
-
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The tables."""
         write = terminalreporter.write_line
         files: Counter[str] = Counter()
         for test, spent in self.tests.items():
             files[test.partition("::")[0]] += spent
-        whole, collecting = (sum(column) for column in zip(*self.processes, strict=True))
         terminalreporter.write_sep("=", "processor time")
-        write(
-            f"{whole:8.2f} s  in all, by {len(self.processes)} processes; {collecting:.2f} s before their first tests"
-        )
+        write(f"{seconds():8.2f} s  in all; {self.collecting:.2f} s before the first test")
         for name, counter, rows in (("tests", self.tests, TESTS), ("files", files, FILES)):
             write(f"the {rows} {name} that took most:")
             for row, spent in counter.most_common(rows):

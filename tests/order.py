@@ -1,0 +1,50 @@
+"""The order of the test files, so that several processes end at about the same time (`tests.processes`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.processes import UNIT
+
+TESTS = Path(__file__).resolve().parent
+
+LONG_FILES = (
+    "client/test_held_bytes.py",
+    "client/test_transports.py",
+    "verbs/test_sweep_runs.py",
+    "scoring/test_scoring_simulation.py",
+    "grading/test_grading_pairs.py",
+    "grading/test_grading_hostile.py",
+    "system/test_isolated_children.py",
+    "hostile/test_hostile.py",
+    "storms/test_storms.py",
+    "storms/test_command_storms.py",
+    "system/test_secrets_everywhere.py",
+    "system/test_plugins.py",
+    "generation/test_interruption.py",
+    "generation/test_salvage.py",
+    "cli/test_flags_stay_here.py",
+)
+"""Files below `tests` that begin first: one of them at the end would keep one process busy and the others idle."""
+
+EMBEDDED = {"embedded_server", "thinking_server"}
+"""Fixtures of one server for the whole session, which takes seconds to start: its tests are one unit."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order: tests of the embedded server, long files, then files of few tests, which start servers and processes."""
+    ranks = {TESTS / name: number for number, name in enumerate(LONG_FILES)}
+    sizes = Counter(item.path for item in items)
+    order = {path: number for number, path in enumerate(sizes)}
+    for item in items:
+        if EMBEDDED & {*getattr(item, "fixturenames", ())}:
+            item.stash[UNIT] = "embedded"
+
+    def rank(item: pytest.Item) -> tuple[bool, int, int, int]:
+        path = item.path
+        return UNIT not in item.stash, ranks.get(path, len(ranks)), sizes[path], order[path]
+
+    items.sort(key=rank)

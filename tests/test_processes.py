@@ -1,0 +1,80 @@
+"""Tests in several processes are each reported once, whatever becomes of a process."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CHECKOUT
+
+TESTS = r"""
+import os, signal
+from pathlib import Path
+import pytest
+
+HERE = Path(__file__).parent
+
+@pytest.fixture(scope="module")
+def kept():
+    yield
+    with (HERE / "torn_down").open("a") as file:
+        file.write("once\n")
+
+@pytest.mark.parametrize("number", range(9))
+def test_number(kept, number, request):
+    with (HERE / "ran").open("a") as file:
+        file.write(f"{request.node.nodeid.rpartition('/')[2]} {os.getpid()}\n")
+    if number == 3:
+        print("words of a failing test")
+        assert number == 4
+    if number == 5:
+        pytest.skip("no five")
+    if number == 6 and "KILL" in __file__:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def outcome(folder: Path, *words: str) -> tuple[int, str, list[str]]:
+    """Exit code and output of the tests in the folder, and (test, process) of each that ran."""
+    plugins = ("-p", "no:randomly", "-p", "tests.processes")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *plugins, "--rootdir", folder, folder, *words],
+        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
+        cwd=CHECKOUT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, (folder / "ran").read_text().splitlines()
+
+
+def test_each_test_runs_once_and_that_of_a_dead_process_has_failed(tmp_path: Path) -> None:
+    for name in ("test_a", "test_b", "test_KILL"):
+        (tmp_path / f"{name}.py").write_text(TESTS)
+    code, output, ran = outcome(tmp_path, "--processes", "2")
+    assert code == 1, output
+    assert "4 failed, 20 passed, 3 skipped" in output
+    assert len({line.split()[0] for line in ran}) == len(ran) == 27
+    assert "the process of this test ended with signal 9" in output
+    assert output.count("words of a failing test") == 2 * 3  # the line of the program, and what it prints
+    for name in ("test_a", "test_b"):
+        assert len({line.split()[1] for line in ran if line.startswith(name)}) == 1
+    assert len({line.split()[1] for line in ran}) in (2, 3)
+    # The process that died tore nothing down.
+    assert (tmp_path / "torn_down").read_text() == "once\n" * 3
+
+
+@pytest.mark.parametrize(
+    ("words", "summary"),
+    [(("--maxfail", "1"), "1 failed"), (("-k", "number and 8"), "3 passed, 24 deselected")],
+    ids=["the first failure ends it", "as many as are chosen"],
+)
+def test_the_words_of_pytest_hold(tmp_path: Path, words: tuple[str, ...], summary: str) -> None:
+    for name in ("test_a", "test_b", "test_c"):
+        (tmp_path / f"{name}.py").write_text(TESTS)
+    code, output, ran = outcome(tmp_path, "--processes", "3", "--single-tests", *words)
+    assert re.search(summary, output), output
+    assert (code != 0) == ("failed" in summary)
+    assert len(ran) < 27
