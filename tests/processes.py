@@ -176,7 +176,7 @@ def _stop_if_asked(session: pytest.Session) -> None:
 # -- in a child ------------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False)  # pytest wants plugins that have a hash
 class _Reports:
     """Sends reports to the parent."""
 

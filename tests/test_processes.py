@@ -51,8 +51,10 @@ def outcome(folder: Path, *words: str) -> tuple[int, str, list[str]]:
 
 
 def test_each_test_runs_once_and_that_of_a_dead_process_has_failed(tmp_path: Path) -> None:
-    for name in ("test_a", "test_b", "test_KILL"):
-        (tmp_path / f"{name}.py").write_text(TESTS)
+    for name in ("test_a", "test_b", "inner/test_KILL"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.py").write_text(TESTS.replace("HERE = ", f"HERE = Path({str(tmp_path)!r})  # "))
+    (tmp_path / "inner" / "conftest.py").touch()  # has pytest choose among its plugins
     code, output, ran = outcome(tmp_path, "--processes", "2")
     assert code == 1, output
     assert "4 failed, 20 passed, 3 skipped" in output
