@@ -7,7 +7,7 @@ import contextlib
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from aiohttp import web
 
@@ -41,20 +41,28 @@ async def _serve(
     make_viewer: Callable[[str, int], Viewer], on_ready: Callable[[str], None], ports: Sequence[int]
 ) -> None:
     """Serve the viewer until a signal ends it. on_ready: called with the address."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with answering(make_viewer, ports) as address:
+        await asyncio.to_thread(on_ready, address)
+        await stopped.wait()
+
+
+@contextlib.asynccontextmanager
+async def answering(make_viewer: Callable[[str, int], Viewer], ports: Sequence[int]) -> AsyncIterator[str]:
+    """A viewer that answers; yields its address. make_viewer: gets the token and the port. Raises `UsageError` when no
+    port is free."""
     listening = _listen(ports)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(TOKEN_BYTES)
     # A log of requests would hold the token.
     runner = web.AppRunner(make_viewer(token, port).application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
     try:
         await web.SockSite(runner, listening).start()
-        await asyncio.to_thread(on_ready, f"http://127.0.0.1:{port}/?token={token}")
-        await stopped.wait()
+        yield f"http://127.0.0.1:{port}/?token={token}"
     finally:
         await runner.cleanup()
 

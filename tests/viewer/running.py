@@ -1,8 +1,11 @@
-"""`harness view` as a user starts it: a process, its address, its end."""
+"""`harness view` as a user starts it: a process, its address, its end; and its server in a thread of the test."""
 
 from __future__ import annotations
 
+import asyncio
+import queue
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +14,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
+from harness.verbs.compare import published_beside
+from harness.verbs.report import run_facts
+from harness.viewer import app
+from harness.viewer.library import Library
+from harness.viewer.serving import answering
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import start
 
@@ -48,12 +56,45 @@ def viewing(folder: Path, *runs: str) -> Iterator[Viewer]:
     process = start(folder, ["view", *runs, "--no-open", "--port", "0"])
     assert process.stdout is not None
     try:
-        parts = urlsplit(process.stdout.readline().strip())
-        assert parts.hostname == "127.0.0.1", process.communicate(timeout=END_SECONDS)
-        yield Viewer(f"http://{parts.netloc}", parse_qs(parts.query)["token"][0])
+        address = process.stdout.readline().strip()
+        assert urlsplit(address).hostname == "127.0.0.1", process.communicate(timeout=END_SECONDS)
+        yield _viewer(address)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=END_SECONDS)
         assert (process.returncode, err) == (0, "")
     finally:
         process.kill()
         process.communicate()
+
+
+@contextmanager
+def answering_here(runs: Path) -> Iterator[Viewer]:
+    """The viewer's server over the runs in this folder, in a thread: a process would import everything anew."""
+    library = Library([runs])
+    library.refresh()
+    addresses: queue.Queue[str] = queue.Queue()
+    loop = asyncio.new_event_loop()
+    stopped = asyncio.Event()
+
+    async def serve() -> None:
+        def viewer(token: str, port: int) -> app.Viewer:
+            return app.Viewer(library, published_beside, lambda run: run_facts(run, lambda _: []), token, port)
+
+        async with answering(viewer, [0]) as address:
+            addresses.put(address)
+            await stopped.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=[serve()])
+    thread.start()
+    try:
+        yield _viewer(addresses.get(timeout=PATIENCE_SECONDS))
+    finally:
+        loop.call_soon_threadsafe(stopped.set)
+        thread.join()
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def _viewer(address: str) -> Viewer:
+    parts = urlsplit(address)
+    return Viewer(f"http://{parts.netloc}", parse_qs(parts.query)["token"][0])

@@ -22,7 +22,7 @@ from harness.runs import RunFolder, overrides, read_samples, sample_labels
 from harness.scoring import score_file
 from harness.scoring.pipeline import score_run
 from tests.system.command import harness
-from tests.viewer.running import Viewer, viewing
+from tests.viewer.running import Viewer, answering_here, viewing
 from tests.viewer.small_run import SMALL, Asked, Said, append, sample, write_run
 
 Q1 = {"run": "a", "benchmark": "demo", "question": "q1"}
@@ -47,7 +47,7 @@ def _only_these_runs(results: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def viewer(results: Path) -> Iterator[Viewer]:
-    with viewing(results) as running:  # without a name: results/
+    with answering_here(results / "results") as running:
         yield running
 
 

@@ -14,7 +14,7 @@ from harness.runs import RunFolder
 from harness.viewer import search as searching
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.sample_filter import SampleFilter, matching_samples
-from tests.viewer.running import viewing
+from tests.viewer.running import answering_here
 from tests.viewer.small_run import Asked, Said, write_run
 
 
@@ -84,7 +84,7 @@ def test_a_page_shows_the_first_hits_and_the_filter_of_the_terminal_misses_none(
     write_run(tmp_path / "results" / "many", {"demo": {"q": Asked("?", "1", samples)}}, scored=False)
     many = opened(RunFolder(tmp_path / "results" / "many"))
     assert [key.sample_index for _, key in matching_samples(many, SampleFilter(text="boxed"))] == list(range(n))
-    with viewing(tmp_path) as running, running.client() as client:
+    with answering_here(tmp_path / "results") as running, running.client() as client:
         parameters = {"run": "many", "benchmark": "demo", "text": "boxed"}
         steps = [json.loads(line) for line in client.get("/api/search", params=parameters).text.splitlines()]
     assert sum(len(step["hits"]) for step in steps) == searching.MAX_HITS

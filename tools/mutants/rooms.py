@@ -31,7 +31,9 @@ ROOMS = {
     ),
     "lock": Room("runs.lock", "runs/test_runs_lock.py"),
     "merge": Room(
-        "runs.merging runs.parts", "runs/test_runs_merging.py runs/test_runs_opening.py scoring/test_scoring_merged.py"
+        "runs.merging runs.parts",
+        "runs/test_runs_merging.py scoring/test_scoring_merged.py"
+        " runs/test_runs_opening.py::test_samples_without_a_manifest_are_refused_by_every_way_in",
     ),
     "inflight": Room("runs.inflight", "runs/test_runs_inflight.py"),
     "record": Room("runs.record", "runs/test_runs_record.py runs/test_runs_keys.py"),
@@ -101,6 +103,7 @@ ROOMS = {
         "programs/test_program_verdicts.py programs/test_program_score.py",
     ),
     "viewer": Room("viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_sample_filter.py"),
+    "viewer-app": Room("viewer.app", "viewer/test_viewer_app.py viewer/test_viewer_run_page.py"),
 }
 
 
