@@ -117,7 +117,7 @@ class Asked:
 
     n_chances, alike: failures by chance, and the last ones in a row of the same words. murky: of one nobody outside
     knows whether it was by chance. ready_at: from then on it is surely ready to be asked. not_before: it surely is not
-    before. turns: when it was asked.
+    before. turns: when it was asked, the last `MAX_TURNS` + 1 times.
     """
 
     n_chances: int = 0
@@ -126,8 +126,8 @@ class Asked:
     alike: int = 0
     murky: bool = False
     words: tuple[object, ...] = ()
-    failed_by: set[str] = field(default_factory=set)
-    turns: list[float] = field(default_factory=list)
+    failed_by: frozenset[str] = frozenset()
+    turns: tuple[float, ...] = ()
 
     def used_up(self, attempts: int) -> bool:
         """Its attempts are: four failures in the same words are as good as all of them."""
@@ -207,6 +207,7 @@ class Rules:
         self.cancelled_questions: set[tuple[str, str]] = set()
         self.in_flight: dict[Task, Request] = {}
         self.endpoints = {e.base_url: Endpoint(e.weight) for e in settings.endpoints}
+        self.sum_of_weights = sum(one.weight for one in self.endpoints.values())
         assert self.endpoints.keys() == present
         self.ever_one = len(present) == 1
         self.calm = True  # nothing has failed, finished or been changed
@@ -370,6 +371,7 @@ class Rules:
             self.left(url)
         for url in weights.keys() - self.endpoints.keys():
             self.endpoints[url] = Endpoint(weights[url])
+            self.sum_of_weights = sum(one.weight for one in self.endpoints.values())
             self.hope_at = self.sign_at = self.world.now
 
     def left(self, url: str) -> None:
@@ -377,7 +379,8 @@ class Rules:
         self.calm, self.reshared = False, True
         self.endpoints.pop(url, None)
         for sample in self.samples.values():
-            sample.failed_by.discard(url)
+            sample.failed_by -= {url}
+        self.sum_of_weights = sum(one.weight for one in self.endpoints.values())
 
     def concurrency_is(self, number: int) -> None:
         self.calm, self.reshared = False, True
@@ -440,7 +443,7 @@ class Rules:
             sample.ready_at = now + policy.ceiling(4) + 0.01
         elif failure.kind in FAULTS and failure.kind != "rate_limited":
             if self.endpoints.get(request.url) is request.endpoint:  # not of one that has left
-                sample.failed_by.add(request.url)
+                sample.failed_by |= {request.url}
             if failure.kind == "timeout":
                 sample.murky = True  # by chance or, of a probe, the endpoint's fault
             chance = failure.kind in ("cut", "malformed", "timeout") or failure.status == 500
@@ -477,9 +480,9 @@ class Rules:
                 other not in sample.failed_by and one.surely_open(now) for other, one in self.endpoints.items()
             ):
                 raise Broken("elsewhere", f"{name(task)} goes to {url}, which failed it, and another is open")
-        sample.turns.append(now)
+        sample.turns = (*sample.turns[-MAX_TURNS:], now)
         if len(sample.turns) > MAX_TURNS and endpoint.in_row < 5 and not self.limited:
-            since = sample.turns[-MAX_TURNS - 1]
+            since = sample.turns[0]
             late = [t for t, s in self.waiting.items() if s.ready_at < since and (self.ever_one or not s.failed_by)]
             late = [t for t in late if t != task]
             if late and (late := self._not_given_up(late)):
@@ -648,7 +651,7 @@ class Rules:
 
     def _share(self, endpoint: Endpoint) -> int:
         """Requests in flight that are the endpoint's when all are well."""
-        return max(1, round(self.concurrency * endpoint.weight / sum(one.weight for one in self.endpoints.values())))
+        return max(1, round(self.concurrency * endpoint.weight / self.sum_of_weights))
 
     def _not_given_up(self, tasks: list[Task]) -> list[Task]:
         """Those that may still be asked: the causes are what the user reads in the end."""

@@ -13,7 +13,7 @@ What is checked, at every step or at the session's end, each as one sentence in 
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -93,7 +93,7 @@ class Session:
         self.quiet_since = dict.fromkeys(world.servers, world.now)
         self.idle_since: dict[str, float] = {}
         self.probe_check = world.now + LONGEST_WAIT_S
-        self.befell: dict[Task, set[str]] = {task: set() for task in self.owed}
+        self.befell: defaultdict[Task, set[str]] = defaultdict(set)
         self.attempts: dict[Task, int] = {}
         self.n_chances: dict[Task, int] = {}
         self.to_charge: set[Task] = set()
@@ -104,7 +104,9 @@ class Session:
         self.stops = False
         """Somebody or something has ended the requests in flight."""
         done = {name: world.total[name] - sum(t.benchmark == name for t in self.owed) for name in world.total}
-        settings = replace(world.settings, budget_tokens=None, budget_usd=None) if self.quiet else world.settings
+        settings = world.settings
+        if self.quiet and (settings.budget_tokens or settings.budget_usd):
+            settings = replace(settings, budget_tokens=None, budget_usd=None)
         self.concurrency = self.highest = settings.concurrency
         self.dispatcher = world.dispatcher(
             settings,
@@ -302,7 +304,8 @@ class Session:
             return  # it had ended, before anybody looked
         if flight.ending:
             raise Broken("one end", f"{name(task)} is cancelled twice")
-        self._say(f"cancel {name(task)}")
+        if self.world.trace is not None:
+            self._say(f"cancel {name(task)}")
         if not flight.given_up and not self.stops and (self.grace_ends or float("inf")) > self.world.now:
             raise Broken("grace", f"{name(task)} is cancelled, and may still end by itself")
         flight.ending = True
@@ -320,8 +323,9 @@ class Session:
             self.dispatcher.cancelled(task)
 
     def _heard_whole(self, url: str) -> None:
-        for key in [key for key in self.n_fruitless if key[1] == url]:
-            del self.n_fruitless[key]
+        if self.n_fruitless:
+            for key in [key for key in self.n_fruitless if key[1] == url]:
+                del self.n_fruitless[key]
 
     def _free(self, one: Server) -> None:
         one.working -= 1
@@ -453,8 +457,7 @@ class Session:
         mine = [t for t in self.world.keys if t.question_id == task.question_id and index in (None, t.sample_index)]
         self._say(f"cancelled {n} of {[name(t) for t in mine]}")
         for one in mine:
-            if one in self.befell:
-                self.befell[one].add("cancelled")
+            self.befell[one].add("cancelled")
             self.rules.given_up(one)
             if one in self.flights:
                 self.flights[one].given_up = True
@@ -511,7 +514,8 @@ class Session:
     def _ended(self) -> None:
         dispatcher, world = self.dispatcher, self.world
         why = dispatcher.ending.why
-        self._say(f"ended: {why or 'of itself'}; given up: {len(dispatcher.causes.given_up())}")
+        if world.trace is not None:
+            self._say(f"ended: {why or 'of itself'}; given up: {len(dispatcher.causes.given_up())}")
         if self.flights or self.n_unwritten:
             raise Broken(
                 "end", f"the session ended with {len(self.flights)} in flight and {self.n_unwritten} unwritten"

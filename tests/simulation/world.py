@@ -215,6 +215,9 @@ class Server:
 
 SAMPLINGS = [Sampling(temperature=0.6), Sampling(temperature=0.6, max_tokens=5000)]
 
+ASKER = Asker(model="m")
+NOWHERE = Path("nowhere")
+
 WEIGHTS = (1.0, 1.0, 3.0, 0.5)
 ENDPOINTS = [replace(Endpoint.parse(f"http://server{n}:80"), weight=weight) for n, weight in enumerate(WEIGHTS)]
 
@@ -334,17 +337,18 @@ class World:
         self.disk = Disk(chance)
         self.servers = {e.base_url: server(n, chance) for n, e in enumerate(ENDPOINTS)}
         self.model: str | None = None
-        # Drawn apart, so that the other seeds play what they have always played.
-        self.seams = random.Random(f"seams of {seed}")
         self.keeps = seed % 3 == 2
         if self.keeps:
+            # Drawn apart, so that the other seeds play what they have always played.
+            seams = random.Random(f"seams of {seed}")
             for one in self.servers.values():
-                one.continuations = self.seams.choice(["taken", *CONTINUATIONS])
+                one.continuations = seams.choice(["taken", *CONTINUATIONS])
         self.longest_jitter = seed % 5 == 1
-        self.manners = random.Random(f"manners of {seed}")
         self.manner: Manner = "number"
         self.odd = seed % 13 == 4
         """Replies of every manner, other builds, mistakes of ours that the usual seeds leave out."""
+        self.manners = random.Random(f"manners of {seed}") if self.odd else chance
+        """Draws what only odd seeds draw."""
         n_questions, n_samples = chance.randint(2, 5), chance.randint(1, 3)
         budget = chance.choice(BUDGETS)
         if budget and chance.random() < 0.06:
@@ -353,15 +357,14 @@ class World:
         natures: list[Nature] = list(NATURES)
         self.natures = {key: chance.choice(natures) for key in self.questions[:2] if chance.random() < 0.1}
         self.keys = [Task(*key, index) for key in self.questions for index in range(n_samples)]
-        self.total = {name: sum(k.benchmark == name for k in self.keys) for name in ("odd", "even")}
         self.settings = RunSettings(
-            asker=Asker(model="m"),
+            asker=ASKER,
             endpoints=tuple(ENDPOINTS[: chance.randint(1, 3)]),
             benchmarks=dict.fromkeys(
                 ("odd", "even"),
                 BenchmarkSettings(samples=n_samples, sampling=chance.choice(SAMPLINGS)),
             ),
-            out=Path("nowhere"),
+            out=NOWHERE,
             concurrency=chance.choice((1, 2, 4, 16)),
             order=chance.choice(("longest", "rounds")),
             accept_missing=chance.random() < 0.2,
@@ -372,6 +375,7 @@ class World:
         )
         if self.odd:
             self._make_odd()
+        self.total = {name: sum(key.benchmark == name for key in self.keys) for name in ("odd", "even")}
         self.long_prompts = self.questions if chance.random() < 0.3 else []
         self.prior = {key: chance.uniform(10.0, 5000.0) for key in self.questions if chance.random() < 0.2}
         self.policy = RetryPolicy(
@@ -387,7 +391,6 @@ class World:
                 one.moods = [(float("inf"), "without files")]
         n_samples = chance.choice((2, 8, 8))
         self.keys = [Task(*key, index) for key in self.questions for index in range(n_samples)]
-        self.total = {name: sum(k.benchmark == name for k in self.keys) for name in ("odd", "even")}
         temperature = chance.choice((0.0, 0.6))
         self.settings = replace(
             self.settings,
@@ -407,6 +410,8 @@ class World:
 
     def owed(self) -> list[Owed]:
         """What is not on the disk."""
-        left = [task for task in self.keys if task not in self.disk.stored]
-        rows = (Owed(*key, tuple(t.sample_index for t in left if t[:2] == key)) for key in self.questions)
-        return [row for row in rows if row.indices]
+        left: dict[tuple[str, str], list[int]] = {}
+        for task in self.keys:
+            if task not in self.disk.stored:
+                left.setdefault(task[:2], []).append(task.sample_index)
+        return [Owed(*question, tuple(indices)) for question, indices in left.items()]

@@ -21,6 +21,7 @@ from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, overrides, read_samples, sample_labels
 from harness.scoring import score_file
 from harness.scoring.pipeline import score_run
+from harness.viewer import app
 from tests.system.command import harness
 from tests.viewer.running import Viewer, answering_here, viewing
 from tests.viewer.small_run import SMALL, Asked, Said, append, sample, write_run
@@ -197,6 +198,11 @@ def test_a_part_of_a_sample_is_downloaded_under_a_name_of_ours(client: httpx.Cli
     assert downloaded.content == shown.content
 
 
+def test_a_question_is_handed_out_as_plain_text(client: httpx.Client) -> None:
+    answer = client.get("/raw", params={**Q1, "part": "question"})
+    assert (answer.text, answer.headers["content-type"]) == (SMALL["q1"].text, "text/plain; charset=utf-8")
+
+
 def test_what_has_not_changed_is_not_sent_again(client: httpx.Client) -> None:
     for path, asked in (("/api/runs", {}), ("/api/benchmark", Q1), ("/api/sample", {**Q1, "sample": "0"})):
         tag = client.get(path, params=asked).headers["etag"]
@@ -330,7 +336,8 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     grades = by_hand.benchmark("demo").grades.read_bytes()
     asked = {"run": "hand", "benchmark": "demo"}
     before = client.get("/api/benchmark", params=asked).json()["standing"]
-    assert client.post("/api/override", json=correction(), headers=WRITES).status_code == 200
+    stored = client.post("/api/override", json=correction(), headers=WRITES)
+    assert (stored.status_code, stored.json()) == (200, {"stored": True})
     page = client.get("/api/benchmark", params=asked).json()
     assert (page["standing"]["accuracy"], page["standing"]["n_overridden"]) == (before["accuracy"], 1)
     assert page["standing"]["accuracy_overridden"] == pytest.approx(0.5)
@@ -380,6 +387,14 @@ def test_a_correction_that_says_too_little_is_refused(
     assert (place.read_bytes() if place.exists() else b"") == before
 
 
+def test_a_request_of_more_than_64_kib_is_not_read(by_hand: RunFolder, client: httpx.Client) -> None:
+    body = json.dumps(correction(verdict=None, why="no")).encode()
+    answers = [
+        client.post("/api/override", content=body.ljust(size), headers=WRITES).status_code for size in (65536, 65537)
+    ]
+    assert answers == [200, 413]
+
+
 def test_another_site_cannot_write(by_hand: RunFolder, client: httpx.Client) -> None:
     """A form of another page carries the cookie at worst, never the header."""
     place = by_hand.benchmark("demo").overrides
@@ -412,6 +427,7 @@ def test_labels_are_put_on_counted_and_taken_off(by_hand: RunFolder, client: htt
         ({"who": ""}, 400, "needs the name"),
         ({"sample": 9}, 409, "has no sample 9"),
         ({"put": "yes"}, 400, "the label cannot be read"),
+        ({"more": 1}, 400, "unknown field `more`"),
     ],
 )
 def test_a_label_that_says_too_little_is_refused(
@@ -436,6 +452,17 @@ def test_a_report_of_a_run_is_shown_and_can_run_nothing(by_hand: RunFolder, clie
     (by_hand.path / "report.html").unlink()
     (by_hand.path / "report.html").symlink_to("/etc/hostname")
     assert client.get("/report", params={"run": "hand"}).status_code == 409
+
+
+def test_a_report_is_shown_up_to_its_bound(
+    by_hand: RunFolder, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = by_hand.path / "report.html"
+    report.unlink(missing_ok=True)
+    report.write_text("<p>123")
+    for bound, status in ((6, 200), (5, 409)):
+        monkeypatch.setattr(app, "MAX_REPORT_BYTES", bound)
+        assert client.get("/report", params={"run": "hand"}).status_code == status
 
 
 # --- the command ---

@@ -207,7 +207,7 @@ class Budget:
         # One benchmark without a bound leaves its requests without any.
         self._max_tokens = max(max_tokens) if max_tokens and len(max_tokens) == len(settings.benchmarks) else None
         # Not without a budget: a run may owe millions of samples.
-        self._round_sizes = Counter(index for row in rows for index in row.indices if self)
+        self._round_sizes = Counter(index for row in rows for index in row.indices) if self else Counter[int]()
         self._round = 0
         self._n_begun = 0
         self._first: set[Task] = set()  # Those of the first `KNOWN` samples that may still finish.

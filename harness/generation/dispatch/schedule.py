@@ -352,6 +352,8 @@ class Scheduler:
 
         worn: choose among the worn samples (those that came back `WORN` times), or among the others.
         """
+        if not self._returned:
+            return None
         up = {number for number, speed in enumerate(self._endpoints) if speed.available}
         for task in self._returned:
             if self._is_worn(task) is not worn:
@@ -556,9 +558,11 @@ class Scheduler:
     def _is_slow(self, endpoint: int) -> bool:
         """Whether the endpoint needs more than `SLOWER` times the seconds per token of the fastest available one."""
         mine = self._endpoints[endpoint].seconds_per_token
+        if mine is None or len(self._endpoints) == 1:
+            return False
         paces = [e.seconds_per_token for e in self._endpoints if e.available]
         measured = [p for p in paces if p is not None]
-        return mine is not None and bool(measured) and mine > SLOWER * min(measured)
+        return bool(measured) and mine > SLOWER * min(measured)
 
     def _would_end_last(self, endpoint: int, row: int, prudence: float) -> bool:
         """Whether `endpoint` would still be busy with `prudence` times the expected length of this sample after faster
@@ -582,7 +586,7 @@ class Scheduler:
         """Forget the failures of `task`."""
         self._failed_by.pop(task, None)
         self.elsewhere_only.discard(task)
-        del self._n_returned[task]
+        self._n_returned.pop(task, None)
 
     def _end(self, task: Task) -> _Running:
         running = self._running.pop(task)
