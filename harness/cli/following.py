@@ -20,21 +20,28 @@ PAUSE_S = 5.0
 """Smallest number of seconds between two looks at what is stored."""
 
 LEISURE = 10.0
-"""The pause between two looks is this many times as long as the last look, so that the run keeps the processor."""
+"""The pause between two looks is this many times as long as the last look, so that the run keeps the processor. It is
+over at once when the run has ended."""
 
 
-def follow(folder: RunFolder, grading: GradingOptions, on_graded: Callable[[str, int], None]) -> list[Score]:
+def follow(
+    folder: RunFolder,
+    grading: GradingOptions,
+    on_graded: Callable[[str, int], None],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[Score]:
     """Score repeatedly while the run goes on, and once more when it has ended. Returns the last scores.
 
     Each look grades only what is new. The run's own display shows these scores. Raises `StoreError`.
     """
-    from harness.cli.status import look
     from harness.scoring import pipeline
 
     printed = ""
     while True:
-        going = look(folder).state != "ended"  # Checked before the look, so that nothing is stored after the last look.
-        began = time.monotonic()
+        going = _goes_on(folder)  # Checked before the look, so that nothing is stored after the last look.
+        began = clock()
         try:
             scores = pipeline.score_run(folder, grading, on_graded)
         except StoreError:
@@ -48,7 +55,18 @@ def follow(folder: RunFolder, grading: GradingOptions, on_graded: Callable[[str,
         if line and line != printed:
             click.echo(line, err=True)
             printed = line
-        time.sleep(max(PAUSE_S, LEISURE * (time.monotonic() - began)))
+        rested = clock() + LEISURE * (clock() - began)
+        sleep(PAUSE_S)
+        while clock() < rested and _goes_on(folder):
+            sleep(PAUSE_S)
+
+
+def _goes_on(folder: RunFolder) -> bool:
+    """Whether the run answers, or a process holds it. Reads no samples."""
+    from harness.cli.status import progress_of
+    from harness.runs.going import holder_of
+
+    return progress_of(folder) is not None or holder_of(folder) is not None
 
 
 def _words(score: Score) -> str:

@@ -2,7 +2,7 @@
 
     records 0 … 31 │ 32 … 63 │ …          │ the last ones
     one block      │ a block │            │ plain objects
-    Spilled: bytes in memory, beyond 16 MB in a file without a name, which ends with the process
+    Spilled: bytes in memory, beyond 2 MB in a file without a name, which ends with the process
 
 A sequence of at most 5,000 records is a list of plain objects. A longer one is cut into blocks of 32, and only the
 records behind the last whole block stay plain. Reading a record unpacks its block. The last 64 unpacked blocks are
@@ -49,7 +49,7 @@ OPEN_BLOCKS = 64
 """Number of unpacked blocks that are kept, the least recently read going first; a pass in order finds its block among
 them."""
 
-HELD_BYTES = 16 * 1024 * 1024
+HELD_BYTES = 2 * 1024 * 1024
 """Bytes of one `Spilled` that stay in memory."""
 
 

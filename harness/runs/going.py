@@ -49,16 +49,25 @@ def on_disk(folder: RunFolder) -> OnDisk:
     """The state of a run on disk. Reads only. Raises `StoreError`."""
     manifest = Manifest.load(folder)
     session = _last_session(folder)
+    holder = _holder(folder, session)
+    return OnDisk(
+        model=manifest.model,
+        benchmarks=tuple(_stored(folder, manifest, name, held=holder is not None) for name in manifest.benchmarks),
+        holder=holder,
+        session=session,
+    )
+
+
+def holder_of(folder: RunFolder) -> Holder | None:
+    """The process of this host that holds the run, as far as files show; None: none does. Reads no samples."""
+    return _holder(folder, _last_session(folder))
+
+
+def _holder(folder: RunFolder, session: tuple[dict[str, Any], ...]) -> Holder | None:
     holder = last_holder(folder)
     ended = bool(session) and session[-1].get("event") == "session_ended"
     # The lock's file outlives the run, and its process may go on with other things, as a notebook does.
-    held = holder is not None and not ended and is_alive(holder)
-    return OnDisk(
-        model=manifest.model,
-        benchmarks=tuple(_stored(folder, manifest, name, held=held) for name in manifest.benchmarks),
-        holder=holder if held else None,
-        session=session,
-    )
+    return holder if holder is not None and not ended and is_alive(holder) else None
 
 
 def _stored(folder: RunFolder, manifest: Manifest, name: str, *, held: bool) -> Stored:

@@ -287,8 +287,8 @@ def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
 
 def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.intp]:
     """Each label's cluster number, 0 for the first that occurs: (len(labels),)."""
-    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    return np.array([numbers[label] for label in labels], dtype=np.intp)
+    numbers: dict[Hashable, int] = {}
+    return np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.intp, len(labels))
 
 
 def _lowered(limits: IntervalEnds, right: Array, wrong: Array, total: Array) -> IntervalEnds:

@@ -254,8 +254,12 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estim
 
 def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
     """(samples graded correct, samples) of each question; copies count as one sample."""
-    correct, counts = np.array([(float(item.correct), float(item.n)) for item in items]).T
-    independent = np.array([float(item.n if item.independent is None else item.independent) for item in items])
+    # From generators: a list of pairs would take 100 bytes a question.
+    correct = np.fromiter((item.correct for item in items), float, len(items))
+    counts = np.fromiter((item.n for item in items), float, len(items))
+    independent = np.fromiter(
+        (item.n if item.independent is None else item.independent for item in items), float, len(items)
+    )
     return correct * independent / counts, independent
 
 

@@ -15,6 +15,10 @@ import msgspec
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from harness.cli.following import follow
+from harness.presets.grading import GradingOptions
+from harness.runs import RunFolder, RunLock
+from harness.scoring import Score, pipeline
 from harness.showing.running_score import RunningScores
 from tests.faults.holding import SAID, Holding, going, until
 from tests.faults.server import FaultServer
@@ -223,6 +227,30 @@ def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Pa
         finally:
             scoring.kill()
             scoring.communicate()
+
+
+def test_a_run_that_ends_in_the_pause_after_a_slow_look_is_scored_within_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, looks, folder = [0.0], [], RunFolder(tmp_path)
+
+    def slow_look(*_: object) -> list[Score]:
+        looks.append(now[0])
+        now[0] += 100.0  # after it, a pause of 1000 s
+        return []
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        assert now[0] < 2000
+        if now[0] > 300:
+            folder.log.write_text('{"event":"session_started"}\n{"event":"session_ended"}\n', encoding="utf-8")
+
+    monkeypatch.setattr(pipeline, "score_run", slow_look)
+    with RunLock(folder):
+        follow(folder, GradingOptions(workers=1), lambda *_: None, clock=lambda: now[0], sleep=sleep)
+    assert len(looks) == 2
+    assert looks[0] == 0
+    assert 300 < looks[1] < 310
 
 
 def test_only_a_run_can_be_followed(tmp_path: Path) -> None:
