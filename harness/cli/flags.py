@@ -175,7 +175,9 @@ def _read(_context: click.Context, _parameter: click.Parameter, path: Path | Non
         return
     try:
         text = read_named(path, MAX_FILE_BYTES).decode()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     if len(text) > MAX_FILE_BYTES:
         raise UsageError(f"{path} is longer than {MAX_FILE_BYTES} bytes; expected lines of NAME=VALUE")
