@@ -52,7 +52,7 @@ def spec_from(
 ) -> ServerSpec:
     """The spec that a command's parameters describe.
 
-    Raises LaunchError that names the wrong flag or the nearest engine.
+    Raises LaunchError that names the wrong flag or the nearest engine. extra_flags: words for the engine, unchanged.
     """
     if engine not in ENGINES:
         near = near_name(engine, ENGINES)

@@ -122,7 +122,10 @@ def has_box(text: str, lo: int, hi: int) -> bool:
 
 
 def _command_start(text: str, letters: int, lo: int) -> int:
-    """Return the position at which the box command around `letters`, the position of "box", begins; -1 if none does."""
+    """Return the position at which the box command around `letters`, the position of "box", begins; -1 if none does.
+
+    lo: the first position that may belong to the command.
+    """
     if text.startswith("boxed", letters) and letters > lo and text[letters - 1] == "\\":
         return letters - 1
     for prefix in ("\\f", "\\frame"):
@@ -133,7 +136,11 @@ def _command_start(text: str, letters: int, lo: int) -> int:
 
 
 def _box_at(text: str, letters: int, lo: int, hi: int, budget: list[int]) -> Box | None:
-    """Return the complete box whose letters "box" stand at `letters`, or None."""
+    """Return the complete box whose letters "box" stand at `letters`, or None.
+
+    lo, hi: the part of the text that is searched. budget: a list of one number, the steps that are left for the whole
+    text.
+    """
     outer = _command_start(text, letters, lo)
     if outer < 0:
         return None

@@ -72,6 +72,7 @@ def allocation(
 
     own: the folder of the run that is to begin; where it has this allocation already, that one is used again, so that a
     resumed run keeps its plan even if the former run has changed or is gone. Raises `UsageError` and `StoreError`.
+    mean: samples of a question on average.
     """
     if mean < MIN_ALLOCATED:
         raise UsageError(

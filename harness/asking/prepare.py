@@ -430,7 +430,10 @@ def _prepared(
     questions_asked: Asked, options: RunOptions, watcher: Watcher, must_answer: bool, server: RunningServer | None
 ) -> Prepared:
     """The run that is ready to start: look at the servers, make the settings, and warn about those that the model's
-    card advises against."""
+    card advises against.
+
+    must_answer: a server that does not answer is an error even if the run has begun before.
+    """
     reached, looks = _looked_at(options, watcher, must_answer)
     settings = _settings(questions_asked, options, reached, looks, watcher)
     for allocated in questions_asked.allocations:
@@ -450,7 +453,10 @@ def _prepared(
 
 
 def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tuple[ReachedServers, Looks]:
-    """The endpoints, and what each reports about itself: the only look at each in a session."""
+    """The endpoints, and what each reports about itself: the only look at each in a session.
+
+    must_answer: a server that does not answer is an error even if the run has begun before.
+    """
     if options.batch_file is not None:
         return file_as_server(options)
     reached = None

@@ -42,7 +42,10 @@ def read_prices(path: Path) -> dict[str, Prices]:
 
 
 def prices_of(options: RunOptions, model: str, listed: Mapping[str, Prices] | None) -> Prices | None:
-    """The prices of `model`, from the options or the file; None if neither has them. Raises `UsageError`."""
+    """The prices of `model`, from the options or the file; None if neither has them. Raises `UsageError`.
+
+    listed: the prices of the file by model; None without a file.
+    """
     if options.price_in is not None and options.price_out is not None:
         return Prices(options.price_in, options.price_out)
     if listed is None:

@@ -483,6 +483,7 @@ def from_file(
 
     question_key, answer_key, id_key: names of columns; without them the usual names are tried. choices_key: the columns
     of the options of multiple-choice questions. prompt: name of a prompt; None: boxed, or boxed_letter with options.
+    split: the split of a data set of the hub.
     """
     name = Path(path.rstrip("/")).name.split(".")[0].replace(",", "-").replace(":", "-") or "data"
     source: dict[str, Any] = {"kind": "file", "path": _address(path)}

@@ -251,7 +251,10 @@ def _from_stored(framed: QuestionSet, stored: StoredQuestions) -> QuestionSet:
 def _from_source(
     card: Card, framed: QuestionSet, selection: _Selection, prompt: Prompt, system: str | None
 ) -> QuestionSet:
-    """`framed` with the selected questions, read from the card's source. Raises `UsageError`."""
+    """`framed` with the selected questions, read from the card's source. Raises `UsageError`.
+
+    system: the system prompt; None: the prompt's own.
+    """
     source = chooser.read(card)
     selected: Packed[Question] = Packed(Question)
     seen = _Seen(with_answers=card.answers_checksum is not None)
@@ -333,7 +336,10 @@ def _text_of(draft: Draft, prompt: Prompt, system: str | None) -> tuple[str, boo
 
 
 def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, api: Api) -> Question:
-    """The question that is sent for a draft: its text and choices put into the prompt."""
+    """The question that is sent for a draft: its text and choices put into the prompt.
+
+    system: the system prompt; None: the prompt's own.
+    """
     listed = "\n".join(f"{LETTERS[i]}) {option}" for i, option in enumerate(draft.choices))
     messages, raw = prompts.render(prompt, text, listed, api, system)
     return Question(
@@ -355,6 +361,7 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, origin: str) -> li
     """Compare the rows with the card's counts and checksums; returns notes for the score.
 
     Raises `UsageError` if the card's own data differ from the card. For the user's data a difference is a note.
+    rows_digest: checksum of the rows. origin: where they were read, for messages.
     """
     if rows_digest in {card.checksum, *(edition.rows for edition in card.editions)}:
         return []

@@ -27,7 +27,10 @@ def matrix_lines(agreement: Agreement, grader: str) -> Iterator[str]:
 
 
 def disagreement_lines(agreement: Agreement, grader: str, note: str) -> Iterator[str]:
-    """The answers that the graders judge differently, those with the largest effect on the score first."""
+    """The answers that the graders judge differently, those with the largest effect on the score first.
+
+    note: the end of the first line, such as which verdict counts.
+    """
     cases = agreement.disagreements
     if not cases:
         return

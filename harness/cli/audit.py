@@ -31,10 +31,10 @@ VERDICTS: dict[str, Verdict] = {"y": "correct", "n": "wrong", "u": "undecided"}
 def command(run: Path, **given: Any) -> None:
     """Judge samples of the scored RUN by hand, without seeing their verdicts, and print the accuracy that follows.
 
-    A judge model errs, and no interval of its score says by how much. The samples are drawn at random among those that
-    were called correct and among the others; only those that a judge decided, where one decided any. You may stop at
-    any sample and go on later. The verdicts are stored as corrections beside the grades; the score keeps its accuracy
-    and gets the audited one beside it, with an interval that holds the grader's errors too.
+    A judge model makes errors, and the interval of its score leaves them out. An audit measures them. It draws samples
+    at random from those that were graded correct and from the others; if a judge decided some samples, only from these.
+    You may stop at any sample and go on later. Your verdicts are stored as corrections. The score keeps its accuracy;
+    the audited accuracy stands beside it, with an interval that includes the grader's errors.
 
     \b
     harness audit results/r1
@@ -61,7 +61,10 @@ def command(run: Path, **given: Any) -> None:
 
 
 def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
-    """Ask about each sample that is left, until all are judged or the person stops."""
+    """Ask about each sample that is left, until all are judged or the person stops.
+
+    audits: the audits of the run's benchmarks. who: the person's name; None: the user of this machine.
+    """
     from harness.verbs.audit import judge, open_run
 
     opened = open_run(run)

@@ -52,9 +52,10 @@ def command(
     """Compare scored RUNS question by question with the first of them, or with --baseline.
 
     A run is a run folder, or another tool's outputs that `harness score` has graded.
-    Two lines for each benchmark: same questions, asked again; and other questions of this kind. p values are corrected
-    for all lines that are printed (Holm), so that any of them is a false alarm in 5 % of such printouts. That holds for
-    one look: to look again and again while runs grow, take `harness race`.
+    For each benchmark, one line says whether the same run would be better if the same questions were asked again, and
+    one whether it would be on other questions of this kind. The p values are raised for the number of lines (Holm's
+    method), so that with two equal runs any line shows a difference in at most 5 % of cases. That holds if you look
+    once; to look again and again while runs grow, use `harness race`.
 
     \b
     harness compare results/base results/tuned
@@ -77,7 +78,10 @@ def command(
 
 
 def _gate(pairs: list[RunComparison], margin: float) -> int:
-    """Print which runs the gate refuses, and where the samples are too few for it. Returns the exit code."""
+    """Print which runs the gate refuses, and where the samples are too few for it. Returns the exit code.
+
+    margin: the loss in points from which a run is refused.
+    """
     decisions = [pair.decision for pair in pairs]
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]
     for decision in refused:

@@ -28,8 +28,8 @@ FETCH = "harness benchmarks fetch"
 def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
     """Check every card whose data are here, or verify every checksum of RUN_FOLDER...
 
-    A card passes when each of its reference answers, boxed, is graded as correct against itself and as wrong when it
-    is changed. Exit code 1 when one does not, 3 when a run is damaged.
+    A card passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
+    numbers. Exit code 1 if a card does not pass, 3 if a run is damaged.
     """
     if runs:
         damaged = [path for path in runs if _damaged(path)]

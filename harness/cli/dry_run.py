@@ -42,7 +42,10 @@ def show(options: RunOptions, where: OnRay) -> None:
 
 
 def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> None:
-    """Print the settings of the run, then the first prompts."""
+    """Print the settings of the run, then the first prompts.
+
+    contexts: the context lengths that the servers state, in tokens.
+    """
     fitted = _fitted(settings, sets, contexts)
     rows = [
         ("model", settings.model),

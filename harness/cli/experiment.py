@@ -65,7 +65,7 @@ def _prints_sizes() -> Any:
 @json_option(_prints_repeats, _WHAT)
 @run_options(RepeatsOptions)
 def repeats(source: str | None, as_json: bool, **given: Any) -> None:
-    """Say how far the accuracies of --runs runs lie apart, and how far their sampling error says they should.
+    """Say how much the accuracy varies over --runs repeats, and how much it should by its sampling error.
 
     Give a scored RUN, or with --real a BENCHMARK. Of a RUN, each repeat draws --samples of the samples of each question
     without replacement; by default the largest number at which no sample falls into two repeats. With --real, BENCHMARK

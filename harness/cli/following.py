@@ -34,7 +34,8 @@ def follow(
 ) -> list[Score]:
     """Score repeatedly while the run goes on, and once more when it has ended. Returns the last scores.
 
-    Each look grades only what is new. The run's own display shows these scores. Raises `StoreError`.
+    Each look grades only what is new. The run's own display shows these scores. Raises `StoreError`. on_graded: called
+    with the benchmark and the number of its samples graded so far.
     """
     from harness.scoring import pipeline
 

@@ -24,9 +24,9 @@ from harness.core.inert import visible
 def command(runs: tuple[Path, ...], **given: Any) -> None:
     """Join the folders RUNS (shards of one run, or one run that was begun in several places) into one run folder.
 
-    Each sample is kept once. What is no part of the same run is refused, with what differs. The same command again
-    adds what has come since; `harness run` without --shard, with --out the joined folder, asks for what is owed.
-    Exit code 1 where samples are owed.
+    Each sample is kept once. A folder with other settings is refused, and the differences are named. The same command
+    again adds the samples that have come since. To ask for the missing samples, give `harness run` without --shard and
+    with the joined folder as --out. Exit code 1 if samples are missing.
 
     \b
     harness merge results/qwq-32b-shard-*-of-8 --out results/qwq-32b

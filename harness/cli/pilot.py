@@ -21,7 +21,10 @@ def lines(piloted: Piloted) -> list[str]:
 
 
 def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
-    """The samples, tokens, time and money that are still to come, as lines."""
+    """The samples, tokens, time and money that are still to come, as lines.
+
+    concurrency: requests in flight that the forecast assumes.
+    """
     if not ahead.n_samples:
         return ["forecast: no sample is left"]
     lines = [

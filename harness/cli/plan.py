@@ -30,13 +30,14 @@ def _prints() -> Any:
 @json_option(_prints, "a list, one plan of each benchmark,")
 @takes(PlanOptions)
 def command(run: Path, as_json: bool, **given: Any) -> None:
-    """Say how many samples per question find a true difference of --detect points four times in five, and their
-    tokens, time and money. RUN is scored and has at least two samples per question: a pilot, or a former run of such a
-    model. For a BENCHMARK's name, the latest scored run of it in results/ is used, and named; without one, the spread
-    that published runs of it had. BENCHMARK:SAMPLES asks the other way round: which difference do these samples find?
+    """Say how many samples per question it takes to find a true difference of --detect points in 80 % of repetitions,
+    and their tokens, time and money. RUN is scored and has at least two samples per question: a pilot, or a former run
+    of a similar model. For the name of a BENCHMARK, its latest scored run in results/ is used, and named; if there is
+    none, the spread that published runs had. BENCHMARK:SAMPLES asks the other way round: how small a difference do
+    these samples find?
 
-    The difference is one on the same questions, asked again: between two runs of equal size, or beside a run of
-    --versus samples per question.
+    The difference is between two runs of equal size on the same questions, or between a new run and one of --versus
+    samples per question.
 
     \b
     harness run aime24 --pilot … && harness score results/mine && harness plan results/mine --detect 2

@@ -56,8 +56,8 @@ def _prints() -> Any:
 def command(
     base_url: tuple[str, ...], matrix: bool, as_json: bool, page: Path | None, history: Path | None, **given: Any
 ) -> None:
-    """Examine the server at URL: protocol, sampling, context, template, load; beside a reference also its weights.
-    Each check says what was sent, what came, why it matters for a score and how to mend it.
+    """Examine the server at URL: protocol, sampling, context, template, load; with --reference also its weights.
+    Each check says what was sent, what came back, why it matters for a score and how to mend it.
 
     Exit code 0: nothing spoils a score. 4: something does. 2: the server cannot be asked.
 
@@ -125,7 +125,10 @@ def _earlier(history: Path) -> list[ProviderLook]:
 def _league(
     history: Path, earlier: Sequence[ProviderLook], probes: Sequence[ProbeOptions], reports: Sequence[ProbeReport]
 ) -> list[ProviderStanding]:
-    """Look at each provider that was probed, print how they stand, and add the looks to the history."""
+    """Look at each provider that was probed, print how they stand, and add the looks to the history.
+
+    earlier: the looks in the history. reports: of this probe, one for each of `probes`.
+    """
     from harness.cli.terminal import Terminal
     from harness.verbs.probe import league
     from harness.verbs.probe.page import standing_table

@@ -64,8 +64,8 @@ def command() -> None:
 def show(model: str, benchmark: str | None, as_json: bool) -> None:
     """List the public scores of MODEL, on BENCHMARK or on all. The word `show` may be left out.
 
-    Scores of names that may be another model (another precision, release, organisation or thinking mode, or one that a
-    name leaves out) stand below, with what differs; they count in no verdict.
+    Scores under similar names may be another model's (another precision, release, organisation or thinking mode). They
+    are listed below, with what differs, and count in no verdict.
     """
     from harness.verbs.published import published
 

@@ -54,13 +54,14 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Sample BENCHMARK with each candidate, round by round, until it is decided how they stand to the first.
+    """Sample BENCHMARK with each candidate, round by round, until it is clear how each compares with the first one.
 
-    What the options say holds for all of them; --samples is the most that a candidate may use. A look every --step
-    rounds; in 95 % of races no verdict of any look is false. The looks are fixed at the start, but for --open-ended.
-    Verdicts: better, worse, equal within the margin, undecided. An early "better" or "worse" waits for half as many
-    rounds again, and is withheld where these speak against it. Run folders are kept in --out, and the same command
-    goes on from there.
+    A candidate is a name with options of its own; all other options hold for every candidate. A round is one sample of
+    each question, and --samples is the largest number of rounds. After every --step rounds the candidates are compared
+    (a look); in 95 % of races no verdict of any look is false. The looks are fixed at the start, except with
+    --open-ended. Verdicts: better, worse, equal within the margin, undecided. An early "better" or "worse" has to wait
+    for half as many rounds again, and is withheld if these contradict it. The run folders are in --out, and the same
+    command continues the race.
 
     \b
     harness race aime24:64 --base-url http://127.0.0.1:8000 --margin 1 --out races/temperature \\

@@ -45,7 +45,7 @@ def _prints() -> Any:
 @judge_options
 def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any) -> None:
     """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
-    in --out first. What came of FILE stands in FILE.scored, for `harness report`, `compare` and `verify`.
+    in --out first. Grades and scores of a FILE are stored in FILE.scored, for `harness report`, `compare` and `verify`.
 
     \b
     harness score results/qwq-32b
@@ -101,7 +101,10 @@ def _check_follow(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOp
 def _scored(
     sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None, *, follow: bool
 ) -> list[Scored]:
-    """The scores of each source, one after the other."""
+    """The scores of each source, one after the other.
+
+    follow: grade again and again while a run grows.
+    """
     from harness.cli import following
     from harness.cli.terminal import Terminal
     from harness.scoring.pipeline import score_run

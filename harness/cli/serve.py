@@ -109,7 +109,10 @@ def _own_flags(function: F) -> F:
 
 
 def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.Command:
-    """The command `harness serve ENGINE`. takes: names of the options that this engine accepts."""
+    """The command `harness serve ENGINE`. takes: names of the options that this engine accepts.
+
+    summary: the engine's line in the help.
+    """
 
     @click.command(
         engine,

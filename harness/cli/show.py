@@ -167,7 +167,10 @@ def _printed(
     *,
     reasoning: bool,
 ) -> Iterator[str]:
-    """The lines to print: one sample, the samples that a filter chooses, one question, or the list of questions."""
+    """The lines to print: one sample, the samples that a filter chooses, one question, or the list of questions.
+
+    choices: the filter of each benchmark's samples; empty: no filter. reasoning: print the reasoning, too.
+    """
     from harness.core.records import Key
     from harness.viewer import printed
     from harness.viewer.request import curl

@@ -157,7 +157,10 @@ def lines(status: Status) -> Iterator[str]:
 
 
 def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = None) -> Iterator[str]:
-    """The progress of a running run as lines, cut to the terminal's width; whole if the output is no terminal."""
+    """The progress of a running run as lines, cut to the terminal's width; whole if the output is no terminal.
+
+    scores: by benchmark, its accuracy so far; None: none is shown.
+    """
     from harness.showing.lines import panel
 
     width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else ALL_COLUMNS
@@ -170,7 +173,10 @@ def _ascii_only() -> bool:
 
 
 def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:
-    """The lines of a run whose process does not answer or has ended, from its files."""
+    """The lines of a run whose process does not answer or has ended, from its files.
+
+    scores: by benchmark, its accuracy so far.
+    """
     from harness.showing.lines import percent, score_in_words
 
     for benchmark in files.benchmarks:

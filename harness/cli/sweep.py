@@ -84,10 +84,11 @@ def command(
 ) -> None:
     """Run and score every combination that FILE names: models × servers × prompts × sampling × benchmarks.
 
-    Each server is started once, all that it can serve is run and scored, and it is stopped. The same command again goes
-    on where it was killed, and asks for nothing twice. A cell that fails stops no other; then the exit code is 1. What
-    the options say stands above what the file says. A SUITE is a shipped file (--list): give it a model and a server.
-    Scores stand beside what is published of their models, and with --verify the exit code says whether they agree.
+    Each combination is a cell. Each server is started once, all its cells are run and scored, and it is stopped. If the
+    command is killed, the same command continues and asks for nothing twice. A cell that fails does not stop the
+    others; the exit code is then 1. An option given here replaces that of the file. A SUITE is a shipped file (--list):
+    give it a model and a server. The tables show published scores of the models beside the new ones, and with --verify
+    the exit code says whether they agree.
 
     \b
     harness sweep budgets.yaml --dry-run
@@ -122,7 +123,10 @@ def command(
 
 
 def _follow(file: str, plan: Callable[[], Sweep], patience_s: float, *, verify: bool) -> int:
-    """Carry the sweep out again, as planned anew, with each new checkpoint. Returns the last exit code."""
+    """Carry the sweep out again, as planned anew, with each new checkpoint. Returns the last exit code.
+
+    patience_s: seconds without a new checkpoint after which the command ends. verify: as the flag `--verify`.
+    """
     from harness.verbs.sweep import file as files
     from harness.verbs.sweep import following
 
@@ -160,7 +164,10 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
 
 
 def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
-    """Carry out one group, in a process that a sweep started for it."""
+    """Carry out one group, in a process that a sweep started for it.
+
+    lane: name of the group. devices: the accelerators of its server.
+    """
     from harness.cli.sweep_processes import end_with_parent
     from harness.cli.terminal import Terminal
     from harness.verbs.sweep import running

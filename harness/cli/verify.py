@@ -37,7 +37,8 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     run folder, or another tool's outputs that `harness score` has graded.
 
     Published scores with the run's own settings come first; if there are any, only they decide. A run agrees if it
-    matches one of the most sensitive published scores. Exit code: 0 it agrees, 4 it does not, 1 nobody can tell.
+    matches one of the most exact published scores. Exit code: 0 it agrees, 4 it does not, 1 the samples are too few to
+    tell.
 
     \b
     harness verify results/mine && echo "as published"

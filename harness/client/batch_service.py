@@ -106,7 +106,7 @@ class BatchService:
         """Start a batch with the requests of an uploaded file.
 
         name: our name for the batch, for `find`. path: the API path of the requests. window: the time in which the
-        provider shall answer, such as "24h".
+        provider shall answer, such as "24h". file_id: the service's name of the uploaded file.
         """
         fields = {"input_file_id": file_id, "endpoint": path, "completion_window": window, "metadata": {MARK: name}}
         return self._batch(self._json("POST", "/batches", json=fields))

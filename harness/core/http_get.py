@@ -68,7 +68,8 @@ def get(
 
     max_bytes: longest body of a reply with status 200; other bodies are cut at `MAX_ERROR_BODY_BYTES`. body_s: seconds
     after which a body is cut. content: JSON to send by POST; None sends a GET. The client's own timeouts bound the
-    waits for a connection and for the next read. Raises `httpx.HTTPError`, `httpx.InvalidURL`.
+    waits for a connection and for the next read. Raises `httpx.HTTPError`, `httpx.InvalidURL`. clock, sleep: time and
+    waiting, which tests replace.
     """
     patiently = Retrying(
         retry=retry_any(

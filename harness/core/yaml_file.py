@@ -121,7 +121,10 @@ def _below(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
 def _load_mapping(
     path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None
 ) -> tuple[dict[str, Any], str]:
-    """(the mapping, the text that was parsed)."""
+    """(the mapping, the text that was parsed).
+
+    what, max_bytes, is_wanted: as in `read_mapping`.
+    """
     value, text = _parse(path, what, max_bytes, is_wanted)
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         kinds = {dict: "a key that is no text", list: "a list", type(None): "nothing"}
@@ -131,7 +134,10 @@ def _load_mapping(
 
 
 def _parse(path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None) -> tuple[Any, str]:
-    """(the value, the text that was parsed)."""
+    """(the value, the text that was parsed).
+
+    what, max_bytes, is_wanted: as in `read_mapping`.
+    """
     try:
         data = read_named(path, max_bytes)
     except OSError as error:

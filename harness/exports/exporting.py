@@ -65,7 +65,8 @@ def export(
     """Write the run in the format `to`. out: the folder for the files; None: `exports/FORMAT` in the run folder.
 
     take … reasoning: see `SampleChoice`; None: the default of the format's kind (see `Kind`). i_know: also export
-    training data from test sets, and questions that may not be published. Raises `UsageError`, `StoreError`.
+    training data from test sets, and questions that may not be published. Raises `UsageError`, `StoreError`. shortest:
+    samples of each question. finish_reasons: those that are exported. distinct: equal texts once.
     """
     exporter = find_exporter(to)
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}
@@ -132,7 +133,7 @@ def refuse_test_data(
     authors' wish.
 
     chosen_to_learn: whether the export can serve as training data: by its format, or because it takes only correct or
-    only short replies.
+    only short replies. to: name of the export's format.
     """
     for benchmark in benchmarks:
         name = visible(benchmark.name, 100)

@@ -186,7 +186,11 @@ def _read_rows(
     half_done: bool = False,
 ) -> Iterable[OutputRow]:
     """The rows of a file of outputs, read by its format, which is recognised if it is not given. Raises
-    `UsageError`."""
+    `UsageError`.
+
+    again: False at the first reading, which leaves the texts of the responses out. half_done: an unfinished last line
+    is left out.
+    """
     if format is None and not any(keys):
         if path.suffix == ".eval":
             format = "inspect"

@@ -71,6 +71,8 @@ def bodies(
 ) -> Iterator[bytes]:
     """The request for each of these tokens, with the run's sampling: some servers state probabilities after sampling
     cuts.
+
+    prompt: token ids of the prompt. seams: the tokens before the seam.
     """
     onward = over_ids(template, salvage)
     body = {**onward.spelling.extra_body, "logprobs": LIKELIEST, "return_tokens_as_token_ids": True}
@@ -82,7 +84,7 @@ def difference(token: TokenBefore, likeliest: Mapping[str, float]) -> float | No
     """Nats between the token's earlier and present log-probability; None if unknown.
 
     A token that is not listed is less likely than all listed ones, so the difference to the least of them is a lower
-    bound.
+    bound. likeliest: token → its log-probability now.
     """
     logprob = likeliest.get(f"token_id:{token.token}")
     if logprob is not None:

@@ -79,7 +79,10 @@ def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerp
 
 
 def doubt(first: Fingerprint, url: str, n_same: int) -> str:
-    """The warning about an endpoint that replies differently."""
+    """The warning about an endpoint that replies differently.
+
+    n_same: beginnings that equal the run's.
+    """
     return (
         f"{url} replies differently from this run's servers: only {n_same} of {len(first.beginnings)} greedy "
         f"beginnings equal those of {first.endpoint}, which batches do not explain. Is it the same model, with the "
@@ -121,7 +124,8 @@ def ask(
     """By base URL in the given order, the beginnings of each endpoint that answered all prompts in time. Blocking.
 
     neutral: values that keep the servers' own defaults out. on_wait: called if it takes more than a moment. Failures
-    are ignored: the run meets them again with its own requests and reports them. Needs no event loop.
+    are ignored: the run meets them again with its own requests and reports them. Needs no event loop. open_transport:
+    opens the client that sends the requests.
     """
     beginnings: dict[str, list[str]] = {}
 
@@ -154,7 +158,10 @@ async def _ask_all(
     beginnings: dict[str, list[str]],
 ) -> None:
     """Ask all endpoints for their fingerprints and put the beginnings of their replies into `beginnings`, by
-    address."""
+    address.
+
+    open_transport: opens the client that sends the requests.
+    """
     transport = open_transport()
     deadlines = replace(settings.deadlines, first_token=SECONDS, idle=SECONDS)
 

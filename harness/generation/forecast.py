@@ -189,7 +189,10 @@ def forecast(
 
 
 def _covered(spans: list[tuple[float, float]]) -> float:
-    """Seconds in which at least one request was in flight; pauses between sessions do not count."""
+    """Seconds in which at least one request was in flight; pauses between sessions do not count.
+
+    spans: (start, end) of each request, in seconds.
+    """
     total, until = 0.0, -math.inf
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, until))

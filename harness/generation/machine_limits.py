@@ -128,7 +128,8 @@ def expected_bytes(
 ) -> int:
     """Return about how many bytes the missing samples will take.
 
-    bytes_a_sample: mean size of stored samples, by benchmark. max_tokens: most tokens of a reply, by benchmark.
+    bytes_a_sample: mean size of stored samples, by benchmark. max_tokens: most tokens of a reply, by benchmark. owed:
+    the missing samples.
     """
     n_owed: Counter[str] = Counter()
     for row in owed:

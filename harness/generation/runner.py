@@ -124,13 +124,13 @@ def generate(
     """Ask for every owed sample of `question_sets` and store it in the run folder `settings.out`.
 
     answered: says whether a reply gives an answer, for the canary (the check of the first replies). prior_lengths: mean
-    tokens by (benchmark, question_id) of an earlier run; they change only the order. taken_over: called once or
-    more, returns each time all samples that another tool made; those that are owed are stored before the first request.
+    tokens by (benchmark, question_id) of an earlier run; they change only the order. taken_over: called once or more,
+    returns each time all samples that another tool made; those that are owed are stored before the first request.
     transport_factory: makes another transport than `settings.transport`, for tests. loop_factory: makes the network
-    thread's loop, on which the transport is made.
-    A session that ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError`
-    (unreachable, refusing, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget,
-    another model answers), `Interrupted`.
+    thread's loop, on which the transport is made. A session that ends with samples owed is an `Outcome` that is not
+    complete. Raises `UsageError`, `ServerError` (unreachable, refusing, context too small), `StoreError` (identity,
+    lock, disk), `StoppedByRule` (canary, budget, another model answers), `Interrupted`. break_lock: take the folder
+    over from a host that died. clock: the time in seconds; tests replace it.
     """
     _check(settings, question_sets)
     folder = RunFolder(settings.out)
@@ -306,7 +306,11 @@ class Runner:
             network.stop(why)
 
     def _on_signal(self, network: Network, waits: bool, signum: int, nth: int) -> None:
-        """Drain at the first signal, if the way of asking allows it; end all requests at once at the second."""
+        """Drain at the first signal, if the way of asking allows it; end all requests at once at the second.
+
+        waits: requests in flight may end first. signum: number of the signal. nth: 1 for the first signal of the
+        session.
+        """
         why = f"stopped by {signal.Signals(signum).name}"
         patience = self._settings.patience
         if nth == 1 and waits:

@@ -108,7 +108,8 @@ class SamplingSession:
         """Prepare the session, and return what it starts from.
 
         In this order: compare identities, open the journals, find the owed samples, check the servers and their
-        context, write manifest and questions. Raises `StoreError`, `ServerError`.
+        context, write manifest and questions. Raises `StoreError`, `ServerError`. context_of: asks an endpoint for the
+        context of the model, in tokens; None: unknown.
         """
         rows: list[Owed] = []
         done: dict[str, int] = {}
@@ -467,7 +468,10 @@ class SamplingSession:
         return self._outcome(plan.total, plan.done)
 
     def _outcome(self, total: Mapping[str, int], done: Mapping[str, int]) -> Outcome:
-        """Return the outcome by what is stored and what is missing now."""
+        """Return the outcome by what is stored and what is missing now.
+
+        total, done: by benchmark, the planned and the stored samples.
+        """
         n_expected, n_done = sum(total.values()), sum(done.values())
         n_missing = sum(
             len(row.indices)

@@ -264,7 +264,10 @@ def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
 
 
 def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
-    """Return the answer to `question` in text[start:end], of bounded length."""
+    """Return the answer to `question` in text[start:end], of bounded length.
+
+    truncated: max_tokens cut the reply.
+    """
     if question.rules.whole_reply:
         whole = text[start:end].strip()
         # Of a longer reply no part is judged: the instructions that it must follow hold for all of it.
@@ -312,7 +315,10 @@ def _other_boxes(text: str | None, extraction: Extraction | None) -> list[str]:
 
 # --- deciding ---
 def decide(question: Question, answer: str, *, with_steps: bool = False) -> AnswerVerdict:
-    """Compare an extracted answer with each reference of the question, or ask the benchmark's own verifier."""
+    """Compare an extracted answer with each reference of the question, or ask the benchmark's own verifier.
+
+    with_steps: describe the comparison.
+    """
     try:
         by_rules = question.rules.grader == verifier.RULES
         return _by_rules(question, answer, with_steps=with_steps) if by_rules else _by_verifier(question, answer)
@@ -408,7 +414,8 @@ NO_ANSWER = AnswerVerdict("no_answer", "no answer", None)
 def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *, grader: str = GRADER) -> Verdict:
     """Return the verdict on a response from its search and the verdict on its answer.
 
-    right_elsewhere: the answer is not correct, but another box of the response is.
+    right_elsewhere: the answer is not correct, but another box of the response is. grader: the name that the grade
+    records.
     """
     extraction = searched.extraction
     steps: tuple[str, ...] = ()

@@ -13,7 +13,10 @@ from harness.scoring.intervals import Interval
 
 
 def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedComparison]]) -> Table:
-    """Every other run minus the baseline, question by question; p values are corrected by Holm over the whole table."""
+    """Every other run minus the baseline, question by question; p values are corrected by Holm over the whole table.
+
+    comparisons: (name of the run, the run minus the baseline).
+    """
     both = [p for _, comparison in comparisons for p in (comparison.p_sampling, comparison.p_question)]
     adjusted = holm([p for p in both if p is not None])
     # In the order of `both`: each row takes one p value, or two.
@@ -74,7 +77,8 @@ def reported_table(rows: Sequence[tuple[str, str, float | None, str, str]]) -> T
 def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> Table:
     """Runs beside published scores of the same model and benchmark, with the settings that differ.
 
-    Differences that move a score most come first.
+    Differences that move a score most come first. comparisons: (name of the run, its comparison with a published
+    score).
     """
     notes: list[str] = []
     rows = []

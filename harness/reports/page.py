@@ -269,7 +269,10 @@ def _figure(plot: Plot) -> _Figure:
 
 
 def _row(item: QuestionTally, *, withheld: bool) -> _QuestionRow:
-    """The row of one question; texts are left out of a benchmark that is not to be published."""
+    """The row of one question; texts are left out of a benchmark that is not to be published.
+
+    withheld: the authors ask not to publish the questions.
+    """
     tokens = [grade.completion_tokens for grade in item.grades if grade.completion_tokens is not None]
     return _QuestionRow(
         question=visible(item.question.question_id, MAX_ANSWER_CHARS),

@@ -272,7 +272,10 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
 
 
 def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
-    """The cost in USD at the prices in the run's settings (USD per million tokens); None without prices."""
+    """The cost in USD at the prices in the run's settings (USD per million tokens); None without prices.
+
+    tokens_out: new tokens of the run.
+    """
     for benchmark in run.benchmarks.values():
         prices = benchmark.record.settings.get("prices")
         if isinstance(prices, Mapping):

@@ -341,6 +341,7 @@ class Journal:
         """Sync the data. A failure is final: the kernel forgets it, so a second sync would succeed and mean nothing.
 
         The lines it was for may read well from memory and be gone after a power loss, so they are taken back.
+        durable_size: size of the file up to the last line that is synced.
         """
         try:
             _sync_data(self._descriptor)
@@ -365,7 +366,10 @@ class Journal:
             self._index_descriptor = None
 
     def _stop(self, failure: StoreError, batch: list[_Item]) -> None:
-        """Stop writing: this failure goes to everybody who waits for a sample or hands one over later."""
+        """Stop writing: this failure goes to everybody who waits for a sample or hands one over later.
+
+        batch: the samples whose write failed.
+        """
         # Both under the lock: whoever hands over a sample later sees the failure, so nobody waits in vain.
         with self._lock:
             self._failure = failure
@@ -396,7 +400,8 @@ def _sync_data(descriptor: int) -> None:
 def _begin_writeback(descriptor: int, offset: int, length: int) -> None:
     """Ask the kernel to start writing.
 
-    Linux does so for pages that nobody needs; elsewhere, or on failure, the sync writes all.
+    Linux does so for pages that nobody needs; elsewhere, or on failure, the sync writes all. descriptor, offset,
+    length: the file, and the bytes in it.
     """
     if hasattr(os, "posix_fadvise"):
         with contextlib.suppress(OSError):

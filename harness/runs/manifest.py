@@ -147,7 +147,8 @@ def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes
     """In what the servers of a session differ from those that made the run's samples, and from each other.
 
     Each server is held against all that are known and against the session's before it: a value differs where the field
-    is known and no server had that value. The same weights in another place are a change of the host. Pure.
+    is known and no server had that value. The same weights in another place are a change of the host. Pure. endpoints:
+    base URL → facts of its server.
     """
     model: list[Change] = []
     host: list[Change] = []

@@ -212,7 +212,10 @@ def _together(name: str, sources: Sequence[PartFolder]) -> Sequence[Question]:
 
 
 def _merged(mine: Sequence[Question], theirs: Sequence[Question], source: PartFolder, name: str) -> Sequence[Question]:
-    """The questions of two folders joined. Raises `StoreError` if a question differs."""
+    """The questions of two folders joined. Raises `StoreError` if a question differs.
+
+    mine: the questions so far, of the folders before.
+    """
     if questions.digest_of(mine) == questions.digest_of(theirs):
         return mine
     digests = {question.question_id: questions.digest_of([question]) for question in mine}
@@ -251,7 +254,10 @@ def _join(
     sources: Sequence[PartFolder],
     log: RunLog,
 ) -> Joined:
-    """Append the samples that `out` lacks, and count the repeated ones."""
+    """Append the samples that `out` lacks, and count the repeated ones.
+
+    asked_questions: the benchmark's questions, of all folders.
+    """
     texts, came = _Texts(), KeySet()
     conflicts: dict[Key, None] = {}
     n_again = n_damaged = n_added = waiting = 0

@@ -213,7 +213,8 @@ def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True
     """The state of the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failing read.
 
     The index only says where to look: keys come from the data, each listed record's head and tail are checked, and from
-    the first mismatch on everything is read and verified whole.
+    the first mismatch on everything is read and verified whole. trust_index: False: read every record, whatever the
+    index says.
     """
     result = Survey(KeySet(), JournalReport(), 0, 0, bytearray())
     try:

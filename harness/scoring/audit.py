@@ -280,6 +280,7 @@ def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals,
     """The accuracy by a person, from the audit of each stratum.
 
     certain: the part of it that comes from samples which no judge decided. intervals: of the accuracy by the grades.
+    n_differing: audited samples on which the person differs from the grader.
     """
     accuracy = certain + math.fsum(part.weight * part.right for part in parts)
     called = certain + math.fsum(part.weight for part in parts if part.called_correct)
@@ -348,7 +349,8 @@ def _around(estimate: float, interval: Interval, below: float, above: float, str
 def _to_halve(sampling: float, audit: float, drawn: int, population: int) -> int | None:
     """Audits with which the half-width would be half of √(sampling + audit), both squares of half-widths.
 
-    The audit's part falls as 1/m − 1/N with m of N samples.
+    The audit's part falls as 1/m − 1/N with m of N samples. drawn: audited samples. population: samples that can be
+    audited.
     """
     allowed = (sampling + audit) / 4 - sampling
     if allowed <= 0 or drawn >= population:

@@ -66,7 +66,10 @@ def in_order(
 
 
 def kind(comparison: PublishedComparison, suite: str = "") -> int:
-    """`OWN`, `EQUAL`, `OTHER` or `APART`; see the module."""
+    """`OWN`, `EQUAL`, `OTHER` or `APART`; see the module.
+
+    suite: address of the source of the run's suite; empty without one.
+    """
     published = comparison.published
     if any(name in comparison.differing for name in CONDITIONS):
         return APART
@@ -83,7 +86,7 @@ def decides(comparison: PublishedComparison, suite: str = "") -> bool:
 def vendor(comparisons: Sequence[PublishedComparison], metric: str, suite: str) -> PublishedComparison | None:
     """The number of the model's own authors: as the suite's source quotes it, or else from a source of theirs.
 
-    comparisons: `in_order`.
+    comparisons: `in_order`. metric: such as "pass@1". suite: address of the source of the run's suite.
     """
     fitting = [entry for entry in comparisons if entry.published.metric == metric and kind(entry, suite) != APART]
     quoted = [entry for entry in fitting if entry.published.quoted and entry.published.source.url == suite]
@@ -116,6 +119,8 @@ def standing(comparisons: Sequence[PublishedComparison], suite: str = "") -> Pub
     2. of these pass@1: the other metrics are made of the same samples, and pass@k hardly tells two models apart where
        nearly every question is solved in k samples;
     3. of these the sharp ones (`MAX_BLUNTNESS`).
+
+    comparisons: `in_order`. suite: address of the source of the run's suite; empty without one.
     """
     decided = [entry for entry in comparisons if entry.verdict != "cannot say" and entry.detectable is not None]
     kinds = {kind(entry, suite) for entry in decided} - {APART}

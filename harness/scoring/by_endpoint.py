@@ -258,7 +258,10 @@ def _score(
     n_tests: int,
 ) -> EndpointScore:
     """The score of one endpoint. zs: its test statistics for accuracy and truncation. n_tests: number of tests of all
-    endpoints."""
+    endpoints.
+
+    failures: base URL → its failed requests.
+    """
     number = observed.endpoints[name]
     mine = ordered.endpoint == number
     n = int(mine.sum())

@@ -119,7 +119,10 @@ def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int 
 
 
 def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | None] | None:
-    """`_settling` for both ends of the sampling interval: first the end farther from 0, then the nearer one."""
+    """`_settling` for both ends of the sampling interval: first the end farther from 0, then the nearer one.
+
+    n_tests: p values that are corrected together.
+    """
     low, high = paired.sampling_interval
     fewest = _settling(paired, max(abs(low), abs(high)), n_tests)
     if fewest is None:

@@ -61,6 +61,7 @@ def sampling_difference_limits(
     """95 % interval of the difference over endless reruns of both, from the sampling interval of each run.
 
     Newcombe's method 10 (1998, Statistics in Medicine 17:873): the distances to the nearer ends add as squares.
+    Arguments as in `score_variance`: right samples and all samples of each question, of both runs.
     """
     ours, theirs = (correct / counts).mean(axis=-1), (other_correct / other_counts).mean(axis=-1)
     our, their = sampling_limits(correct, counts), sampling_limits(other_correct, other_counts)

@@ -96,7 +96,10 @@ def pass_jackknife(n: int, c: int, k: int) -> float:
 
 
 def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
-    """Variance of one question's maj@k over reruns, as `pass_jackknife`; k < the number of samples."""
+    """Variance of one question's maj@k over reruns, as `pass_jackknife`; k < the number of samples.
+
+    groups: the votes. silent: samples without an answer, which do not vote.
+    """
     left_out = []
     for group, times in Counter(groups).items():
         others = list(groups)

@@ -62,7 +62,10 @@ def moves(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> li
 
 def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
     """Two-sided p of Fisher's exact test (1935): with the totals fixed, the chance of a split of the right samples
-    between the two runs that is at most as likely as the one seen."""
+    between the two runs that is at most as likely as the one seen.
+
+    correct of n, other_correct of other_n: right samples of the two runs.
+    """
     total, right = n + other_n, correct + other_correct
     least, most = max(0, right - other_n), min(n, right)
     # In whole numbers, so that rounding drops no split that is as likely as the one seen.

@@ -282,7 +282,10 @@ def _audited(graded: GradedBenchmark, score: Score, corrections: Sequence[overri
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:
-    """`score` with the accuracy that results if verdicts corrected by hand count."""
+    """`score` with the accuracy that results if verdicts corrected by hand count.
+
+    in_force: the corrected verdicts.
+    """
     counted = graded.counted(graded.grades)
     corrected = Packed(Grade, overrides.apply(counted, in_force))
     n = sum(ours.verdict != theirs.verdict for ours, theirs in zip(counted, corrected, strict=True))
@@ -323,7 +326,10 @@ def _from_reasoning(
 def _cut(
     folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
 ) -> dict[int, dict[Key, Grade]]:
-    """By budget, the grades of longer replies when cut at the budget."""
+    """By budget, the grades of longer replies when cut at the budget.
+
+    every_grade: the grades of the whole replies.
+    """
     graded = {}
     tokens = np.array([g.completion_tokens for g in every_grade if g.completion_tokens is not None], dtype=float)
     for budget in budgets_of(tokens):

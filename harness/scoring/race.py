@@ -153,6 +153,7 @@ def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
 
     looks: rounds, rising; the last is the whole race. By numerical integration of the density of the paths that no
     earlier look ended (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235), on a grid of `_GRID` points.
+    alpha: the chance of a false call that all looks share.
     """
     x = np.linspace(-_REACH, _REACH, _GRID)
     width = float(x[1] - x[0])
@@ -231,7 +232,10 @@ def judge_planned(
 def _state(
     rounds: int, difference: float, looks: Sequence[int], intervals: Sequence[Interval], margin: float
 ) -> RaceState:
-    """The state from the intervals of all looks so far, which hold together."""
+    """The state from the intervals of all looks so far, which hold together.
+
+    rounds: complete rounds. difference: observed, a fraction. margin: as in `judge`.
+    """
     low, high, called = -1.0, 1.0, 0
     verdict: RaceVerdict = "undecided"
     # Planned looks that were not reached yet have no interval.

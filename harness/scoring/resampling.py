@@ -252,7 +252,10 @@ def _repeats(
     of_question: float,
 ) -> Repeats:
     """The result of an experiment with repeats. correct, counts: right samples and all samples, by repeat and
-    question."""
+    question.
+
+    stored, mean, predicted, run_error: as in `Repeats`.
+    """
     accuracies = (correct / counts).mean(axis=1)
     return Repeats(
         benchmark=benchmark,
@@ -275,7 +278,10 @@ def _repeats(
 
 
 def _size(correct: Counts, counts: Counts, predicted: float, seen: float | None, of_question: float) -> SampleSize:
-    """The result for one number of samples. correct, counts: right samples and all samples, by repeat and question."""
+    """The result for one number of samples. correct, counts: right samples and all samples, by repeat and question.
+
+    predicted: the expected deviation. seen: that of the accuracies; None if unknown.
+    """
     own = _own_errors(correct, counts)
     low, high = np.quantile(own, (0.025, 0.975)).tolist()
     return SampleSize(

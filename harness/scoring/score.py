@@ -392,7 +392,10 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
 
 
 def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, int], planned: int | None) -> list[str]:
-    """planned: the largest number of samples planned of a question."""
+    """planned: the largest number of samples planned of a question.
+
+    left_out: sentences on grades that do not count. kinds: number of samples by verdict and rule.
+    """
     sentences = [*left_out, *endpoint_warnings(score.endpoints)]
     if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
         share = score.n_truncated / score.n_samples

@@ -279,7 +279,10 @@ class GradeKind(NamedTuple):
 
 
 def _left_out(foreign: int, beyond: int, repeated: Sequence[Key], n_repeated: int) -> tuple[str, ...]:
-    """The warnings about grades left out. repeated: the first few of n_repeated keys that occur again."""
+    """The warnings about grades left out. repeated: the first few of n_repeated keys that occur again.
+
+    foreign: grades of questions outside the plan. beyond: grades of samples outside the plan.
+    """
     warnings = []
     if foreign:
         warnings.append(f"{_count(foreign, 'grade')} of questions outside the plan left out")

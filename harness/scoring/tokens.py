@@ -194,7 +194,10 @@ def first_right(items: Sequence[QuestionTally], places: Mapping[Key, int]) -> Fi
 def accuracy_of_first_right(
     items: Sequence[QuestionTally], places: Mapping[Key, int], budget: int
 ) -> tuple[float, Intervals]:
-    """(accuracy within `budget` if every right reply ended where its right answer first stands, its intervals)."""
+    """(accuracy within `budget` if every right reply ended where its right answer first stands, its intervals).
+
+    places: by sample, completion tokens before the right answer first stands.
+    """
     return rate(
         items,
         [sum(g.verdict == "correct" and _until_right(g, places) <= budget for g in item.grades) for item in items],

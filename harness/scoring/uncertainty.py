@@ -227,7 +227,10 @@ def pass_hat(items: Sequence[QuestionTally], k: int) -> Estimate:
 
 
 def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Estimate:
-    """G-Pass@k with τ: at least τ·k of k samples right; every question has at least k samples."""
+    """G-Pass@k with τ: at least τ·k of k samples right; every question has at least k samples.
+
+    tau: the share of k that must be right.
+    """
     value, spread = cache(g_pass_at_k), cache(g_pass_jackknife)
     values = [value(item.n, item.correct, k, tau) for item in items]
     spread_known = _spread_is_known(items, k)

@@ -90,7 +90,10 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
 
 
 def _prompt(identity: Mapping[str, Any], card: Card | None) -> dict[str, Any]:
-    """The prompt and the system prompt, each only where the run's differs from the card's."""
+    """The prompt and the system prompt, each only where the run's differs from the card's.
+
+    identity: the settings of the run that identify it.
+    """
     name, system = identity.get("prompt"), identity.get("system_prompt")
     if not isinstance(name, str):
         return {}

@@ -243,7 +243,10 @@ def _standing_beside_all(comparisons: Sequence[PublishedComparison], public: Pub
 
 def _beside_all(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]) -> PublicAgreement | None:
     """The run's accuracy beside all sources that asked the same questions; None for an unfinished run, and without such
-    sources. A source that does not state its number of questions asked all: it counts beside a run of all."""
+    sources. A source that does not state its number of questions asked all: it counts beside a run of all.
+
+    references: the published scores of the run's model.
+    """
     score = benchmark.score
     if score is None or score.accuracy is None or score.n_missing:
         return None

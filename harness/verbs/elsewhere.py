@@ -106,7 +106,11 @@ class SchedulerExtension(Protocol):
         nodes: int = 1,
         head_port: int | None = None,
     ) -> str:
-        """The script of a job with `members` servers, each started by `command` (argv) and registered in `folder`."""
+        """The script of a job with `members` servers, each started by `command` (argv) and registered in `folder`.
+
+        directives: options of the scheduler, such as --partition=gpu. nodes: of each server. head_port: of the first
+        node; None: a free one.
+        """
 
     def submit(self, text: str, folder: Path) -> str:
         """Submit the script. Returns the job's number."""

@@ -214,7 +214,8 @@ def score_with_judge(
     """Grade by the rules, ask the judge, then write grades and scores.
 
     The rules' grades and scores are written before the first request and stand if the judge's session fails. An answer
-    with a judge's reply missing keeps the rules' grade. Raises what `score_run` and `generate` raise.
+    with a judge's reply missing keeps the rules' grade. Raises what `score_run` and `generate` raise. on_progress:
+    called with the progress of the judge's session. resume_command: what the user types to continue.
     """
     graded = []
     for benchmark in grade_run(run, grading, on_graded):
@@ -240,7 +241,8 @@ def judge_grades(
     """Ask the judge about grades that the rules gave.
 
     run: the run that the judge's replies are stored beside. publish: makes the score of a benchmark after the judge.
-    samples_of: looks up samples by their keys.
+    samples_of: looks up samples by their keys. graded: the benchmarks with the rules' grades. resume_command: what the
+    user types to continue.
     """
     cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
     folder = judge.folder(run)
@@ -346,7 +348,10 @@ def _ask(
     on_progress: Callable[[Progress], None] | None,
     resume_command: str,
 ) -> Outcome:
-    """Ask the judge for the missing replies of all benchmarks, in one session."""
+    """Ask the judge for the missing replies of all benchmarks, in one session.
+
+    cases: what is asked, by benchmark. resume_command: what the user types to continue.
+    """
     with_questions = [benchmark_cases for benchmark_cases in cases if benchmark_cases.questions]
     benchmark = BenchmarkSettings(samples=judge.votes, sampling=judge.sampling)
     settings = RunSettings(
@@ -425,7 +430,10 @@ def _apply(
 
 
 def _errors(compared: Agreement, n_judged: int, n_samples: int) -> JudgeErrors | None:
-    """What the score says of the judge; None where it decided nothing."""
+    """What the score says of the judge; None where it decided nothing.
+
+    n_judged: samples whose verdict is the judge's, of n_samples.
+    """
     if not n_judged:
         return None
     both = [

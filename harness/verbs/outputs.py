@@ -130,7 +130,10 @@ def open_scored(path: Path | str) -> RunFolder:
 def _keep(
     folder: OutputsFolder, graded: Sequence[GradedBenchmark], digest: str, read: Mapping[str, Any], model: str
 ) -> None:
-    """Write the files that a report reads. The manifest comes last: a reader believes nothing before it is there."""
+    """Write the files that a report reads. The manifest comes last: a reader believes nothing before it is there.
+
+    graded: the benchmarks of the file. digest: checksum of the file. read: options with which it was read.
+    """
     try:
         # The old manifest goes first: files that are half replaced must not be read under it.
         folder.manifest.unlink(missing_ok=True)

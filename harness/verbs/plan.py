@@ -174,7 +174,10 @@ def plan_from(source: Path, options: PlanOptions) -> list[Needed]:
 
 
 def _typical_plan(name: str, detect: float, other_samples: int | None) -> Needed:
-    """The plan of a benchmark that no run here has, without a forecast. Raises `UsageError`."""
+    """The plan of a benchmark that no run here has, without a forecast. Raises `UsageError`.
+
+    detect: the difference to find, a fraction. other_samples: samples of each question in the other run; None: as many.
+    """
     if not catalogue.knows(name):
         shown = visible(name, 80)
         raise UsageError(

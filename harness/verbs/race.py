@@ -195,7 +195,7 @@ def play(
 
     rounds: the rounds that each candidate has already, the baseline first. most: rounds that a candidate may use.
     open_ended: test by a confidence sequence, which holds at any look; otherwise at the looks that `step` and `most`
-    fix.
+    fix. margin: the largest difference, a fraction, that counts as equal.
     """
     baseline, *others = rounds
     have = dict(rounds)
@@ -215,7 +215,10 @@ def play(
 
 
 def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | None, on_look: OnLook) -> Raced:
-    """Play the race of the prepared candidates, in the folder that they share."""
+    """Play the race of the prepared candidates, in the folder that they share.
+
+    entered: the prepared runs by candidate, the baseline first.
+    """
     benchmark = _one_benchmark(entered)
     graded = {name: GradedRounds(prepared.folder, prepared.sets) for name, prepared in entered.items()}
     n_owed: dict[str, int] = {}
@@ -256,7 +259,11 @@ def _standing(
     n_comparisons: int,
     most: int,
 ) -> RaceState:
-    """Whether a candidate is better, worse or equal within the margin, by the rounds that both have."""
+    """Whether a candidate is better, worse or equal within the margin, by the rounds that both have.
+
+    looks: rounds of the planned looks; None: any round is a look. n_comparisons: candidates beside the baseline. most:
+    rounds of the whole race.
+    """
     common = min(len(candidate), len(baseline))
     ours, theirs = candidate[:common], baseline[:common]
     if looks is None:

@@ -167,7 +167,10 @@ def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0
 
 
 def sizes_of(folder: RunFolder, ns: Sequence[int], runs: int = DRAWS, seed: int = 0) -> list[SampleSizes]:
-    """By benchmark, the error for each number of samples, from those of one scored run. Raises as `repeats_of` does."""
+    """By benchmark, the error for each number of samples, from those of one scored run. Raises as `repeats_of` does.
+
+    ns: the numbers of samples of each question.
+    """
     results = []
     for name, correct, counts, warnings in _stored(folder):
         for n in ns:

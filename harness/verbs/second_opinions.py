@@ -15,7 +15,7 @@ def second_opinions(
     """The agreement of another grader with the grades of a scored source, by benchmark. The stored verdicts stay.
 
     python: the interpreter with that grader installed; None: this one. Raises `UsageError` where the grader is not
-    installed.
+    installed. library: a second grader's name, such as math-verify.
     """
     interpreter = str(python or isolated.PYTHON)
     return (

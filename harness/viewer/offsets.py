@@ -171,7 +171,10 @@ class SampleOffsets:
 
     def _add(self, key: tuple[str, int], number: int, offset: int, length: int, tail: bytes) -> None:
         """Note where a record stands, unless its key has one already. tail: the end of its line, which states how it
-        finished."""
+        finished.
+
+        number: the record's line, from 1. offset, length: in bytes.
+        """
         question_id, index = key
         samples = self._by_question.setdefault(question_id, {})
         if index in samples:

@@ -105,7 +105,10 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
 
 
 def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[Hit, ...]:
-    """Return the questions with the text in their prompt, id or reference answers."""
+    """Return the questions with the text in their prompt, id or reference answers.
+
+    sought: the text. folded: small letters find capitals.
+    """
     hits = []
     for question in benchmark.questions.values():
         for text in (text_of(question), question.question_id, *question.references):
@@ -116,7 +119,10 @@ def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[
 
 
 def _in_sample(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) -> Hit | None:
-    """Return the hit in the sample; None when only another field, or a damaged record, contains the text."""
+    """Return the hit in the sample; None when only another field, or a damaged record, contains the text.
+
+    sought: the text. folded: small letters find capitals.
+    """
     try:
         sample = benchmark.offsets.read(key)
     except StoreError:

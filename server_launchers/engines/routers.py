@@ -71,7 +71,10 @@ class Router(msgspec.Struct, frozen=True):
     def command(
         self, spec: ServerSpec, workers: Sequence[str], *, python: str, port: int, metrics_port: int
     ) -> ProcessCommand:
-        """The command of the router in the environment of `python`, on `port`, before `workers` (URLs without `/v1`)"""
+        """The command of the router in the environment of `python`, on `port`, before `workers` (URLs without `/v1`)
+
+        metrics_port: the port of the router's own figures.
+        """
         from server_launchers.machine import known_flags
 
         words = ["--host", spec.host, "--port", str(port), "--worker-urls", *workers, "--policy", POLICY]

@@ -275,7 +275,10 @@ class Guard:
         return ended
 
     def _died(self, member: KeptProcess, code: int) -> None:
-        """Handle a member whose main process ended: end its leftover processes, and restart it if allowed."""
+        """Handle a member whose main process ended: end its leftover processes, and restart it if allowed.
+
+        code: exit status of the process.
+        """
         # Leftover workers end first: what they still write would be lost once the pipe is closed.
         left = processes.end(member.everyone(), SWEEP_SECONDS)
         if member.pipe is not None:

@@ -100,7 +100,8 @@ def end(server: ServerState) -> list[str]:
 def _end_guard(guard: processes.Process, grace: float) -> None:
     """Wait for a guard to end its server.
 
-    Its last act is to write the state file; until then it may still be ending processes step by step.
+    Its last act is to write the state file; until then it may still be ending processes step by step. grace: seconds
+    that the server has to end after SIGTERM.
     """
     guard.signal(signal.SIGTERM)
     deadline = time.monotonic() + SURE_SECONDS + grace
@@ -121,7 +122,10 @@ def _forget(name: str, left: list[str]) -> list[str]:
 
 
 def _end_damaged(name: str, pids: list[int]) -> list[str]:
-    """End the processes of server `name` with a damaged state file: the guard by its ladder, others by SIGKILL."""
+    """End the processes of server `name` with a damaged state file: the guard by its ladder, others by SIGKILL.
+
+    pids: numbers of the server's living processes.
+    """
     # Collected before anything is ended: killing a parent gives its children to another one.
     below = {child for pid in pids for child in processes.descendants(pid)}
     family = {process for process in map(processes.process, {*pids, *below}) if process is not None}

@@ -98,7 +98,8 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
     """Start `spec` and wait until it works.
 
     Raises LaunchError if the engine is missing, a port is taken (by whom), the process ended (why), or its log did not
-    grow for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt, no process stays behind.
+    grow for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt, no process stays behind. detach:
+    leave the server running when this process ends.
     """
     facts = table.inspect(spec)
     numbers = ports.choose(spec, replicas.ports_needed(spec))

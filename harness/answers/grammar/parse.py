@@ -56,7 +56,10 @@ def parse(source: str, *, list_commas: bool = False) -> Node:
 
 @lru_cache(maxsize=4_096)
 def _parse(source: str, list_commas: bool) -> Node:
-    """The tree of an answer; see `parse`. Raises `Unreadable`."""
+    """The tree of an answer; see `parse`. Raises `Unreadable`.
+
+    list_commas: a comma separates the parts of a list, never the thousands of a number.
+    """
     if len(source) > MAX_ANSWER_CHARS:
         raise Unreadable("too long")
     if _DIGITS.fullmatch(source):

@@ -96,7 +96,10 @@ def read(source: HubSource, *, long_fields: bool = False) -> Rows:
 
 
 def _rows_of_file(source: HubSource, config: str | None, file: str, path: Path, *, long_fields: bool) -> Iterator[Row]:
-    """The rows of one file, one at a time if its format allows."""
+    """The rows of one file, one at a time if its format allows.
+
+    long_fields: fields may be as long as a model's outputs.
+    """
     _, member = archives.split_path(file)
     shown, column = f"{source.id}:{file}", source.config_column
     rows = (
@@ -177,7 +180,10 @@ def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | Non
 
 
 def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
-    """The listing of the pinned or the newest commit, asked of the hub and stored in the cache."""
+    """The listing of the pinned or the newest commit, asked of the hub and stored in the cache.
+
+    notes: gets a sentence for each fact that the user should know.
+    """
     from harness.benchmarks.sources import hub_client  # with its HTTP library, which few commands need
 
     saved = _saved_listing(source)

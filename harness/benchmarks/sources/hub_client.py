@@ -91,7 +91,7 @@ def connected(home: Path) -> Iterator[httpx.Client]:
 def description(client: httpx.Client, endpoint: str, name: str, revision: str | None) -> dict[str, Any]:
     """The hub's description of a data set's commit; `revision` None: the newest.
 
-    Raises `HubRefusalError`, `BadDownloadError`, `httpx.HTTPError`.
+    Raises `HubRefusalError`, `BadDownloadError`, `httpx.HTTPError`. endpoint: address of the hub.
     """
     page = io.BytesIO()
     url = f"{endpoint}/api/datasets/{quote(name)}" + (f"/revision/{quote(revision, safe='')}" if revision else "")
@@ -108,7 +108,7 @@ def description(client: httpx.Client, endpoint: str, name: str, revision: str | 
 def download(client: httpx.Client, endpoint: str, name: str, revision: str, file: str, path: Path) -> None:
     """Write a file of a data set to `path`, whole or not at all.
 
-    Raises as `description`, and `StoreError` if the disk refuses.
+    Raises as `description`, and `StoreError` if the disk refuses. endpoint: address of the hub. revision: the commit.
     """
     with replacing(path) as into:
         checksum = fetch(
@@ -133,7 +133,7 @@ def fetch(
     """Write the body at `url` into a file; its entity tag, which for large files is their SHA-256.
 
     A transient failure is retried, and what is there already is not asked for again. Raises `HubRefusalError`,
-    `BadDownloadError`, `httpx.HTTPError`.
+    `BadDownloadError`, `httpx.HTTPError`. max_bytes: largest body. sleep: waits before a retry.
     """
     for attempt in range(1, http_get.ATTEMPTS + 1):
         final = attempt == http_get.ATTEMPTS

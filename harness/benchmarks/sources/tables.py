@@ -110,7 +110,8 @@ def stream(
 
     again: whether the same file was read before; repeated keys are then not searched again. unread: columns that the
     caller does not use; their texts are checked, and may be returned empty. half_done: whether an unfinished last line,
-    whose writer was killed, is left out.
+    whose writer was killed, is left out. split: the split of a file with several. shown: the file's name in messages;
+    None: its path. responses: the fields are a model's outputs, which may be longer and hold odd characters.
     """
     suffix, compression = ("", "") if path.is_dir() else _suffixes(path)
     if suffix in (".jsonl", ".ndjson") and not compression and path.is_file() and split is None:
@@ -134,7 +135,10 @@ def _is_array(path: Path) -> bool:
 
 
 def _stream_array(path: Path, shown: str, responses: bool) -> Iterator[Row]:
-    """The rows of a file that is one JSON list, read one by one. Raises `UsageError`."""
+    """The rows of a file that is one JSON list, read one by one. Raises `UsageError`.
+
+    shown: the file's name in messages. responses: the fields are a model's outputs, which may be longer.
+    """
     try:
         with open_named(path) as file:
             if os.fstat(file.fileno()).st_size > MAX_DATA_BYTES:
@@ -247,7 +251,10 @@ def rows_of_values(values: Iterable[Any], shown: str) -> Iterator[Row]:
 
 
 def _check_rows(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Row]:
-    """The rows, each checked against the bounds. Raises `UsageError`, also if there are no rows."""
+    """The rows, each checked against the bounds. Raises `UsageError`, also if there are no rows.
+
+    shown: the file's name in messages. responses: the fields are a model's outputs, which may be longer.
+    """
     number = 0
     for number, row in enumerate(rows, 1):
         if number > MAX_ROWS:
@@ -307,7 +314,10 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
 
 
 def _read_bytes(path: Path, compression: str, shown: str) -> bytes:
-    """The file's content, unpacked, within the bounds. Raises `UsageError`."""
+    """The file's content, unpacked, within the bounds. Raises `UsageError`.
+
+    compression: a suffix such as ".gz" or ".zst"; empty for a plain file. shown: the file's name in messages.
+    """
     most = MAX_DATA_BYTES
     try:
         # Before the open, which waits for the other end of a pipe.
@@ -370,7 +380,10 @@ def _json_lines(data: bytes, shown: str, responses: bool) -> Iterator[Row]:
 
 
 def _json_rows(data: bytes, shown: str, split: str | None, responses: bool) -> Iterator[Row]:
-    """The rows of a JSON file: a list of objects, a mapping with such lists by split, or one object a line."""
+    """The rows of a JSON file: a list of objects, a mapping with such lists by split, or one object a line.
+
+    shown: the file's name in messages. responses: the fields are a model's outputs, which may be longer.
+    """
     text = _text(data, shown)
     try:
         value = parse_json(text, shown, responses)
@@ -413,7 +426,10 @@ def _named_rows(value: Any) -> list[dict[str, Any]]:
 
 def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> Iterator[Row]:
     """The rows of a CSV or TSV file. damaged_rows: how many rows with a wrong number of cells the card expects; they
-    are left out."""
+    are left out.
+
+    shown: the file's name in messages. delimiter: between two cells.
+    """
     if text.lstrip().startswith("{"):
         raise UsageError(f"{shown} holds JSON and is named as a table; rename it to end in .jsonl")
     # csv's own limit of a cell is 128 KiB; it can be set only for the whole process.
@@ -539,7 +555,11 @@ def _check_fields(row: Row, responses: bool) -> None:
 
 
 def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
-    """The end of a sentence that says which bound the value breaks; empty if it breaks none."""
+    """The end of a sentence that says which bound the value breaks; empty if it breaks none.
+
+    depth: levels of lists and objects around the value. longest: characters that a field may have. responses: as in
+    `stream`.
+    """
     # No function inside `_check_fields`: one that calls itself would keep its row until the next collection of garbage.
     if depth > MAX_DEPTH:
         return "is nested too deeply"

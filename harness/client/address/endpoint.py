@@ -224,7 +224,8 @@ def repeats_a_key(text: str, secrets: Iterable[Secret]) -> bool:
 def without_repeats(text: str, secrets: Iterable[Secret]) -> str:
     """The text of a good reply with `[hidden]` in place of keys and long parts of keys; nearly always the same text.
 
-    A placeholder that was given as the key, such as `EMPTY`, stays: it may be a word of the answer.
+    A placeholder that was given as the key, such as `EMPTY`, stays: it may be a word of the answer. secrets: the keys
+    to hide.
     """
     for runs in _runs(_texts_to_hide(secrets)):
         if any(block in text for block in runs.blocks):
@@ -321,7 +322,8 @@ def _without_parts(text: str, parts: frozenset[str], n_chars: int = PART_CHARS) 
 def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> str | None:
     """The URL of the proxy for `endpoint`, with its name and password; None if the connection is direct.
 
-    Raises `UsageError` for a proxy that is not reached by http://.
+    Raises `UsageError` for a proxy that is not reached by http://. environ: the environment variables that name
+    proxies.
     """
     if endpoint.local:
         return None

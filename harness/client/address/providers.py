@@ -377,7 +377,10 @@ class Provider(Part):
         return fitting[0].body_fields(tokens)
 
     def objections(self, model: str, parameters: Collection[str], thinking: Thinking | None = None) -> list[Objection]:
-        """What the provider will refuse or ignore in a request with these top-level fields, each with what to do."""
+        """What the provider will refuse or ignore in a request with these top-level fields, each with what to do.
+
+        parameters: names of the request's fields.
+        """
         objections = []
         for rule in self.refused:
             broken = [name for name in rule.parameters if name in parameters]

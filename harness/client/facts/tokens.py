@@ -69,7 +69,7 @@ class Tokenizer:
         """(text, token ids) of the prompt that the chat template makes of messages.
 
         tail: the text needs to cover only this many tokens at the end; 0: all. Some engines return ids only, and the
-        text is then made from them.
+        text is then made from them. template_kwargs: arguments of the chat template, such as its thinking switch.
         """
         body: dict[str, Any] = {"messages": messages, "add_generation_prompt": True}
         if template_kwargs:

@@ -73,7 +73,7 @@ class BatchReader:
         """Read what has come since the last call. Returns an unfinished frame, to come again, unless `all_of_it`.
 
         whole_events: each piece but the last one is known to end in `END_OF_FRAME`. Raises `RequestFailed`,
-        `BadResponse`.
+        `BadResponse`. stamps: when each piece came, in seconds.
         """
         self._whole_events = whole_events
         raw = pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -98,7 +98,11 @@ class BatchReader:
 
     def _take_frames(self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, whole: int) -> int:
         """Read chunks from `position` on, as long as each holds exactly one event; returns the position of the first
-        chunk that does not."""
+        chunk that does not.
+
+        raw: the bytes so far. ends: where each read ended in them. stamps: when each read came. whole: how many of
+        these bytes may be read now.
+        """
         parser = self.parser
         if not (self.http.at_chunk_border and parser.at_event_border):
             return position
@@ -130,7 +134,10 @@ class BatchReader:
     def _times(
         self, raw: bytes, ends: list[int], stamps: Sequence[float], start: int, batch: TokenBatch
     ) -> Sequence[float]:
-        """When each event of `batch`, which begins at `start`, came."""
+        """When each event of `batch`, which begins at `start`, came.
+
+        raw: the bytes so far. ends: where each read ended in them. stamps: when each read came.
+        """
         if self._whole_events:
             first, last = bisect_right(ends, start), bisect_right(ends, batch.end - 1)
             if last - first == len(batch.texts) - 1:

@@ -311,7 +311,10 @@ def _is_closed(response: aiohttp.ClientResponse) -> bool:
 
 
 async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[Secret, ...]) -> RequestFailed:
-    """The failure for a reply with an error status, with the beginning of its body."""
+    """The failure for a reply with an error status, with the beginning of its body.
+
+    secrets: keys that the text must not show.
+    """
     body = bytearray()
     try:
         async with asyncio.timeout(ERROR_BODY_S):
@@ -334,7 +337,10 @@ async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[Secret, ...]
 def _connection_failure(
     error: Exception, endpoint: Endpoint, proxy: str | None, secrets: tuple[Secret, ...]
 ) -> RequestFailed:
-    """The failure for an error of the connection, of a kind that says whether a retry can help."""
+    """The failure for an error of the connection, of a kind that says whether a retry can help.
+
+    proxy: the proxy's address; None without one. secrets: keys that the text must not show.
+    """
     address = host_and_port(endpoint.base_url)
     if proxy:
         address += f" through the proxy {host_and_port(proxy)}"

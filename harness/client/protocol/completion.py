@@ -310,7 +310,10 @@ class Completion:
         return False
 
     def _add_choice(self, choice: dict[str, Any], reply_id: str | None, model: str | None, arrived: float) -> None:
-        """Add the choice of one event: its texts, log-probabilities, token ids and finish reason. Raises `BadEvent`."""
+        """Add the choice of one event: its texts, log-probabilities, token ids and finish reason. Raises `BadEvent`.
+
+        reply_id: the event's id. arrived: when the event came, in seconds.
+        """
         before = self._n_taken
         delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
         if message is not None and (delta is not None or self.stamps):

@@ -20,7 +20,8 @@ class BadEvent(ValueError):
 def token_logprobs(stated: object) -> Iterator[object]:
     """The log-probability of each token in a choice's `logprobs`; None where one is missing.
 
-    The chat API has them under `content`, the completions API under `token_logprobs`.
+    The chat API has them under `content`, the completions API under `token_logprobs`. stated: the value of `logprobs`,
+    unchecked.
     """
     if isinstance(stated, dict):
         if isinstance(content := stated.get("content"), list):

@@ -143,7 +143,10 @@ def retry_after_seconds(value: str, now: float) -> float | None:
 
 
 def _stated_seconds(retry_after: str | None, retry_after_ms: str | None, now: float | None) -> float | None:
-    """The seconds that a 429 or 503 asks to wait; None if it states none. now: the time, in seconds since 1970."""
+    """The seconds that a 429 or 503 asks to wait; None if it states none. now: the time, in seconds since 1970.
+
+    retry_after, retry_after_ms: values of the headers of these names.
+    """
     now = datetime.now(UTC).timestamp() if now is None else now
     if retry_after_ms is not None:
         stated = retry_after_seconds(retry_after_ms, now)

@@ -194,7 +194,10 @@ class WrittenTokens:
             self.lengths.append(min(n_chars, _MAX_EVENT_CHARS))
 
     def _likely(self, n_ids: int, logprobs: Sequence[object]) -> None:
-        """Keep the log-probabilities of the last tokens; those before a token without one are dropped."""
+        """Keep the log-probabilities of the last tokens; those before a token without one are dropped.
+
+        n_ids: number of tokens that came with `logprobs`.
+        """
         numbers = [value for value in logprobs if isinstance(value, int | float) and math.isfinite(value)]
         if len(numbers) != n_ids or len(logprobs) != n_ids:
             # After a gap the earlier ones are no longer those of the last tokens.

@@ -274,7 +274,10 @@ class ByBatch:
 
 
 def _over(asks: dict[str, bytes], most: int) -> Iterator[str]:
-    """The requests that no longer fit: from the first with which the file would exceed `most` bytes."""
+    """The requests that no longer fit: from the first with which the file would exceed `most` bytes.
+
+    asks: the requests by their ids, as bytes of the file.
+    """
     n = 0
     for ask, body in list(asks.items()):
         n += len(body) + ROOM

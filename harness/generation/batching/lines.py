@@ -59,7 +59,8 @@ def read_result(
 ) -> BatchResult | None:
     """The result in a line; None for a line that has another form.
 
-    started: Unix time when the batch began. seconds: its duration. The times of single tokens are unknown.
+    started: Unix time when the batch began. seconds: its duration. The times of single tokens are unknown. secrets:
+    keys that no text of the result may show. max_body_bytes: largest body of a reply.
     """
     try:
         result_line = msgspec.json.decode(line, type=_ResultLine)

@@ -35,7 +35,8 @@ def by_batch(
     """Return how a run asks by batches, as the runner needs it.
 
     A batch can take hours, so the first signal ends the session at once. A failed request is not sent again by the
-    dispatcher (`attempts=1`): the board puts it into the next batch.
+    dispatcher (`attempts=1`): the board puts it into the next batch. on_event: writes to the run's log. on_standing:
+    gets a sentence on how far the batches are.
     """
     return Way(
         open=partial(_open_board, settings, folder, requests, on_event, on_standing),

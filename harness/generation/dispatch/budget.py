@@ -67,7 +67,11 @@ class Ending:
         """Monotonic second at which "draining" becomes "stopping"; None: never."""
 
     def drain(self, why: str, grace_ends: float | None = None) -> None:
-        """Ask nothing more."""
+        """Ask nothing more.
+
+        why: the reason, for the end of the session. grace_ends: the moment at which requests in flight are cut off;
+        None: never.
+        """
         if self.phase == "asking":
             self.phase = "draining"
         if grace_ends is not None:

@@ -55,7 +55,10 @@ class Canary:
         self._questions: set[tuple[str, str]] = set()
 
     def observe(self, task: Task, reply: Reply, max_tokens: int | None) -> str | None:
-        """Why the run should stop, or None. Called once per finished sample, in order of arrival."""
+        """Why the run should stop, or None. Called once per finished sample, in order of arrival.
+
+        max_tokens: the limit of new tokens, for the sentence.
+        """
         if not self._watching:
             return None
         self._n += 1
@@ -74,7 +77,10 @@ class Canary:
 
     def _verdict(self, n_texts: int, last: Reply, max_tokens: int | None) -> str | None:
         """Why the run is to stop after its first replies; None if they look right. n_texts: number of different texts
-        among them."""
+        among them.
+
+        max_tokens: the limit of new tokens, for the sentence.
+        """
         first = f"the first {self._n} samples"
         on = f"To continue anyway, give {option('canary', False)}; stored samples stay."
         if self._empty == self._n:

@@ -313,7 +313,10 @@ class Dispatcher:
                     self._again(task, failure, after)
 
     def broke(self, task: Task, error: BaseException, trace: str) -> None:
-        """The request for `task` met an error in our own code: it costs one sample, and is listed."""
+        """The request for `task` met an error in our own code: it costs one sample, and is listed.
+
+        trace: the exception with its traceback.
+        """
         flight = self._landed(task)
         self._rate.settle(flight.expected_tokens, 0)
         self._lanes.cancelled(flight.ticket)
@@ -499,7 +502,7 @@ class Dispatcher:
     def cancel(self, question_id: str, index: int | None, why: str) -> int:
         """Do not ask in this session for one sample of the question, or for all; in every benchmark with the question.
 
-        Returns the number of samples.
+        Returns the number of samples. why: the reason, for the list of missing samples.
         """
         flying = [task for task, flight in self._flights.items() if not flight.given_up]
         tasks = [*flying, *self._retries.postponed, *self._scheduler.waiting(question_id)]

@@ -220,7 +220,10 @@ class Lanes:
             self._share_out()
 
     def heed(self, lane_number: int, retry_after: float | None) -> None:
-        """Leave the endpoint alone for the seconds that it asked for, if it did."""
+        """Leave the endpoint alone for the seconds that it asked for, if it did.
+
+        retry_after: seconds that the reply asked to wait; None without.
+        """
         if retry_after is None:
             return
         now, lane = self._clock(), self._lanes[lane_number]

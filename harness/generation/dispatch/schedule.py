@@ -440,7 +440,10 @@ class Scheduler:
         return self._take(best)
 
     def _take(self, row: int) -> Task:
-        """Hand out the next sample of a question of the wave."""
+        """Hand out the next sample of a question of the wave.
+
+        row: the question's row in the tables.
+        """
         question = self._questions[row]
         question.n_in_wave = max(0, question.n_in_wave - 1)  # A probe may be sent before its wave.
         self._n_unasked -= not question.n_handed
@@ -507,7 +510,7 @@ class Scheduler:
 
         That is the mean of its finished samples and of one imagined sample of the prior length. Running samples that
         already exceed it count too, with a multiple of their present length: without them the short samples, which
-        finish first, would make every long question look short.
+        finish first, would make every long question look short. row: the question's row in the tables.
         """
         question = self._questions[row]
         prior = question.prior if question.prior is not None else self._benchmark_mean(question.benchmark)
@@ -533,7 +536,7 @@ class Scheduler:
         """Return the urgency by which a wave is ordered: the expected length, raised while few samples were handed out.
 
         So a question that is wrongly taken for short is tried early, and not found to be long at the end of the run
-        (bench/schedule.py measures this).
+        (bench/schedule.py measures this). row: the question's row in the tables.
         """
         return self._expected(row) * (1 + _CURIOSITY / (1 + self._questions[row].n_handed))
 
@@ -567,6 +570,8 @@ class Scheduler:
     def _would_end_last(self, endpoint: int, row: int, prudence: float) -> bool:
         """Whether `endpoint` would still be busy with `prudence` times the expected length of this sample after faster
         endpoints have done everything else.
+
+        row: the question's row in the tables.
         """
         mine = self._endpoints[endpoint].seconds_per_token
         assert mine is not None

@@ -283,7 +283,10 @@ class Causes:
         return messages
 
     def listed(self, n_owed: int, not_asked_because: str) -> list[Cause]:
-        """Return all causes, the most frequent first; missing samples without a failure count as not asked."""
+        """Return all causes, the most frequent first; missing samples without a failure count as not asked.
+
+        n_owed: missing samples. not_asked_because: the cause of those that were never asked.
+        """
         groups: dict[tuple[str, int | None], list[str]] = {}
         for kind, status, message in self._failures.values():
             groups.setdefault((kind, status), []).append(message)

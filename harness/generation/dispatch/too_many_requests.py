@@ -118,7 +118,10 @@ class _Ceiling:
         self._value = float(self.ceiling)
 
     def rise(self, now: float, in_flight: int, settled_s: float) -> None:
-        """Raise the limit if its time has come and all of it is in use."""
+        """Raise the limit if its time has come and all of it is in use.
+
+        now: seconds. in_flight: requests under way. settled_s: seconds after which the effect of a rise shows.
+        """
         if not self.lowered or now < self._rise_at or in_flight < self.value:
             return
         if self._risen_at > self._lowered_at:  # the last rise was not refused

@@ -65,7 +65,10 @@ def digits_to_separate(left: Node, right: Node) -> int | None:
 
 
 def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
-    """Return the bounds of a node; its roots are added to `degrees`. Raises `NotAlgebraic`."""
+    """Return the bounds of a node; its roots are added to `degrees`. Raises `NotAlgebraic`.
+
+    depth: levels of nodes above this one; bounded.
+    """
     if depth > 4 * MAX_DEPTH:
         raise NotAlgebraic("nested too deeply")
     op, args = node
@@ -122,7 +125,7 @@ def _rational(node: Node) -> Fraction:
 def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int) -> _Size:
     """Return the bounds of `base` to the power `exponent`; if that needs a root, its degree is added to `degrees`.
 
-    Raises `NotAlgebraic`.
+    Raises `NotAlgebraic`. depth: levels of nodes above this one; bounded.
     """
     if not 0 < exponent.denominator < 1_000 or abs(exponent.numerator) > 1 << 20 or not exponent:
         raise NotAlgebraic("an exponent")
@@ -138,7 +141,10 @@ def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int)
 
 
 def _trigonometric(name: str, angle: Node, degrees: dict[Node, int]) -> _Size:
-    """Return the bounds of sin, cos or tan of a rational multiple of π."""
+    """Return the bounds of sin, cos or tan of a rational multiple of π.
+
+    degrees: root → its degree; roots that are needed are added.
+    """
     if angle.op == "deg":
         turns: Fraction | None = _rational(angle.args[0]) / 180
     else:

@@ -203,7 +203,10 @@ def _letters(polynomial: Polynomial) -> set[str]:
 
 # --- points ---
 def _trials(polynomials: list[Polynomial], letters: list[str], integers: bool) -> Iterator[dict[str, Fraction]]:
-    """Yield values for all letters, so that every set of signs that the polynomials can have occurs."""
+    """Yield values for all letters, so that every set of signs that the polynomials can have occurs.
+
+    integers: letters stand for integers only.
+    """
     if not letters:
         yield {}
         return
@@ -296,7 +299,10 @@ def _divided(top: list[Fraction], bottom: list[Fraction]) -> tuple[list[Fraction
 
 
 def _zeros(coefficients: list[Fraction]) -> list[Fraction]:
-    """Return the real zeros of a polynomial, of which none is double; irrational ones within `_PRECISION`."""
+    """Return the real zeros of a polynomial, of which none is double; irrational ones within `_PRECISION`.
+
+    coefficients: the constant first.
+    """
     if len(coefficients) == 2:
         return [-coefficients[0] / coefficients[1]]
     # All zeros are smaller than this (Cauchy).
@@ -335,7 +341,10 @@ def _value(coefficients: list[Fraction], point: Fraction) -> Fraction:
 
 
 def _around(points: list[Fraction], integers: bool) -> list[Fraction]:
-    """Return the points themselves, the middles between neighbours, and points at several distances beyond the ends."""
+    """Return the points themselves, the middles between neighbours, and points at several distances beyond the ends.
+
+    integers: letters stand for integers only.
+    """
     if not points:
         return [Fraction(5, 7) if not integers else Fraction(3)]
     ordered = sorted(points)

@@ -36,7 +36,7 @@ def same_with_constants(reference: Node, answer: Node) -> bool:
 def _split(node: Node, op: str, pattern: re.Pattern[str]) -> tuple[str, Node] | None:
     """Split a sum or product into (name of its constant, the rest).
 
-    None unless it has one constant and other letters.
+    None unless it has one constant and other letters. op: "add" for a sum, "mul" for a product.
     """
     if node.op != op:
         return None

@@ -61,7 +61,10 @@ _MAX_CHINESE_SIGNS = 12
 
 
 def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...] = ()) -> Comparison:
-    """Compare an extracted answer with a reference: the same value, and the form that the rules ask for, if any."""
+    """Compare an extracted answer with a reference: the same value, and the form that the rules ask for, if any.
+
+    choices: the texts of the options of a choice question, A first.
+    """
     result = _equal(reference, answer, kind, rules, choices)
     if result.equal and rules.form is not None and kind not in ("choice", "text"):
         reference_node, answer_node = _read(without_boxes(reference), False), _read(without_boxes(answer), False)
@@ -146,7 +149,10 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
 
 @lru_cache(maxsize=8_192)
 def _read(source: str, list_commas: bool) -> Node | str:
-    """Return the tree of an answer, or the reason why it cannot be read."""
+    """Return the tree of an answer, or the reason why it cannot be read.
+
+    list_commas: a comma separates the parts of a list, never the thousands of a number.
+    """
     # The cheap test first, for `words_of` takes the whole text apart.
     if "real" in source and words_of(source) == _ALL_REALS:
         return sym("R")

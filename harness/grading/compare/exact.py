@@ -93,7 +93,10 @@ def _mul(node: Node, depth: int) -> Value:
 
 
 def _pow(node: Node, depth: int) -> Value:
-    """Compute a power: of e as a monomial, of any other base by `radicals.power`."""
+    """Compute a power: of e as a monomial, of any other base by `radicals.power`.
+
+    depth: levels of nodes above this one; bounded.
+    """
     base, exponent = node.args
     raised = rational(_exact(exponent, depth))
     if base.op == "const" and base.args[0] == "e":
@@ -145,7 +148,10 @@ def digits_in_base(digits: str, base: int) -> Fraction | None:
 
 
 def _fn(node: Node, depth: int) -> Value:
-    """Compute a function of `_FUNCTIONS` with rational arguments."""
+    """Compute a function of `_FUNCTIONS` with rational arguments.
+
+    depth: levels of nodes above this one; bounded.
+    """
     name, *arguments = node.args
     rule = _FUNCTIONS.get(name)
     if rule is None:
@@ -249,7 +255,10 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
 
 
 def _sum(node: Node, depth: int) -> Value:
-    """Compute a sum or product with integer limits, term by term."""
+    """Compute a sum or product with integer limits, term by term.
+
+    depth: levels of nodes above this one; bounded.
+    """
     name, variable, start, end, body = node.args
     limits = [rational(_exact(limit, depth)) for limit in (start, end)]
     if any(limit is None or limit.denominator != 1 for limit in limits) or variable.op not in ("sym", "const"):

@@ -88,7 +88,10 @@ def _agree_at_roots(left: Node, right: Node) -> bool:
 
 
 def _agree_at_breaks(left: Node, right: Node, integers: bool) -> bool | None:
-    """Whether two expressions that agree elsewhere agree at their breaks too; None if those cannot be solved for."""
+    """Whether two expressions that agree elsewhere agree at their breaks too; None if those cannot be solved for.
+
+    integers: letters stand for integers only.
+    """
     try:
         pairs = trial_pairs(left, right, integers=integers)
         verdicts = [_agree_at(*pair, _point(0, [MAX_EVALUATIONS]), real=True) for pair in pairs]
@@ -172,7 +175,10 @@ def _points(positive: bool) -> Iterator[PointAt]:
 
 
 def _spread_points(positive: bool) -> Iterator[PointAt]:
-    """Points of other sizes, for expressions that are real only near zero or far from it."""
+    """Points of other sizes, for expressions that are real only near zero or far from it.
+
+    positive: letters stand for positive numbers only.
+    """
     budget = [MAX_EVALUATIONS]
     for stretch in _STRETCHES:
         for index in range(IDENTITY_POINTS):
@@ -232,7 +238,10 @@ def _agreement(left: Node, right: Node, points: Iterator[PointAt], *, real: bool
 
 
 def _agree_at(left: Node, right: Node, point_at: PointAt, *, real: bool) -> bool | None:
-    """Whether both have the same value at a point; None if one has none there, or none that counts."""
+    """Whether both have the same value at a point; None if one has none there, or none that counts.
+
+    real: only real values count.
+    """
     try:
         for evaluation in evaluations((left, right), point_at):
             point = evaluation.point

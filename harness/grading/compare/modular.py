@@ -162,7 +162,10 @@ class Residues:
 
 @lru_cache(maxsize=_MAX_KNOWN)
 def _cached_residue(node: Node, index: int, salt: int) -> tuple[_Residue, bool] | None:
-    """Return a tree's residue and whether it is opaque, or None: a comparison and a vote ask for the same trees."""
+    """Return a tree's residue and whether it is opaque, or None: a comparison and a vote ask for the same trees.
+
+    salt: decides which values the letters get.
+    """
     point = _Point(index, salt)
     try:
         return point.residue_of(node, 0), point.opaque
@@ -179,7 +182,10 @@ class _Point:
         self.opaque = False
 
     def residue_of(self, node: Node, depth: int) -> _Residue:
-        """Return the residue of an expression, with its bounds."""
+        """Return the residue of an expression, with its bounds.
+
+        depth: levels of nodes above this one; bounded.
+        """
         if depth > 4 * MAX_DEPTH:
             raise NotModular("nested too deeply")
         op, args = node
@@ -212,6 +218,7 @@ class _Point:
         """Compute a sum, product or quotient of residues.
 
         The bounds of the parts add up: brought to one denominator, a fraction has the product of their denominators.
+        op: the kind of the node, such as "add", "mul" or "div".
         """
         residue = parts[0].residue
         if op == "add":

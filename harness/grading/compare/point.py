@@ -144,7 +144,10 @@ class Point:
 
     # --- nodes ---
     def value(self, node: Node, depth: int = 0) -> Any:
-        """Return the number that `node` is. Raises `NotNumeric`."""
+        """Return the number that `node` is. Raises `NotNumeric`.
+
+        depth: levels of nodes above this one; bounded.
+        """
         self.budget[0] -= self._cost
         if self.budget[0] < 0 or depth > 4 * MAX_DEPTH:
             raise NotNumeric("too much to compute")
@@ -238,7 +241,10 @@ class Point:
 
     # --- functions ---
     def function(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
-        """Return the value of a function of real or complex numbers."""
+        """Return the value of a function of real or complex numbers.
+
+        arguments: trees of the function's arguments.
+        """
         mp = self.mp
         if name in ("sum", "prod"):
             return self.sum_or_product(name, arguments, depth)
@@ -325,7 +331,10 @@ class Point:
         raise NotNumeric(name)
 
     def integral(self, arguments: tuple[Any, ...], depth: int) -> Any:
-        r"""`\int_a^b f dx` by quadrature. Raises `NotNumeric` if that does not reach `_INTEGRAL_SHARED_DIGITS`."""
+        r"""`\int_a^b f dx` by quadrature. Raises `NotNumeric` if that does not reach `_INTEGRAL_SHARED_DIGITS`.
+
+        arguments: trees of the integrand, its variable and the limits.
+        """
         parts = integrand(arguments)
         if parts is None:
             raise NotNumeric("an integral")

@@ -88,7 +88,10 @@ _MIN_MEMBER: dict[str, Any] = {"Z": float("-inf"), "N": 0, "N*": 1, "N_+": 1, "Z
 
 
 def _pieces(node: Node, depth: int) -> list[RealInterval]:
-    """Return the intervals of a set, in any order and perhaps overlapping. Raises `NotASet`."""
+    """Return the intervals of a set, in any order and perhaps overlapping. Raises `NotASet`.
+
+    depth: levels of nodes above this one; bounded.
+    """
     if depth > 30:
         raise NotASet("nested too deeply")
     depth += 1
@@ -146,7 +149,10 @@ def _subject(condition: Node) -> str:
 
 
 def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
-    """Return the solutions of a list of conditions on one letter: their union, without the holes (x ≠ 2)."""
+    """Return the solutions of a list of conditions on one letter: their union, without the holes (x ≠ 2).
+
+    items: the conditions. depth: levels of nodes above them; bounded.
+    """
     holes = [item for item in items if item.op == "rel" and item.args[1] == ("!=",)]
     others = [item for item in items if item not in holes]
     pieces = _merge([piece for item in others or holes[:1] for piece in _pieces(item, depth)])
@@ -235,7 +241,10 @@ def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
 
 
 def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
-    """Return the solutions of a relation of degree 1 or 2 in its only letter. Raises `NotASet`."""
+    """Return the solutions of a relation of degree 1 or 2 in its only letter. Raises `NotASet`.
+
+    sign: of the relation, such as `<`.
+    """
     at0, at1, at2, at5 = _values(left, right)
     square = (at2 - 2 * at1 + at0) / 2
     # The parabola goes through the points at 0, 1 and 2; the point at 5 shows whether it is one.
@@ -258,7 +267,10 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
 
 
 def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
-    """The solutions of a relation that is linear in its only letter, with rational coefficients. Raises `NotASet`."""
+    """The solutions of a relation that is linear in its only letter, with rational coefficients. Raises `NotASet`.
+
+    sign: of the relation, such as `<`.
+    """
     at0, at1, at2, at5 = _values(left, right)
     slope = at1 - at0
     if slope == 0 or at2 - at1 != slope or at5 - at0 != 5 * slope:

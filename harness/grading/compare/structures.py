@@ -280,7 +280,10 @@ def _has_inequality_list(reference: Node, answer: Node) -> bool:
 def _compare_list_with_structure(
     listed: Node, counterpart: Node, rules: GradeRules, swapped: bool
 ) -> Comparison | None:
-    """Compare a list with a structure that is no list; None if no rule applies."""
+    """Compare a list with a structure that is no list; None if no rule applies.
+
+    swapped: the list is the reference's.
+    """
     if counterpart.op == "union" and (
         swapped or any(item.op == "interval" or INFINITY in walk(item) for item in listed.args)
     ):

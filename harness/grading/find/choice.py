@@ -120,7 +120,10 @@ def choices_stated(text: str, last: str = "Z") -> list[StatedChoice]:
 
 
 def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[StatedChoice]:
-    """Yield the choices among A to `last` that match `pattern`, but for those that the words beside them deny."""
+    """Yield the choices among A to `last` that match `pattern`, but for those that the words beside them deny.
+
+    plain: the text without markup.
+    """
     start_of_search = 0
     while (match := pattern.search(plain, start_of_search)) is not None:
         start, end = match.span("letters")
@@ -143,7 +146,10 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Sta
 
 
 def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:
-    """Whether a bare letter that ends at `end` is an option: no article before a word, no variable in a formula."""
+    """Whether a bare letter that ends at `end` is an option: no article before a word, no variable in a formula.
+
+    plain: the text without markup.
+    """
     if _FORMULA_BEHIND.match(plain, end):
         return False
     following = _WORD_BEHIND.match(plain, end)

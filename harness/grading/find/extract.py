@@ -190,7 +190,11 @@ def shorten_answer(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
 def extract_from(
     text: str, lo: int, hi: int, *, kind: str, parts: int | None, truncated: bool, last: str
 ) -> Extraction | None:
-    """Return the one answer of text[lo:hi], which holds no reasoning; parameters as for `extract`."""
+    """Return the one answer of text[lo:hi], which holds no reasoning; parameters as for `extract`.
+
+    last: the last letter of a choice. parts: number of values of the reference; None: one. truncated: max_tokens cut
+    the reply.
+    """
     boxes = boxes_from_end(text, lo, hi)
     box, end = _last_filled_box(boxes, hi)
     if box is not None:
@@ -270,7 +274,10 @@ def _choice_in_prose(tail: str, last: str) -> Extraction | None:
 
 
 def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extraction | None:
-    """Return the option letter that is stated behind a box without one, or else before it."""
+    """Return the option letter that is stated behind a box without one, or else before it.
+
+    lo, hi: the part of the text that is searched. last: the last letter of a choice.
+    """
     from harness.grading.find.choice import stated_choice
 
     for begin, end in ((box.outer_end, hi), (lo, box.outer_start)):
@@ -298,7 +305,10 @@ def candidates(text: str, limit: int) -> list[str]:
 
 
 def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
-    """Return the formula of "The final answer is $…$" behind the last box, a sentence that few-shot prompts teach."""
+    """Return the formula of "The final answer is $…$" behind the last box, a sentence that few-shot prompts teach.
+
+    lo, hi: the part of the text that is searched.
+    """
     # A text search and no pattern: this runs for each response with a box.
     if hi - lo > TAIL_CHARS or (phrase := text.rfind("inal answer is", lo, hi)) < 0:
         return None
@@ -309,7 +319,10 @@ def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
 
 
 def _in_json(tail: str) -> Extraction | None:
-    """Return the value of the last JSON field "answer", a text without its escapes."""
+    """Return the value of the last JSON field "answer", a text without its escapes.
+
+    tail: the end of the response.
+    """
     field = _last(_JSON, tail)
     if field is None:
         return None
@@ -336,7 +349,10 @@ def _unescape(literal: re.Match[str]) -> str:
 
 
 def _after_phrase(tail: str, kind: str) -> Extraction | None:
-    """Return the answer that the last explicit phrase, or else the last JSON field "answer", states."""
+    """Return the answer that the last explicit phrase, or else the last JSON field "answer", states.
+
+    tail: the end of the response.
+    """
     if (in_json := _in_json(tail)) is not None:
         return in_json
     phrase = None
@@ -361,7 +377,7 @@ def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
 def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction | None:
     """Return the answer of the sentence from `start` on: its formulas if it begins with them, else its words.
 
-    method: the form to record in the result.
+    method: the form to record in the result. tail: the end of the response.
     """
     while start < len(tail) and tail[start] in " \t*_:：":
         start += 1
@@ -443,7 +459,8 @@ def _ending_number(line: str) -> str | None:
 def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
     """Return the last formula that may be an answer, or a number stated behind it.
 
-    joins_parts: formulas before it that commas, "and" or "or" join to it belong to the answer.
+    joins_parts: formulas before it that commas, "and" or "or" join to it belong to the answer. tail: the end of the
+    response.
     """
     formulas = list(_MATH.finditer(tail))
     # A formula in "for all real $x$" says for what the answer holds.

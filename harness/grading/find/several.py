@@ -63,7 +63,10 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
 
 
 def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
-    r"""Join the last two boxes if the last is a rounded form: `\boxed{\sqrt2}`, `\boxed{\approx 1.41}`."""
+    r"""Join the last two boxes if the last is a rounded form: `\boxed{\sqrt2}`, `\boxed{\approx 1.41}`.
+
+    earlier: the boxes before the last one, the nearest first.
+    """
     before = next(iter(earlier), None)
     if before is None or _APPROXIMATE.match(last.content) is None:
         return last

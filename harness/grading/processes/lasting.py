@@ -105,7 +105,8 @@ def lasting_verdict(
 ) -> Verdict:
     """Return what `pool.verdict_on` returns, by a worker that stays alive. Takes no verifier of a benchmark's own.
 
-    with_steps: the verdict has its steps; else they are worked out if they are read, since they cost more than it does.
+    with_steps: work the steps out now; else they are worked out when they are first read, since they take longer than
+    the verdict. choices: the texts of the options of a choice question, A first.
     """
     check_deadline(deadline_s)
     check_tolerances(rules)

@@ -123,7 +123,8 @@ def verdicts(
 ) -> Iterator[tuple[Sample, Verdict]]:
     """Yield each sample, without its text, with its verdict, in the order of `samples`. with_steps: describe the steps.
 
-    Raises as `grade_all` does.
+    Raises as `grade_all` does. answer_from_reasoning: search the reasoning, too, if the final part gives no answer.
+    sandbox: where programs run; None: the default.
     """
     names = grader_names(questions.values(), sandbox)
     with Pool(workers, deadline_s) as pool, _Elsewhere(workers, sandbox) as elsewhere:
@@ -215,7 +216,7 @@ def verdict_on(
 
     reference: text, a number, or a list of the parts of one answer. kind: how it is compared, "auto" by its form.
     Raises `UsageError`: the reference is no answer, a tolerance or the deadline is out of range, a verifier is not
-    trusted.
+    trusted. choices: the texts of the options of a choice question, A first.
     """
     check_deadline(deadline_s)
     check_tolerances(rules)
@@ -236,7 +237,7 @@ def verdict_with(pool: Pool, question: Question, sample: Sample, *, with_steps: 
     """Return the verdict on one sample, by the rules and the workers of `pool`, which stays open.
 
     Short answers are decided here: they cannot take long, and a message to a worker takes longer. A worker still gets
-    an answer that no rule here decides, because the worker has sympy.
+    an answer that no rule here decides, because the worker has sympy. with_steps: describe the steps.
     """
     searched = search(question, sample, with_steps=with_steps)
     jobs = _jobs(question, searched, with_steps=with_steps)

@@ -135,7 +135,10 @@ _FOR_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O
 
 
 def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
-    """Audit hook: raise `PermissionError` where a file would be created or changed."""
+    """Audit hook: raise `PermissionError` where a file would be created or changed.
+
+    event, arguments: as Python's audit reports them.
+    """
     if event == "open":
         path, _, flags = arguments
         # A number is a file that is open already, and /dev/null keeps nothing.
@@ -179,7 +182,10 @@ def _limit_time(deadline: float) -> None:
 
 
 def _permit_sympy(replies: Any) -> None:
-    """Let the comparison import sympy, and tell the parent when it does."""
+    """Let the comparison import sympy, and tell the parent when it does.
+
+    replies: the pipe to the parent.
+    """
     from harness.grading.compare import symbolic
 
     def announce(warm: bool) -> None:

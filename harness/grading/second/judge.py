@@ -82,7 +82,11 @@ def grader_name(model: str, prompt: JudgePrompt, votes: int) -> str:
 
 
 def apply_ruling(grade: Grade, ruling: bool | None, grader: str, *, override: bool = False) -> Grade:
-    """Return the grade after the judge's ruling, which changes undecided grades, or all with `override`."""
+    """Return the grade after the judge's ruling, which changes undecided grades, or all with `override`.
+
+    ruling: right, wrong, or None: the judge has no verdict, and the grade stays. grader: the name that a changed grade
+    records.
+    """
     if ruling is None or (grade.verdict != "undecided" and not override):
         return grade
     if grade.verdict != "undecided" and (grade.verdict == "correct") == ruling:

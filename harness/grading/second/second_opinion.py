@@ -48,7 +48,7 @@ SECOND_GRADERS = {
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     """Samples of one question with one answer, on which the graders differ.
 
-    effect: the part of the accuracy, a fraction of 1, that hangs on them.
+    effect: by how much they could change the accuracy, a fraction of 1.
     """
 
     question_id: str

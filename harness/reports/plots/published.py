@@ -23,8 +23,8 @@ def published_plot(
 
     name: of run and benchmark, for the title. comparisons: the nearest first (`harness.scoring.beside.in_order`). A
     hollow point is a score that does not count for the verdict: quoted from elsewhere, or measured with another kind of
-    attention (sparse, with a token budget). None if the run has no
-    interval, or no source states a pass@1.
+    attention (sparse, with a token budget). None if the run has no interval, or no source states a pass@1. suite:
+    address of the source of the run's suite; empty without one.
     """
     sources = [entry for entry in comparisons if entry.published.metric == "pass@1"][:MAX_SOURCES]
     interval = score.sampling_interval

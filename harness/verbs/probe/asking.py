@@ -60,6 +60,7 @@ class Inquiry:
 
         Only here does a probe's request differ from a run's: in the fields of the check, in asking for whole replies,
         and in leaving out a prefilled reply and token ids, which a check would mistake for the model's own output.
+        stream: ask for a stream.
         """
         own, chat = asker.spelling, self.path == CHAT
         fields = dict(self.fields)
@@ -331,7 +332,10 @@ class ProbedEndpoint:
         return Tokenizer(self.endpoint, self.engine, self.asker.model, self.ca_file)
 
     async def _streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
-        """Open the client of a run, and read the streams of all bodies with it."""
+        """Open the client of a run, and read the streams of all bodies with it.
+
+        at_once: requests in flight.
+        """
         transport = open_transport(ca_file=self.ca_file)
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=SECONDS, idle=60)

@@ -292,7 +292,8 @@ def _of_run(run: RunFolder) -> tuple[OfRun, RunSpelling]:
 def _spelling(manifest: Manifest, neutral: Mapping[str, Any]) -> RunSpelling:
     """How the run's requests were written: API, thinking switch, further fields and prefill.
 
-    All benchmarks of a run are written alike. Fields with a hidden value (a key) are left out.
+    All benchmarks of a run are written alike. Fields with a hidden value (a key) are left out. neutral: values that
+    were sent so that the server's defaults did not come in.
     """
     first = next(iter(manifest.benchmarks.values()), None)
     identity = {} if first is None else first.identity

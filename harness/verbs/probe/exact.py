@@ -49,7 +49,10 @@ def temperature(counts: Mapping[str, int], logprobs: Mapping[str, float], temper
 
 
 def two_sided(observed: float, simulate: Callable[[int], NDArray[np.float64]]) -> float:
-    """The two-sided Monte Carlo p-value of a statistic. simulate: m new statistics under the null hypothesis."""
+    """The two-sided Monte Carlo p-value of a statistic. simulate: m new statistics under the null hypothesis.
+
+    observed: the statistic of the draws.
+    """
     # Equal sums may differ in their last digits by the order of adding, and count as equal.
     slack = 1e-9 * max(1.0, abs(observed))
     # In two steps, because most p-values are large and 10,000 draws show that.

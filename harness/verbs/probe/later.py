@@ -70,7 +70,7 @@ def rank(token: str, top: Mapping[str, float], share: float) -> float:
 
 
 def rank_among(token: str, top: Mapping[str, float], temperature: float, share: float) -> float | None:
-    """u of a listed token drawn at `temperature`, among the listed tokens; None for an unlisted one.
+    """The `rank` of a listed token drawn at `temperature`, among the listed tokens only; None for an unlisted one.
 
     temperature: of the draw, as a multiple of that of the log-probabilities in `top`. u is uniform on 0 to 1, too.
     """
@@ -84,7 +84,10 @@ def rank_among(token: str, top: Mapping[str, float], temperature: float, share: 
 
 
 def too_odd(us: Sequence[float]) -> tuple[float, float]:
-    """(z, two-sided p) of the mean of u being 1/2; the mean of 50 uniform numbers is normal to three digits."""
+    """Test whether the mean of these ranks (see `rank`) is 1/2: (standard errors from 1/2, two-sided p).
+
+    The mean of 50 uniform numbers is normal to three digits.
+    """
     z = (statistics.fmean(us) - 0.5) * math.sqrt(12 * len(us))
     return z, normal_two_sided(z)
 
@@ -110,7 +113,10 @@ def _later(choices: Sequence[Choice]) -> list[Token]:
 
 
 def _finding(sent: str, us: Sequence[float], n_all: int) -> Seen:
-    """The observation that a mean u leads to. us: u of the tokens tested. n_all: all tokens after the first."""
+    """The observation from the mean rank of later tokens.
+
+    sent: what was asked. us: the ranks (see `rank`) of the tokens tested. n_all: number of all tokens after the first.
+    """
     z, p = too_odd(us)
     kind = "likelier" if z < 0 else "less likely"
     came = (
@@ -121,7 +127,7 @@ def _finding(sent: str, us: Sequence[float], n_all: int) -> Seen:
 
 
 def _later_draws(subject: Subject) -> Seen:
-    """Test the mean u of later tokens at temperature 1."""
+    """Test whether later tokens come as often as the server's log-probabilities say, at temperature 1."""
     sent = f"{REPLIES} replies of {LONG} tokens at temperature 1"
     if subject.mixed:
         return untested(sent, subject.mixed)
@@ -153,7 +159,7 @@ def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature:
 
 
 def _later_cold_draws(subject: Subject) -> Seen:
-    """Test the mean u of later tokens at the temperature `COLD`."""
+    """Test whether later tokens come as often as the log-probabilities say, at the temperature `COLD`."""
     sent = f"{REPLIES} replies of {LONG} tokens at temperature {COLD:g}"
     if subject.mixed:
         return untested(sent, subject.mixed)
@@ -172,10 +178,10 @@ def _later_cold_draws(subject: Subject) -> Seen:
 
 
 def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:
-    """(tokens outside a cut, the chance that a server without the cut would have drawn one).
+    """(tokens outside a cut such as top_k, the chance that a server without the cut would have drawn one).
 
-    smallest: as in `sampling.CUTS`, the smallest probability inside. A token is outside if it is `NEAR` times less
-    likely than that.
+    smallest: from all listed probabilities, in falling order, the smallest one that the cut keeps. A token is outside
+    if it is `NEAR` times less likely than that.
     """
     n, log_inside = 0, 0.0
     for token in tokens:

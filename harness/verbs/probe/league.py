@@ -127,7 +127,10 @@ def apart(ours: Draws, theirs: Draws, seed: int, level: float) -> float:
 
 
 def _n_as_far(tables: Sequence[NDArray[np.int64]], observed: float, m: int, rng: np.random.Generator) -> int:
-    """How many of m random divisions of the words have a statistic of at least `observed`."""
+    """How many of m random divisions of the words have a statistic of at least `observed`.
+
+    tables: of each prompt, how often each word came on both sides.
+    """
     n_at_once = max(1, MAX_CELLS // max(map(len, tables), default=1))
     n_as_far = 0
     for start in range(0, m, n_at_once):
@@ -160,7 +163,10 @@ def pooled(looks: Sequence[ProviderLook]) -> list[dict[str, int]]:
 
 
 def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed: int = 1) -> list[ProviderStanding]:
-    """What the looks `now`, one of each provider, say beside the earlier ones, each error held over all looks."""
+    """What the looks `now`, one of each provider, say beside the earlier ones, each error held over all looks.
+
+    history: the earlier looks.
+    """
     earlier = [[look for look in history if (look.address, look.model) == (new.address, new.model)] for new in now]
     k = 1 + max(map(len, earlier), default=0)
     at_others, at_earlier = ALPHA / 2 / (k * (k + 1)), ALPHA / 2 / (k * (k - 1)) if k > 1 else 0.0
@@ -182,7 +188,10 @@ def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed
 
 
 def _rejected(p_values: Sequence[float | None], alpha: float) -> list[bool | None]:
-    """Holm's method over the p-values that there are; False where there is none, None where none could be rejected."""
+    """Holm's method over the p-values that there are; False where there is none, None where none could be rejected.
+
+    alpha: the error that these tests share.
+    """
     tested = [i for i, p in enumerate(p_values) if p is not None]
     outcomes: dict[int, bool | None] = dict.fromkeys(tested)
     if tested and alpha / len(tested) >= 1 / (1 + MAX_SIMULATED):
@@ -220,7 +229,10 @@ def draws(server: ProbedServer, seed: int) -> list[dict[str, int]]:
 
 
 def taken(options: ProbeOptions, reports: Sequence[ProbeReport], time: str, watcher: Watcher) -> ProviderLook:
-    """Look at the provider that the options name. reports: of the probe before. Raises `ServerError`."""
+    """Look at the provider that the options name. reports: of the probe before. Raises `ServerError`.
+
+    time: of the look, UTC, ISO 8601.
+    """
     (server, *_) = probed(options, watcher)
     address = server.endpoint.base_url
     findings = [finding for report in reports if report.address == address for finding in report.findings]

@@ -198,7 +198,10 @@ def _begun(number: int, text: str) -> str:
 
 
 def _ended(number: int, text: str) -> str:
-    """The question first; a cache that looks at the end of a prompt finds the same words there."""
+    """A prompt that begins with its own question and ends in words that other prompts share.
+
+    number: a new number makes the shared words new, so that no cache knows them yet.
+    """
     return f"{text} Answer this; what follows {PREFIX} It is page {number}"
 
 

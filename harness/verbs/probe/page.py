@@ -13,7 +13,10 @@ from harness.verbs.probe.league import ALPHA, ProviderLook, ProviderStanding
 def html(
     reports: Sequence[ProbeReport], history: Sequence[ProviderLook] = (), league: Sequence[ProviderStanding] = ()
 ) -> str:
-    """A page with one table per server, and before them the standing of each provider and its earlier looks."""
+    """A page with one table per server, and before them the ranking of the providers.
+
+    history: the earlier probes of each provider (looks). league: what this probe says of each provider; empty: none.
+    """
     models = ", ".join(dict.fromkeys(report.model for report in reports))
     n = sum(report.count("spoils") for report in reports)
     summary = f"{n} {'checks' if n > 1 else 'check'} would spoil a score" if n else "nothing spoils a score"

@@ -258,7 +258,10 @@ class TokenComparison:
 def compared(
     passage: int, token: str, server: Likely, reference: Likely, rounding: float | None = None
 ) -> TokenComparison:
-    """The comparison at one place, from the log-probabilities that both list and the token that the server drew."""
+    """The comparison at one place, from the log-probabilities that both list and the token that the server drew.
+
+    passage: its number. rounding: divergence of the reference's model in 16 bits here, in nats; None if unknown.
+    """
     # What a server states at a floor is no token's own log-probability.
     server, reference = listed(server) or server, listed(reference) or reference
     events = [name for name in server if name in reference]
@@ -333,7 +336,10 @@ def times_rounding(comparisons: Sequence[TokenComparison]) -> tuple[float, float
 
 
 def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome, str]:
-    """The outcome that the divergences lead to, and a sentence on them."""
+    """The outcome that the divergences lead to, and a sentence on them.
+
+    named: the reference's name in the sentence.
+    """
     mean, low, high = interval([(token.passage, token.divergence) for token in comparisons])
     times = times_rounding(comparisons)
     sentence = f"divergence from {named} {mean:.4f} nats a token ({low:.4f} to {high:.4f})"

@@ -184,7 +184,10 @@ def against(template: ServerTemplate) -> Check:
 
 
 def _differences(server: ProbedServer, ours: str, theirs: str, ids: list[int], bos: str) -> list[str]:
-    """What is wrong with the server's prompt, in words, and where. llama.cpp shows a prompt without its BOS token."""
+    """What is wrong with the server's prompt, in words, and where. llama.cpp shows a prompt without its BOS token.
+
+    ours: the prompt by the model's own template. theirs: the server's, as text and as token `ids`.
+    """
     differences = []
     if len(ids) > 1 and ids[0] == ids[1]:
         differences.append(f"the first token comes twice ({ids[0]}): a doubled BOS")

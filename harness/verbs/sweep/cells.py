@@ -45,10 +45,11 @@ _STEP = re.compile(r"(\d+)(?!.*\d)")
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A point of an axis.
+    """One value of an axis, such as a model or a server.
 
-    options: of the run. server: fields of the server's spec. where: "file:line" of the entry. engine: of the server to
-    start; None on other axes, and where no server is started. step: of a checkpoint.
+    options: options of a run that it sets. server: fields of the server's spec that it sets. where: "file:line" in the
+    sweep's file. engine: of the server to start; None on other axes, and where no server is started. step: the training
+    step of a checkpoint; None for other models.
     """
 
     name: str
@@ -90,9 +91,9 @@ class ServerGroup:
 class Sweep:
     """The plan of a sweep.
 
-    axes: every entry of every axis in the file, in order. slots: devices of each of the servers that run at once; an
-    empty list: as the file says. suite: what the sweep repeats; None for a file of the user's. track: trackers that get
-    each cell's scores.
+    axes: every entry of every axis in the file, in order. slots: for each server that may run at once, its devices; an
+    empty tuple leaves the devices of the file. suite: what the sweep repeats; None for a file of the user's. track:
+    trackers that get each cell's scores.
     """
 
     name: str
@@ -112,7 +113,10 @@ class Sweep:
         return [cell for group in self.groups for cell in group.cells]
 
     def step_of(self, cell: Cell) -> tuple[str, int] | None:
-        """(line of the series, step) of a checkpoint's cell; None for another cell. A line holds all benchmarks."""
+        """(name of the curve of accuracy over steps, step) of a checkpoint's cell; None for another cell.
+
+        The cells of all benchmarks have the same name of the curve.
+        """
         named = cell.point.get("models", "")
         entry = next((entry for entry in self.axes.get("models", ()) if entry.name == named), None)
         if entry is None or entry.step is None:
@@ -130,7 +134,7 @@ class Sweep:
         return self.out / cell.name
 
     def label(self, axis: str, name: str) -> str:
-        """The name of a point of an axis in a table."""
+        """The label that tables show for the entry `name` of an axis."""
         return next((entry.label for entry in self.axes.get(axis, ()) if entry.name == name), name)
 
 
@@ -191,7 +195,11 @@ def only_run(sweep: Sweep) -> RunOptions:
 
 
 def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, Any] | None) -> list[Entry]:
-    """The entries of one axis, from the file or from the options that override it. Raises `UsageError`."""
+    """The entries of one axis, from the file or from the options that override it. Raises `UsageError`.
+
+    over: options from the command line, which replace the file's. serve: the server from the command line; None: the
+    file's.
+    """
     content = file.content
     if axis == "models":
         if (model := over.pop("model", None)) is not None:
@@ -227,7 +235,10 @@ _SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling
 
 
 def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Entry]:
-    """The entry, or all of its variants."""
+    """The entry, or all of its variants.
+
+    given: the entry as the file has it. keys: where it stands in the file.
+    """
     fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
     where = file.where(keys)
     values = fields.pop("values", {})
@@ -273,7 +284,7 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
 def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
     """A name for an entry that states none: its file of questions, or its prompt or sampling settings (`top_k-20`).
 
-    Raises `UsageError` for an entry from which neither can be made.
+    Raises `UsageError` for an entry from which neither can be made. fields: of the entry. where: "file:line".
     """
     if axis == "benchmarks" and "data" in fields:
         return Path(str(fields["data"])).name.split(".")[0]
@@ -334,7 +345,11 @@ def _group(
     over: Mapping[str, Any],
     out: Path,
 ) -> ServerGroup:
-    """The cells of one model on one server. Raises `UsageError`."""
+    """The cells of one model on one server. Raises `UsageError`.
+
+    axes: the entries of each axis. common: options of all runs. over: options from the command line, which win. out:
+    the sweep's folder.
+    """
     shared = {**common, **(model.options if model else {}), **(server.options if server else {})}
     spec = None
     if server is not None and server.engine is not None:
@@ -368,7 +383,11 @@ def _cell(
     spec: Mapping[str, Any] | None,
     file: SweepFile,
 ) -> Cell:
-    """One cell: the options of the common part, of its entries and of the command line, later ones winning."""
+    """One cell: the options of the common part, of its entries and of the command line, later ones winning.
+
+    point: axis → name of the entry. given: the merged options, the benchmark among them. out: the sweep's folder.
+    entries: axis → its entry. spec: the server to start; None: no server.
+    """
     name = JOIN.join(point.values())
     if len(name) > MAX_NAME_CHARS:
         raise UsageError(
@@ -444,7 +463,8 @@ def _check_base(file: SweepFile, table: schema.TableOptions, axes: Mapping[str, 
 def _check_placeholders(fields: Any, values: Mapping[str, Any], where: str) -> None:
     """Check that every placeholder has values or is the launcher's, and that all values are used.
 
-    A misspelt placeholder would start the same server twice under two names. Raises `UsageError`.
+    A misspelt placeholder would start the same server twice under two names. Raises `UsageError`. fields: of one
+    server, as the file has them. values: placeholder → its values.
     """
     used = {name for text in _texts(fields) for name in _PLACEHOLDER.findall(text)}
     for name in values:

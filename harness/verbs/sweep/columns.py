@@ -1,4 +1,4 @@
-"""The columns of a sweep's tables that have a cell or a published score a row.
+"""The columns of those tables of a sweep that have one row for each cell or each published score.
 
 A suite lists the columns of the document that it repeats (`table: {shown: …}`). Every published number comes with the
 zeros that its source printed, with what is known to differ behind it, and with a footnote of its source.
@@ -38,7 +38,10 @@ class Notes:
 
 
 class TableColumn(NamedTuple):
-    """head: with `{k}` for the k of pass@k. text: (the cell's result, k, notes) → the cell's text, of a scored cell."""
+    """A column. head: the heading; `{k}` in it stands for the k of pass@k.
+
+    text: makes the text of a scored cell from (its result, k, the footnotes).
+    """
 
     head: str
     text: Callable[[CellResult, int, Notes], str]

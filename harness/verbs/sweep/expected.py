@@ -24,8 +24,8 @@ class ExpectedCell:
 
     n_questions: None if neither the data are here nor the card states the number. at_most: the number is the card's,
     and a filter may leave out some. most_tokens: new tokens if every sample used its whole limit. forecast: from an
-    earlier run, `source`; None without one. done: nothing is left to do. lost: why the sweep would lose the cell;
-    empty where nothing is known against it.
+    earlier run, `source`; None without one. done: nothing is left to do. lost: why the cell would end without a
+    score; empty where nothing is known against it.
     """
 
     cell: Cell
@@ -95,8 +95,10 @@ def _lost(
     samples: int,
     max_tokens: int | None,
 ) -> str:
-    """Why the cell would be lost: too few samples for a k of the scores, or no room for the reply in the context of the
-    server that is started for it. questions_asked: None where the questions are not here: prompts have no length then.
+    """Why the cell would end without a score; empty if nothing is known against it.
+
+    The reasons: too few samples for a k of pass@k, or no room for the reply in the context of the server that is
+    started for it. questions_asked: None if the questions are not on this machine, so that prompts have no length.
     """
     few = [k for k in sweep.score.k if k > samples]
     if few:
@@ -121,7 +123,10 @@ def _lost(
 
 
 def _with_forecast(sweep: Sweep, estimate: ExpectedCell, n_questions: int) -> ExpectedCell:
-    """The estimate with a forecast from an earlier run: the cell's own, another of this sweep, or one of results/."""
+    """The estimate with a forecast from an earlier run: the cell's own, another of this sweep, or one of results/.
+
+    n_questions: questions of the cell.
+    """
     own = RunFolder(sweep.folder(estimate.cell))
     former = own if _has_samples(own, estimate.benchmark) else None
     for folder in (sweep.out, Path("results")):

@@ -199,7 +199,10 @@ def _aggregates(cell_results: Sequence[CellResult]) -> list[Aggregate]:
 
 
 def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggregate:
-    """The mean of one point's benchmarks, with its intervals; the benchmarks' errors add up as independent ones."""
+    """The mean of one point's benchmarks, with its intervals; the benchmarks' errors add up as independent ones.
+
+    listed: the results of all benchmarks at this point.
+    """
     missing = [
         result.cell.benchmark
         for result in listed

@@ -211,7 +211,10 @@ class _Group:
         self._sweep, self._group, self._score, self._watcher, self._on_cell = sweep, group, score, watcher, on_cell
 
     def ended(self, cell: Cell, stage: Stage, reason: str = "", code: int = 0) -> None:
-        """Record the stage that the cell reached, and report it."""
+        """Record the stage that the cell reached, and report it.
+
+        code: exit code that this run or scoring would have had as a command.
+        """
         record = CellRecord(
             cell=cell.name,
             stage=stage,

@@ -124,7 +124,7 @@ def column_of(
     """The column that a row group describes by `chunk`.
 
     width: bytes of a value of `FIXED_BYTES`. levels: largest definition and repetition level. Raises `DamagedError`,
-    `TooLargeError`.
+    `TooLargeError`. n_file_bytes: size of the file, which bounds what a chunk may claim.
     """
     facts = chunk.fields(3)
     if not facts or chunk.text(1):
@@ -356,7 +356,10 @@ def _packed(data: memoryview, width: int, n_values: int) -> npt.NDArray[np.int64
 
 
 def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
-    """Integers as differences: each block has a smallest difference and, in each part of it, what is above that."""
+    """Integers as differences: each block has a smallest difference and, in each part of it, what is above that.
+
+    n_values: number of integers that the page states. n_bits: 32 or 64, the width of an integer.
+    """
     block, n_parts, total, first = page.varint(), page.varint(), page.varint(), page.zigzag()
     if total != n_values or not n_parts or block % n_parts or (block // n_parts) % 8 or not block:
         raise DamagedError("a block of differences has the wrong number of values")

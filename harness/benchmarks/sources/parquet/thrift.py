@@ -101,7 +101,10 @@ class ByteReader:
         return fields
 
     def struct(self, depth: int = 0) -> Fields:
-        """A struct up to its end. A struct in it is `Fields`, a list is a list, and a text is bytes."""
+        """A struct up to its end. A struct in it is `Fields`, a list is a list, and a text is bytes.
+
+        depth: how many structs and lists hold this one; bounded.
+        """
         if depth > MAX_NESTING:
             raise DamagedError("the metadata are nested too deeply")
         fields = Fields()

@@ -171,7 +171,10 @@ def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDeci
 
 
 def _rule_of(came: dict[str, Any]) -> tuple[str, str]:
-    """(the rule by which a program failed, "" if it ended well; its last words), from the sandbox's report on it."""
+    """(the rule by which a program failed, "" if it ended well; its last words), from the sandbox's report on it.
+
+    came: the sandbox's report on the program.
+    """
     end, number = came.get("end"), came.get("signal")
     # The last line of a traceback names the exception.
     error = str(came.get("err", "")).strip().rpartition("\n")[2]
@@ -196,7 +199,8 @@ _SIGNALS = frozenset(signal.Signals)
 def same_lines(came: str, expected: str) -> bool:
     """Whether two outputs agree, line by line: equal texts without the blanks around them, or equal decimal numbers.
 
-    The rule is LiveCodeBench's (lcb_runner/evaluation/testing_util.py, grade_stdio).
+    The rule is LiveCodeBench's (lcb_runner/evaluation/testing_util.py, grade_stdio). came: the program's output.
+    expected: that of the test.
     """
     lines = [[line.strip() for line in text.strip().split("\n")] for text in (came, expected)]
     return len(lines[0]) == len(lines[1]) and all(a == b or _same_numbers(a, b) for a, b in zip(*lines, strict=True))

@@ -98,7 +98,10 @@ class Fusion:
         return visible(self._url, 200)
 
     def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
-        """Do a job and return its report. Raises `SandboxFailedError` after `_ATTEMPTS`, `UsageError`."""
+        """Do a job and return its report. Raises `SandboxFailedError` after `_ATTEMPTS`, `UsageError`.
+
+        work: the tests, which the server gets with the job.
+        """
         limits = job["limits"]
         seconds = min(_START_SECONDS + _RUN_FACTOR * (limits["cpu_total"] + limits["sleep"]), _MAX_RUN_SECONDS)
         for attempt in range(1, _ATTEMPTS + 1):

@@ -83,7 +83,10 @@ class ProgramGrader:
 
 
 def _verdict(sandbox: Sandbox, question: Question, sample: Sample, grader: str, *, with_steps: bool) -> Verdict:
-    """The verdict on one reply: find its program, run it in the sandbox."""
+    """The verdict on one reply: find its program, run it in the sandbox.
+
+    grader: the name that the grade records. with_steps: describe the steps.
+    """
     tests = _tests(question.references[0])
     program = program_of(sample.text, tests)
     if program is None:

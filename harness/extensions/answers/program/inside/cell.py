@@ -185,7 +185,10 @@ class _Supervisor:
         frames.send(self._channel.sends, status)
 
     def _converse(self, into: int, out: int, errors: int, given: bytes) -> tuple[str, bytes, bytes]:
-        """(why it ended, standard output, end of standard error) of a program that is fed `given`."""
+        """(why it ended, standard output, end of standard error) of a program that is fed `given`.
+
+        into: the descriptor of the program's standard input.
+        """
         # Non-blocking: a program that prints before it reads would fill its output while we wait to fill its input.
         os.set_blocking(into, False)
         parts: list[bytes] = []
@@ -236,7 +239,10 @@ class _Supervisor:
 
     # --- the compiler ---
     def _do_compile(self, job: dict[str, Any]) -> None:
-        """Compile a program and report its binary, or the compiler's errors."""
+        """Compile a program and report its binary, or the compiler's errors.
+
+        job: the message of the harness: source and limits.
+        """
         reports, written = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
         self._fork({0: null, 1: null, 2: null, 3: written}, lambda: compiling.build(job["code"], self._limits, 3))

@@ -186,7 +186,11 @@ def hide() -> None:
 
 
 def confine(*, exec_allowed: bool = False, supervises: bool = False, compiles: bool = False) -> None:
-    """Give up all capabilities, and all system calls except the list, for good. Raises `OSError` if that fails."""
+    """Give up all capabilities, and all system calls except the list, for good. Raises `OSError` if that fails.
+
+    exec_allowed, supervises, compiles: what else the list has: calls to start another program, to start and kill
+    processes, and those of a compiler.
+    """
     # Version 3 of the capability header: two records of three words, hence 24 bytes.
     header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)
     # Without it an unprivileged process may install no filter, and a setuid program would bring privileges back.

@@ -59,7 +59,10 @@ def encoded(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
 
 def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int]) -> Any:
     """Encode one value. hold: returns a number for an object that is not plain. left: a list with the number of parts
-    that are still allowed."""
+    that are still allowed.
+
+    depth: levels of lists around the value; bounded.
+    """
     left[0] -= 1
     if depth > MAX_DEPTH or left[0] < 0:
         raise ValueError("the value is nested too deeply or has too many parts")
@@ -121,7 +124,10 @@ def decoded(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
 
 
 def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
-    """Decode one value. held: returns the object that has a number. Raises `ValueError`."""
+    """Decode one value. held: returns the object that has a number. Raises `ValueError`.
+
+    depth: levels of lists around the value; bounded.
+    """
     if depth > 2 * MAX_DEPTH:
         raise ValueError("the value is nested too deeply")
     if value is None or isinstance(value, (bool, str, int, float)):
