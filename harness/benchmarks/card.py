@@ -344,6 +344,7 @@ class Card(_Part):
     _folder: Path | None = PrivateAttr(default=None)
     _file: Path | None = PrivateAttr(default=None)
     _own_data: bool = PrivateAttr(default=True)
+    _given_data: str | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -398,6 +399,11 @@ class Card(_Part):
         return self._own_data
 
     @property
+    def given_data(self) -> str | None:
+        """The address of the data that the user gave, with or without a benchmark's name; None for a card's own."""
+        return self._given_data
+
+    @property
     def ingredients(self) -> dict[str, Any]:
         """All fields from which questions are made, for a checksum. Newer fields are left out of cards that do not use
         them, so that the checksums of older cards stay the same."""
@@ -440,7 +446,7 @@ class Card(_Part):
         """The card with its data read from the user's own file or data set."""
         source = FileSource(kind="file", path=_address(path), split=split, config=config)
         card = self.model_copy(update={"source": source})
-        card._own_data = False
+        card._own_data, card._given_data = False, source.path
         return card
 
 
@@ -491,7 +497,7 @@ def from_file(
         source["split"] = split
     if config is not None:
         source["config"] = config
-    return from_mapping(
+    card = from_mapping(
         {
             "name": "".join(c for c in name if c.isprintable())[:100] or "data",
             "title": f"Questions of {Path(path).name}",
@@ -508,6 +514,8 @@ def from_file(
         },
         where=path,
     )
+    card._given_data = source["path"]
+    return card
 
 
 def json_schema() -> dict[str, Any]:

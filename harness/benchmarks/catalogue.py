@@ -26,6 +26,9 @@ USER_FOLDER_VARIABLE = "HARNESS_DATASETS"
 CARD = "card"
 """The key in a run's recorded settings under which the file of a user's card stands."""
 
+DATA = "data"
+"""The key in a run's recorded settings under which the address of the user's own data stands."""
+
 
 def load(name_or_path: str) -> Card:
     """The card that the user asks for. Raises `UsageError` that lists the cards and suggests near names.
@@ -173,9 +176,12 @@ def is_test_set(name: str, settings: Mapping[str, object]) -> bool:
 
 def shipped_card_of(name: str, settings: Mapping[str, object]) -> Card | None:
     """The shipped card of a run's benchmark; None if the run used a user's card, or if no card of that name ships."""
-    if settings.get(CARD) is not None:
-        return None
-    meant = fold_name(_base_name(name))
+    return None if settings.get(CARD) is not None else shipped_card_named(_base_name(name))
+
+
+def shipped_card_named(name: str) -> Card | None:
+    """The shipped card that has this name or alias, whatever cards the user has."""
+    meant = fold_name(name)
     return next((card for card in shipped_cards() if meant in _names_of(card)), None)
 
 

@@ -85,7 +85,9 @@ def of_hub(address: str) -> Card:
     spec, name = _find_task(value, task, where)
     config = () if spec.config == "default" else (spec.config,)
     source = HubSource(kind="hub", id=repository.id, config=config, split=spec.split, revision=revision)
-    return _card(value, spec, name or repository.id.rpartition("/")[2], source.model_dump(), where, None)
+    of_task = _card(value, spec, name or repository.id.rpartition("/")[2], source.model_dump(), where, None)
+    of_task._given_data = address
+    return of_task
 
 
 def of_file(value: Mapping[str, Any], path: Path, task: str) -> Card:

@@ -61,9 +61,9 @@ class QuestionSet:
     identity). prompt: its name. system_prompt: its text. template_digest: checksum of prompt and system prompt. origin:
     the source's name and revision. notes: what a reader of the score should know. samples, sampling: what the card asks
     for. publish: whether questions, answers and samples may be shown in public. card_file: the card's file, if it is
-    the user's own. part: set if other clients ask other parts of the selection (`harness.benchmarks.shards`). recipe:
-    see `RecipeNote`; None if only reading the data could tell it. note: the run's note, if the questions were taken
-    from the run's file.
+    the user's own. given_data: the address of the data, if the user gave them. part: set if other clients ask other
+    parts of the selection (`harness.benchmarks.shards`). recipe: see `RecipeNote`; None if only reading the data could
+    tell it. note: the run's note, if the questions were taken from the run's file.
     """
 
     name: str
@@ -81,6 +81,7 @@ class QuestionSet:
     sampling: Sampling = field(default_factory=Sampling)
     publish: bool = True
     card_file: str | None = None
+    given_data: str | None = None
     part: ShardPart | None = None
     recipe: str | None = None
     note: RecipeNote | None = None
@@ -214,6 +215,7 @@ def build(
         sampling=card.sampling,
         publish=card.publish_questions,
         card_file=None if card.file is None else str(card.file),
+        given_data=card.given_data,
         questions=(),
         n_all=0,
         rows_digest="",

@@ -67,6 +67,7 @@ def show(model: str, benchmark: str | None, as_json: bool) -> None:
     Scores under similar names may be another model's (another precision, release, organisation or thinking mode). They
     are listed below, with what differs, and count in no verdict.
     """
+    from harness.scoring.stated_samples import doubt
     from harness.verbs.published import published
 
     scores = published(model, benchmark)
@@ -75,6 +76,12 @@ def show(model: str, benchmark: str | None, as_json: bool) -> None:
         return
     if scores.scores:
         terminal.table(_HEADER, [_row(row) for row in scores.scores])
+        for row in scores.scores:
+            if words := doubt(row.score, None):
+                score = row.score
+                click.echo(
+                    f"{score.benchmark} {score.metric} {score.printed} by {visible(score.source.title, 100)}: {words}"
+                )
     if scores.near:
         click.echo("Names that may be another model:")
         terminal.table((*_HEADER, "what differs"), [(*_row(row), row.match.guess) for row in scores.near])

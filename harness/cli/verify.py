@@ -64,8 +64,8 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
 
 
 def _public_lines(verified: Verified) -> list[str]:
-    """What all sources say together; none unless they were asked for."""
-    lines, public = [], verified.public
+    """Why no published score stands beside, and what all sources say together; none unless they were asked for."""
+    lines, public = [verified.reason] if verified.reason else [], verified.public
     if public is not None:
         sources = "1 source" if public.sources == 1 else f"{public.sources} sources"
         lines.append(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from harness.benchmarks.catalogue import CARD
+from harness.benchmarks.catalogue import CARD, DATA
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.fast.event_loop import Lag
@@ -239,6 +239,7 @@ class SamplingSession:
                 _MISSING: former.settings.get(_MISSING, {}) if former is not None else {},
                 **({} if question_set.publish else {"publish_questions": False}),
                 **({} if question_set.card_file is None else {CARD: question_set.card_file}),
+                **({} if question_set.given_data is None else {DATA: question_set.given_data}),
                 **_selection_record(question_set),
             },
         )

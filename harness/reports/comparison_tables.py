@@ -87,15 +87,15 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
         source = reference.source
         by = "reported by the authors" if source.by == "authors" else "measured by others"
         by_whom = f"{source.named}, {by}" + (f": {source.note}" if source.note else "")
-        if by_whom not in notes:
-            notes.append(by_whom)
+        remarks = [by_whom, *([comparison.doubt] if comparison.doubt else [])]
+        notes += [remark for remark in remarks if remark not in notes]
         rows.append(
             (
                 short(label),
                 short(reference.benchmark),
                 reference.metric,
                 percent(comparison.ours),
-                f"{reference.printed} [{notes.index(by_whom) + 1}]",
+                " ".join([reference.printed, *(f"[{notes.index(remark) + 1}]" for remark in remarks)]),
                 ABSENT if comparison.p is None else _p(comparison.p),
                 percent(comparison.detectable),
                 comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),

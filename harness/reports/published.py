@@ -15,12 +15,26 @@ from harness.scoring.published import matching
 MAX_NAME_CHARS = 40
 """A source's name is cut to this length in a cell."""
 
+DOUBTFUL = "samples doubtful"
+"""Stands beside a published number whose stated samples cannot be true; the sentence on why stands where there is room
+(`harness.scoring.stated_samples`)."""
+
+
+def published_of(
+    run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str = ""
+) -> list[PublishedScore]:
+    """Those of the `scores` that are of this benchmark, and of `model` or else the run's own."""
+    return matching(scores, model or run.manifest.model, benchmark.known_as or benchmark.name)
+
 
 def beside(
     run: ScoredRun, benchmark: ScoredBenchmark, references: Iterable[PublishedScore]
 ) -> list[PublishedComparison]:
-    """One scored benchmark of a run compared with each published score of it, the nearest first (`in_order`)."""
+    """One scored benchmark of a run compared with each published score of it, the nearest first (`in_order`); empty
+    where the run asked other questions, which `other_questions` says."""
     assert benchmark.score is not None
+    if benchmark.known_as is None:
+        return []
     compared = [
         compare_published(
             benchmark.score, benchmark.questions, reference, settings_beside(run, benchmark.name, reference.settings)
@@ -30,13 +44,15 @@ def beside(
     return in_order(compared, run.suite.source, benchmark.record.plan.samples)
 
 
-def beside_published(
-    run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str = ""
-) -> list[PublishedComparison]:
-    """`beside` those of the `scores` that are of this benchmark, and of `model` or else the run's own."""
-    names = dict.fromkeys((benchmark.name, benchmark.known_as))
-    fitting = [score for name in names for score in matching(scores, model or run.manifest.model, name)]
-    return beside(run, benchmark, fitting)
+def other_questions(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]) -> str:
+    """Why none of the published scores of this name stands beside; empty where they do, and where none is published."""
+    if benchmark.known_as is not None or not references:
+        return ""
+    name = visible(benchmark.name, MAX_NAME_CHARS)
+    return (
+        f"no published score stands beside: these questions are not known to be those of {name}; if they are, "
+        f"`harness benchmarks fetch {name}` lets them be compared"
+    )
 
 
 def named(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
@@ -47,7 +63,8 @@ def named(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
 
 
 def differences(comparison: PublishedComparison, samples: int | None) -> list[str]:
-    """What must stand beside a published number: another attention, token budget, prompt or number of samples.
+    """What must stand beside a published number: another attention, token budget, prompt or number of samples, and a
+    doubt of that number.
 
     samples: of each question, in the run; None: not known.
     """
@@ -62,6 +79,8 @@ def differences(comparison: PublishedComparison, samples: int | None) -> list[st
     stated = comparison.published.samples
     if None not in (stated, samples) and stated != samples:
         words.append("1 sample" if stated == 1 else f"{stated} samples")
+    if comparison.doubt:
+        words.append(DOUBTFUL)
     return list(dict.fromkeys(words))
 
 
@@ -69,6 +88,11 @@ def printed(comparison: PublishedComparison, samples: int | None) -> str:
     """A published number as its source printed it, with what differs in brackets: `80 (1 sample)`."""
     differing = "; ".join(differences(comparison, samples))
     return comparison.published.printed + (f" ({differing})" if differing else "")
+
+
+def source_title(comparison: PublishedComparison) -> str:
+    """The title of a published number's source, with a doubt of its samples: for a row of its own."""
+    return comparison.published.source.title + (f" ({DOUBTFUL})" if comparison.doubt else "")
 
 
 def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", samples: int | None = None) -> str:

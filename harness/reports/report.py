@@ -20,7 +20,7 @@ from harness.reports.figures import every_plot
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.published import published_plot
-from harness.reports.published import beside_published, named, reported_by, verdict
+from harness.reports.published import beside, named, other_questions, published_of, reported_by, verdict
 from harness.reports.scored import KnownAs, ScoredBenchmark, ScoredRun, own_name, read_runs
 from harness.reports.tables import (
     Table,
@@ -159,7 +159,9 @@ class Report:
     @cached_property
     def _published_of(self) -> list[list[PublishedComparison]]:
         """For each of `scores`, what is published of its model and benchmark."""
-        return [beside_published(run, benchmark, self.published) for run, benchmark, _ in self.scores]
+        return [
+            beside(run, benchmark, published_of(run, benchmark, self.published)) for run, benchmark, _ in self.scores
+        ]
 
     def _strips(self) -> list[Plot]:
         """For each score of which others report, a strip with their numbers."""
@@ -175,7 +177,9 @@ class Report:
         sources: list[tuple[str, str, float | None, str, str]] = []
         for (run, benchmark, score), comparisons in zip(self.scores, self._published_of, strict=True):
             rows += [(run.label, comparison) for comparison in comparisons]
-            if by := reported_by(comparisons, run.suite.source, benchmark.record.plan.samples):
+            by = reported_by(comparisons, run.suite.source, benchmark.record.plan.samples)
+            by = by or other_questions(benchmark, published_of(run, benchmark, self.published))
+            if by:
                 says = verdict(comparisons, run.suite.source) or ""
                 sources.append((run.label, named(benchmark.name, comparisons), score.accuracy, by, says))
         return [*([reported_table(sources)] if sources else []), *([published_table(rows)] if rows else [])]

@@ -31,7 +31,8 @@ class ScoredBenchmark:
 
     score: None before `harness score`. questions: its grades by question; the first `MAX_QUESTION_ROWS` have their
     texts and are listed. withheld: its card asks to keep questions, answers and samples unpublished. known_as: the
-    card's name, where a user's own file holds a card's questions; else as `name`.
+    card's name, where a user's own file holds a card's questions; None where the file is named like a card and holds
+    others; else as `name`.
     """
 
     name: str
@@ -39,7 +40,7 @@ class ScoredBenchmark:
     score: Score | None
     questions: tuple[QuestionTally, ...]
     withheld: bool
-    known_as: str
+    known_as: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,12 @@ class ScoredRun:
     suite: suite_file.SuiteNote = field(default_factory=suite_file.SuiteNote)
 
 
-KnownAs: TypeAlias = Callable[[str, Sequence[Question]], str]
-"""A function from a benchmark's name in a run, and its questions, to the name of the card whose questions they are."""
+KnownAs: TypeAlias = Callable[[str, BenchmarkRecord, Sequence[Question]], str | None]
+"""A function from a benchmark's name in a run, its record and its questions, to the name under which scores of these
+questions are published; None where the card of that name has other questions."""
 
 
-def own_name(name: str, _questions: Sequence[Question]) -> str:
+def own_name(name: str, _record: BenchmarkRecord, _questions: Sequence[Question]) -> str:
     """The benchmark's own name: no file of questions is compared with the cards."""
     return name
 
@@ -176,4 +178,4 @@ def _benchmark(
     tallies = counted_copies(score, tallies)
     if ks and tallies:
         score = with_ks(score, tallies, ks)
-    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_as(folder.name, planned))
+    return ScoredBenchmark(folder.name, record, score, tallies, withheld, known_as(folder.name, record, planned))

@@ -15,7 +15,7 @@ from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
 from harness.reports.plots.published import MAX_SOURCES
-from harness.reports.published import beside, beside_published, reported_by, verdict
+from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, differences
@@ -136,7 +136,8 @@ class Verified:
     """One benchmark of a run beside the published scores of its model. comparisons: the nearest settings come first.
 
     public: the run beside all sources at once; None unless all were asked for. n_near: public scores of names that may
-    be another model, which decide nothing; 0 unless all were asked for.
+    be another model, which decide nothing; 0 unless all were asked for. reason: why no score that is published under
+    this name stands beside; else empty.
     """
 
     benchmark: str
@@ -144,6 +145,7 @@ class Verified:
     comparisons: Sequence[PublishedComparison]
     public: PublicAgreement | None = None
     n_near: int = 0
+    reason: str = ""
 
 
 def verify(source: Path, options: VerifyOptions) -> list[Verified]:
@@ -169,13 +171,15 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
         scored(run, benchmark)
         assert benchmark.score is not None
         if options.against == "any":
-            rows = find_scores(name, benchmark.known_as)
+            rows = find_scores(name, benchmark.known_as or benchmark.name)
             # These names are matched by their parts, not by their ends.
-            comparisons = beside(run, benchmark, [row.score for row in rows if row.match.same])
+            references = [row.score for row in rows if row.match.same]
             n_near = sum(not row.match.same for row in rows)
         else:
-            comparisons, n_near = beside_published(run, benchmark, scores, name), 0
-        if comparisons:
+            references, n_near = published_of(run, benchmark, scores, name), 0
+        if reason := other_questions(benchmark, references):
+            verified.append(Verified(benchmark=benchmark.name, standing="cannot say", comparisons=(), reason=reason))
+        elif comparisons := beside(run, benchmark, references):
             public = None
             if options.against == "any":
                 same = [entry.published for entry in comparisons if kind(entry) != APART]
@@ -213,13 +217,16 @@ def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
         (run,) = read_runs([folder], known_as=known_as)
         scored_benchmark = run.benchmarks[benchmark]
         scored(run, scored_benchmark)
-        comparisons = beside_published(run, scored_benchmark, load_published(models=[run.manifest.model]))
+        references = published_of(run, scored_benchmark, load_published(models=[run.manifest.model]))
+        comparisons = beside(run, scored_benchmark, references)
     except (StoreError, UsageError):
         return PublishedBeside()
+    if reason := other_questions(scored_benchmark, references):
+        return PublishedBeside(reason)
     source = run.suite.source
     points = tuple(
         SourcePoint(
-            source=entry.published.source.title,
+            source=source_title(entry),
             printed=entry.published.printed,
             accuracy=entry.published.value,
             decides=decides(entry, source),
@@ -250,7 +257,7 @@ def _beside_all(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]
     score = benchmark.score
     if score is None or score.accuracy is None or score.n_missing:
         return None
-    card = find_card((benchmark.known_as,)).card
+    card = find_card((benchmark.known_as or benchmark.name,)).card
     sizes = {score.n_questions, None} if card and card.questions == score.n_questions else {score.n_questions}
     error = score.sampling_error_bound if score.sampling_error is None else score.sampling_error
     return beside_all(score.accuracy, error, [entry for entry in references if entry.n_questions in sizes])

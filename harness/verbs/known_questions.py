@@ -1,22 +1,34 @@
-"""Whether a user's file holds the questions of a benchmark that has a card.
+"""Whose questions a run asked: only under that name do published scores stand beside it.
 
-A closed rule: all questions of the file are those of the card, and no other. Either the rows are those of an edition
-that the card knows, by their checksum; or the card's data are on this machine, and each question has the text and the
-references of one of theirs. Texts are compared without the instruction that a prompt puts at their end and without
-differences in spaces, references that are integers as numbers (`025` is 25). Anything else is another set.
+| the questions came from | published scores that stand beside |
+| --- | --- |
+| a shipped card's own data | that card's: what was asked is what the card states |
+| another tool's outputs, scored as a benchmark | that benchmark's: each row was matched with one of its questions |
+| the user's data or card, with the questions of a card | that card's, whatever the data are called |
+| the same, with other questions, under the name of a shipped card | none |
+| the same, under any other name | those under this name, from a file of the user's own |
+
+A closed rule says whether they are the questions of a card: all of them are, and no other. Either the rows are those of
+an edition that the card knows, or the references have the checksum that the card states; or the card's data are on this
+machine, and each question has the text and the references of one of theirs. Texts are compared without the instruction
+that a prompt puts at their end and without differences in spaces, references that are integers as numbers (`025` is
+25). Anything else is another set.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.benchmarks import catalogue, data, prompts
 from harness.benchmarks import questions as question_sets
+from harness.benchmarks.card import Card, FileSource
 from harness.core.codec import digest_of_each
 from harness.core.errors import UsageError
 from harness.core.records import Question
+from harness.runs.manifest import OUTPUTS, BenchmarkRecord
+from harness.runs.questions import MADE
 
 MAX_QUESTIONS = 20_000
 """Largest number of questions of a file that is compared with the cards: they are all held in memory for it."""
@@ -24,27 +36,63 @@ MAX_QUESTIONS = 20_000
 _INTEGER = re.compile(r"[+-]?\d{1,40}")
 
 
-def known_as(name: str, questions: Sequence[Question]) -> str:
-    """The name of the card whose questions these are; `name` itself where it is a card's, and where none has them."""
-    if not 0 < len(questions) <= MAX_QUESTIONS or catalogue.knows(name):
+def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) -> str | None:
+    """The name of the card whose questions these are; `name` itself where no card has them; None where none has them,
+    although a shipped card has this name.
+
+    record: what the run recorded of this benchmark. questions: the planned ones.
+    """
+    shipped = catalogue.shipped_card_named(name)
+    if not _may_be_others(record, shipped):
         return name
-    rows = digest_of_each(sorted(question.row_digest for question in questions))
-    asked_here: Counter[tuple[str, ...]] | None = None
-    for card in catalogue.cards():
+    card = next(_holding(record, questions), None)
+    return card.name if card is not None else name if shipped is None else None
+
+
+def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
+    """Whether something else than a shipped card's own data may have been asked. shipped: the card of that name."""
+    settings = record.settings
+    if record.imported:
+        read = settings[OUTPUTS].get("read") if isinstance(settings[OUTPUTS], Mapping) else None
+        return not (isinstance(read, Mapping) and read.get("benchmark"))
+    if shipped is None or catalogue.CARD in settings or catalogue.DATA in settings:
+        return True
+    # Older runs name no data, but note how questions were made of a file; shipped cards read none but the demo's.
+    return MADE in settings and not isinstance(shipped.source, FileSource)
+
+
+def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator[Card]:
+    """The cards that have exactly these questions."""
+    made = record.settings.get(MADE)
+    whole = made.get("rows_digest") if isinstance(made, Mapping) else None
+    if not 0 < len(questions) <= MAX_QUESTIONS:
+        return
+    rows = {whole, digest_of_each(sorted(question.row_digest for question in questions))}
+    references = ""
+    forms: Counter[tuple[str, ...]] = Counter()
+    shipped = {card.name: card for card in catalogue.shipped_cards()}
+    # A user's card hides a shipped one of its name; here it is what is to be compared.
+    for card in [*shipped.values(), *(card for card in catalogue.cards() if card.name not in shipped)]:
+        if not rows.isdisjoint({card.checksum or "", *(edition.rows for edition in card.editions)}):
+            yield card
         if card.questions != len(questions):
             continue
-        if rows in {card.checksum, *(edition.rows for edition in card.editions)}:
-            return card.name
-        if data.status(card) != "here":
-            continue
-        try:
-            theirs = question_sets.build(card).questions
-        except UsageError:  # A damaged copy is not what this file is about.
-            continue
-        asked_here = asked_here or _forms(questions)
-        if _forms(theirs) == asked_here:
-            return card.name
-    return name
+        if card.answers_checksum is not None:
+            references = references or question_sets.answers_digest(question.references for question in questions)
+            if references == card.answers_checksum:
+                yield card
+        if data.status(card) == "here" and (theirs := _questions_of(card)):
+            forms = forms or _forms(questions)
+            if _forms(theirs) == forms:
+                yield card
+
+
+def _questions_of(card: Card) -> Sequence[Question]:
+    """The questions of a card's data on this machine; none of a damaged copy, which is not what a run is about."""
+    try:
+        return question_sets.build(card).questions
+    except UsageError:
+        return ()
 
 
 def _forms(questions: Sequence[Question]) -> Counter[tuple[str, ...]]:

@@ -253,8 +253,17 @@ def test_a_strip_shows_each_source_beside_the_runs_interval_and_marks_what_decid
     (score,) = (score for _, _, score in with_published.scores)
     (strip,) = (plot for plot in with_published.plots() if plot.name == "published-1")
     shown = dict(zip(column(strip, "source"), column(strip, "kind"), strict=True))
-    assert shown == {"this run": "ours", "A <b>page</b>": "filled", "B": "hollow", "C": "hollow"}
+    assert shown == {
+        "this run": "ours",
+        "A <b>page</b>": "filled",
+        "B (samples doubtful)": "hollow",
+        "C (samples doubtful)": "hollow",
+    }
     assert set(column(strip, "accuracy")) == {score.accuracy, 0.531, 0.9, 0.2}
+    # 90 % is no share of 96 samples, 53.1 % is one.
+    text = with_published.markdown()
+    assert "90.0 % is no share of 96 samples" in text
+    assert "53.1 % is no share" not in text
     assert score.sampling_interval is not None
     assert set(zip(column(strip, "low"), column(strip, "high"), strict=True)) == {tuple(score.sampling_interval)}
     assert column(strip, "printed")[1] in {"53.1 %", "20.0 %"}

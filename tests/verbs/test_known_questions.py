@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.benchmarks import card, questions
+from harness.benchmarks import card, catalogue, questions
 from harness.core.records import Question
 from harness.runs import questions as question_file
-from harness.verbs.known_questions import known_as
+from harness.runs.layout import RunFolder
+from harness.runs.manifest import OUTPUTS, BenchmarkRecord, Plan
+from harness.verbs import compare, known_questions
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
 
@@ -50,6 +52,11 @@ def own(folder: Path, rows: Sequence[tuple[str, str]]) -> Sequence[Question]:
     path = folder / "mine.jsonl"
     path.write_text("".join(json.dumps({"Frage": q, "Antwort": a}) + "\n" for q, a in rows))
     return questions.build(card.from_file(str(path), question_key="Frage", answer_key="Antwort")).questions
+
+
+def known_as(name: str, asked: Sequence[Question], **settings: object) -> str | None:
+    """The name under which scores of these questions are published. settings: what the run recorded."""
+    return known_questions.known_as(name, BenchmarkRecord(identity={}, plan=Plan(samples=1), settings=settings), asked)
 
 
 def test_other_columns_order_spaces_zeros_and_an_instruction_are_the_same_set(tmp_path: Path, cards: Path) -> None:
@@ -87,9 +94,51 @@ def test_an_edition_is_known_by_its_rows_though_the_data_are_not_here(tmp_path: 
     assert known_as("mine", mine) == "mine"
 
 
-def test_a_card_keeps_its_own_name(tmp_path: Path, cards: Path) -> None:
-    put_card(cards, ROWS)
-    assert known_as("demo", own(tmp_path, ROWS)) == "demo"
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({}, "aime24"),
+        ({catalogue.DATA: "/home/me/aime24.jsonl"}, None),
+        ({catalogue.CARD: "/home/me/aime24.yaml"}, None),
+        ({question_file.MADE: {"rows_digest": "0" * 64, "origin": "/home/me/aime24.jsonl"}}, None),
+        ({catalogue.DATA: "hf://datasets/me/aime24", question_file.MADE: {"rows_digest": "ROWS"}}, "aime24"),
+        ({OUTPUTS: {"digest": "", "read": {}}}, None),
+        ({OUTPUTS: {"digest": "", "read": {"benchmark": "aime24"}}}, "aime24"),
+    ],
+    ids=["card", "data", "own card", "older run", "an edition", "outputs", "outputs of a benchmark"],
+)
+def test_the_name_of_a_card_is_not_enough(settings: dict[str, object], name: str | None, tmp_path: Path) -> None:
+    rows = catalogue.load("aime24").editions[0].rows
+    recorded = json.loads(json.dumps(settings).replace("ROWS", rows))
+    assert known_as("aime24", own(tmp_path, ROWS), **recorded) == name
+
+
+def test_a_name_without_a_card_stays(tmp_path: Path) -> None:
+    assert known_as("mine", own(tmp_path, ROWS), **{catalogue.DATA: "mine.jsonl"}) == "mine"
+
+
+def test_a_file_under_the_name_of_a_card_has_none_of_its_published_scores_beside(tmp_path: Path) -> None:
+    """In the verdict, the report and the viewer; the same run by the card has them."""
+    model = {"model": "Qwen/QwQ-32B", "benchmarks": [("aime24", 30, 4)]}
+    write_run(tmp_path / "card", **model)
+    write_run(tmp_path / "own", **model, settings={catalogue.DATA: str(tmp_path / "aime24.jsonl")})
+    sentence = "no published score stands beside: these questions are not known to be those of aime24"
+    done = harness(tmp_path, "verify", "own")
+    assert (done.code, done.out.splitlines()[0]) == (1, "aime24: cannot say")
+    assert sentence in done.out
+    assert "LLMEval" not in done.out
+    printed = json.loads(harness(tmp_path, "verify", "own", "--json").out)
+    assert (printed[0]["comparisons"], printed[0]["reason"][:35]) == ([], sentence[:35])
+    assert harness(tmp_path, "verify", "own", "--against", "any").out == done.out
+    report = harness(tmp_path, "report", "own").out
+    assert sentence in report
+    assert "78.65" not in report
+    assert compare.published_beside(RunFolder.open(tmp_path / "own"), "aime24").reported_by.startswith(sentence)
+
+    assert "LLMEval" in harness(tmp_path, "verify", "card").out
+    by_card = harness(tmp_path, "report", "card").out
+    assert "78.65" in by_card
+    assert sentence not in by_card
 
 
 def test_a_run_of_such_a_file_stands_beside_what_is_published(tmp_path: Path, cards: Path) -> None:

@@ -382,6 +382,10 @@ def test_the_shipped_scores_are_listed_without_an_index(tmp_path: Path) -> None:
     assert done.code == 0
     assert "DeepSeek-R1 README" in done.out
     assert "quoted by MiMo README" in done.out
+    doubted = harness(tmp_path, "published", "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "aime25_i").out.splitlines()
+    assert [line for line in doubted if "doubtful" in line] == [
+        "aime25_i pass@1 36.9 by LIMO README: 8 samples a question are doubtful: 36.9 % is no share of 120 samples"
+    ]
 
 
 @pytest.mark.parametrize(

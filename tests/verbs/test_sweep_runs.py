@@ -25,6 +25,7 @@ import pytest
 import harness as reasoning_harness
 from harness.asking.options import ScoreOptions
 from harness.asking.watching import Watcher
+from harness.benchmarks import catalogue
 from harness.cli.main import main
 from harness.core.errors import HarnessError
 from harness.scoring import intervals
@@ -386,13 +387,19 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     questions(tmp_path, "aime24", 30, 3)
+    card = {
+        "name": "aime24", "title": "Sums in its place", "source": {"kind": "file", "path": "aime24.jsonl"},
+        "columns": {"question": "problem", "answer": "answer", "id": "id"}, "prompt": "boxed",
+    }  # fmt: skip
+    (tmp_path / "aime24.yaml").write_text(json.dumps(card), encoding="utf-8")
+    monkeypatch.setattr(catalogue, "shipped_folder", lambda: tmp_path)
     monkeypatch.chdir(tmp_path)
     published = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
     with FaultServer(answering(published)) as server:
         content = {
             "models": [{"name": "x", "model": published, "base_url": server.base_url}],
-            "benchmarks": [{"data": "aime24.jsonl", "samples": 4}],
-            "run": {"id_key": "id", "canary": False},
+            "benchmarks": ["aime24:4"],
+            "run": {"canary": False},
             "score": {"workers": 1},
         }
         Path("s.yaml").write_text(json.dumps(content), encoding="utf-8")

@@ -60,13 +60,14 @@ def score_text(result: CellResult | None, notes: Notes) -> str:
 def published_text(result: CellResult, comparison: PublishedComparison | None, notes: Notes) -> str:
     """A published number as printed, what differs in brackets, and the footnote: `80 (1 sample) [2]`."""
     if comparison is None:
-        return ABSENT
+        return ABSENT + notes.mark(result.other_questions)
     return published.printed(comparison, result.samples) + notes.mark(_source(comparison))
 
 
 def sources_text(result: CellResult) -> str:
-    """Every source beside the cell: `LLMEval 78.65 · vendor 79.5`; empty where nothing is published."""
-    return published.reported_by(result.published, result.suite, result.samples)
+    """Every source beside the cell: `LLMEval 78.65 · vendor 79.5`, or why none stands there; empty where nothing is
+    published."""
+    return result.other_questions or published.reported_by(result.published, result.suite, result.samples)
 
 
 def verdict_text(result: CellResult) -> str:
@@ -91,6 +92,8 @@ def _source(comparison: PublishedComparison) -> str:
     parts = [f"{quoted}{visible(reference.source.named)}", *differing_in_words(comparison.differing)]
     if reference.samples is None and not reference.quoted:
         parts.append("number of samples not stated")
+    if comparison.doubt:
+        parts.append(comparison.doubt)
     return "; ".join(parts)
 
 

@@ -35,7 +35,7 @@ class CellResult:
     against_base: the cell minus its base cell; None for the base itself and without a base. p: of that difference on
     the same questions, asked again, corrected by Holm. published: comparisons with published scores, the nearest
     first, as `harness.scoring.beside` orders them; standing: the verdict over all of them. suite: address of the
-    suite's own source.
+    suite's own source. other_questions: why no score that is published under this name stands beside; else empty.
     """
 
     cell: Cell
@@ -46,6 +46,7 @@ class CellResult:
     published: Sequence[PublishedComparison] = ()
     standing: PublishedVerdict | None = None
     suite: str = ""
+    other_questions: str = ""
 
     @property
     def vendor(self) -> PublishedComparison | None:
@@ -157,7 +158,8 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
         verified = verify_run(run, VerifyOptions())
     except UsageError:  # No score of this model is published.
         return result
-    return replace(result, published=verified[0].comparisons, standing=verified[0].standing)
+    (verdict,) = verified
+    return replace(result, published=verdict.comparisons, standing=verdict.standing, other_questions=verdict.reason)
 
 
 def _base(sweep: Sweep) -> tuple[str, str] | None:

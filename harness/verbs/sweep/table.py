@@ -212,6 +212,8 @@ def _grids(results: Results) -> list[Table]:
 def _beside(results: Results, result: CellResult | None, notes: Notes) -> str:
     """What the suite's source reports of the cell, and the verdict: `, reported 55.83 [1]: compatible`."""
     nearest = result.nearest("pass@1") if result is not None and result.score is not None else None
+    if result is not None and result.other_questions:
+        return notes.mark(result.other_questions)
     if result is None or nearest is None or results.sweep.suite is None:
         return ""
     verdict = verdict_text(result)
