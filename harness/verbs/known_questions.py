@@ -63,8 +63,8 @@ def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
 
 def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator[Card]:
     """The cards that have exactly these questions."""
-    made = record.settings.get(MADE)
-    whole = made.get("rows_digest") if isinstance(made, Mapping) else None
+    note = record.settings.get(MADE)
+    whole = note.get("rows_digest") if isinstance(note, Mapping) else None
     if not 0 < len(questions) <= MAX_QUESTIONS:
         return
     rows = {whole, digest_of_each(sorted(question.row_digest for question in questions))}
