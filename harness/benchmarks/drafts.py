@@ -44,7 +44,9 @@ _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
 
 _PLAIN = re.compile(
     r"(?P<integer>\s*[-+]?\d+\s*)|(?P<choice>[A-J])|(?P<number>[0-9]{1,9}\.[0-9]{1,9})"
-    r"|(?P<expression>-?[0-9]{1,9}/[1-9][0-9]{0,8}|-?\\[dt]?frac\{[0-9]{1,9}\}\{[1-9][0-9]{0,8}\})"
+    r"|(?P<expression>-?[0-9]{1,9}/[1-9][0-9]{0,8}|-?\\[dt]?frac\{[0-9]{1,9}\}\{[1-9][0-9]{0,8}\}"
+    # Digits, signs and a letter x, y or z: no list, no number, no words, whether the grammar can read it or not.
+    r"|(?=[^xyz]*+[xyz])(?=[^0-9+*/^]*+[0-9+*/^])(?:[0-9]{1,15}+|[xyz]|[abmnt](?![a-zA-Z])|[-+*/^(){} ])++)"
 )
 """References whose kind a pattern tells. Others need the grammar of answers, whose import takes longer than reading a
 whole file of such references."""

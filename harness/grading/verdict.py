@@ -352,13 +352,16 @@ def is_short(question: Question, answer: str) -> bool:
     """Whether reference and answer are numbers of few digits or short polynomials, which any process may decide."""
     if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
         return False
-    return all(map(_is_short, (answer, *question.references)))
-
-
-def _is_short(text: str) -> bool:
-    if _SHORT.fullmatch(text) is not None:
+    texts = [text for text in (answer, *question.references) if _SHORT.fullmatch(text) is None]
+    if not texts:
         return True
-    return _SHORT_EXPRESSION.fullmatch(text) is not None and len(_POWER_OF_BRACKET.findall(text)) <= 1
+    from harness.grading.compare.polynomials import same_polynomials
+
+    if all(same_polynomials(reference, answer) is not None for reference in question.references):
+        return True
+    return all(
+        _SHORT_EXPRESSION.fullmatch(text) is not None and len(_POWER_OF_BRACKET.findall(text)) <= 1 for text in texts
+    )
 
 
 def _rational(text: str) -> tuple[int, int] | None:

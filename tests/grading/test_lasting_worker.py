@@ -21,7 +21,7 @@ from harness.core.errors import UsageError
 from harness.grading.processes import lasting
 from harness.grading.processes.pool import Pool
 
-TREE = r"so \boxed{\left(x+1\right)^2}"
+TREE = r"so \boxed{\left[x+1\right]^2}"
 
 
 def workers() -> list[int]:
@@ -37,7 +37,7 @@ def _ends() -> Any:
 
 
 def test_all_calls_share_a_worker() -> None:
-    assert [harness.grade("x^2+2x+1", rf"\boxed{{\left(x+{n}\right)^2}}").outcome for n in (1, 2)] == [
+    assert [harness.grade("x^2+2x+1", rf"\boxed{{\left[x+{n}\right]^2}}").outcome for n in (1, 2)] == [
         "correct",
         "wrong",
     ]
@@ -119,7 +119,7 @@ def test_a_worker_outlives_the_thread_that_needed_it_first() -> None:
     thread.join()
     before = workers()
     time.sleep(0.05)
-    assert harness.grade("x+2", r"\boxed{\left(2+x\right)}").correct
+    assert harness.grade("x+2", r"\boxed{\left[2+x\right]}").correct
     assert workers() == before
 
 
@@ -132,13 +132,13 @@ def test_a_forked_process_starts_a_worker_of_its_own() -> None:
     if child == 0:
         code = 1
         try:
-            right = harness.grade("x+2", r"\boxed{\left(2+x\right)}").correct
+            right = harness.grade("x+2", r"\boxed{\left[2+x\right]}").correct
             code = 0 if right and worker not in workers() else 2
             lasting._lasting.close()
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert harness.grade("x+3", r"\boxed{\left(3+x\right)}").correct
+    assert harness.grade("x+3", r"\boxed{\left[3+x\right]}").correct
     assert workers() == [worker]
 
 
@@ -147,7 +147,7 @@ def test_a_killed_worker_is_replaced() -> None:
     [worker] = workers()
     os.kill(worker, signal.SIGKILL)
     time.sleep(0.1)
-    assert harness.grade("x+2", r"\boxed{\left(2+x\right)}").correct
+    assert harness.grade("x+2", r"\boxed{\left[2+x\right]}").correct
     assert workers() != [worker]
 
 
@@ -157,7 +157,7 @@ def test_a_late_answer_is_undecided_and_the_next_one_is_not() -> None:
     late = harness.grade(r"\cos x", slow, deadline=1e-6)
     assert (late.outcome, late.rule) == ("undecided", "time")
     assert any("deadline" in step for step in late.steps)  # not those of another try
-    assert harness.grade("x+2", r"\boxed{\left(2+x\right)}").correct
+    assert harness.grade("x+2", r"\boxed{\left[2+x\right]}").correct
 
 
 def test_a_longer_deadline_than_before_is_obeyed() -> None:
@@ -176,10 +176,10 @@ def test_an_interrupt_leaves_no_reply_behind(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Pool, "pump", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        harness.grade("x+2", r"\boxed{\left(2+x\right)}")
+        harness.grade("x+2", r"\boxed{\left[2+x\right]}")
     monkeypatch.setattr(Pool, "pump", pump)
     assert workers() == []
-    assert not harness.grade("x+3", r"\boxed{\left(2+x\right)}").correct
+    assert not harness.grade("x+3", r"\boxed{\left[2+x\right]}").correct
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

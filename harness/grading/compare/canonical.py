@@ -22,6 +22,7 @@ from harness.core.records import Question
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.exact import PLAIN_FRACTION, exact, quotient
 from harness.grading.compare.modular import NotModular, Residues
+from harness.grading.compare.polynomials import polynomial
 from harness.grading.compare.radicals import NotExact, freeze, rational
 from harness.grading.compare.realsets import NotASet, RealInterval, real_set
 
@@ -44,6 +45,8 @@ def canonical(answer: str, question: Question) -> str | None:
         return letter or words_of(answer)[:200]
     if (plain := PLAIN_FRACTION.fullmatch(answer)) is not None:
         return plain[1] or str(Fraction(*quotient(plain)))
+    if (expression := polynomial(answer)) is not None:
+        return _vote_of_residue(expression.residue)
     if is_words(answer):
         words = words_of(answer)
         answer = number_in_words(words) or counted_in_words(words) or ""
@@ -90,9 +93,13 @@ def _form(node: Node, *, ordered: bool = False) -> str:
     if not symbols(node) and (digits := _digits(node)) is not None:
         return digits
     try:
-        return f"expression {Residues().value(node):x}"
+        return _vote_of_residue(Residues().value(node))
     except NotModular:
         return show(node)
+
+
+def _vote_of_residue(residue: int) -> str:
+    return f"expression {residue:x}"
 
 
 def _digits(node: Node) -> str | None:

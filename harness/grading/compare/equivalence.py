@@ -25,6 +25,7 @@ from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.compare.dates import same_days
 from harness.grading.compare.exact import PLAIN_FRACTION, quotient
 from harness.grading.compare.forms import has_form
+from harness.grading.compare.polynomials import polynomial, same_polynomials
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
 from harness.grading.compare.words import same_words
@@ -78,8 +79,10 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
     """How a wrong `answer` misses the reference by little; None if it misses it by more."""
     if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
         return "form"
-    # Two different integers or fractions miss each other neither by a unit nor by rounding.
-    plain = all(_INTEGER.fullmatch(text) or PLAIN_FRACTION.fullmatch(text) for text in (reference, answer))
+    # Two different integers, fractions or polynomials miss each other neither by a unit nor by rounding.
+    plain = all(
+        _INTEGER.fullmatch(text) or PLAIN_FRACTION.fullmatch(text) or polynomial(text) for text in (reference, answer)
+    )
     if plain or kind in ("choice", "text"):
         return None
     rounding = replace(rules, round_to_reference=True)
@@ -110,7 +113,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # With a tolerance 100 may equal 101, which only the trees decide.
         if reference_digits and answer_digits and not (rules.relative_tolerance or rules.absolute_tolerance):
             return Comparison(_integer(reference_digits) == _integer(answer_digits), "integer")
-        if (result := _by_fractions(reference, answer, kind, rules)) is not None:
+        if (result := _without_trees(reference, answer, kind, rules)) is not None:
             return result
     reference, answer = without_boxes(reference), _REPEATED.sub(r"\1 = \2", without_boxes(answer))
     if kind != "choice":
@@ -182,16 +185,16 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     return result
 
 
-def _by_fractions(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:
-    """What `_compare_trees` says of two integers or fractions of integers, without a tree; None for anything else.
+def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:
+    """What `_compare_trees` says of two fractions of integers or two polynomials; None for anything else.
 
-    They and words are most answers, and a tree takes fifty times as long.
+    They and words are most answers, and trees take ten to fifty times as long.
     """
     if kind == "text" or rules.relative_tolerance or rules.absolute_tolerance or rules.round_to_reference:
         return None
     left, right = PLAIN_FRACTION.fullmatch(reference), PLAIN_FRACTION.fullmatch(answer)
     if left is None or right is None:
-        return None
+        return same_polynomials(reference, answer)
     # The names of the rules are those that the trees would give, since they stand in the records.
     if left[0].replace("tfrac", "dfrac") == right[0].replace("tfrac", "dfrac"):
         return Comparison(True, "text")

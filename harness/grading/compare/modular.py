@@ -22,7 +22,7 @@ from harness.answers.grammar.tree import Node, num
 from harness.grading.compare.exact import exact
 from harness.grading.compare.radicals import NotExact, factors, rational
 
-_PRIME_BITS = 255
+PRIME_BITS = 255
 _MAX_DEGREE = 1 << 160
 """Largest bound of a degree; the probability of a false identity is then below 2⁻⁹⁴."""
 
@@ -35,7 +35,7 @@ _MAX_KNOWN = 256
 """Number of residues of trees that are kept."""
 
 
-MAX_PRIMES = 2 * _MAX_COEFFICIENT_BITS // _PRIME_BITS + 1
+MAX_PRIMES = 2 * _MAX_COEFFICIENT_BITS // PRIME_BITS + 1
 
 
 class NotModular(ValueError):
@@ -53,11 +53,11 @@ class _Residue(NamedTuple):
     bits: int
 
 
-@lru_cache(maxsize=_MAX_COEFFICIENT_BITS // _PRIME_BITS + 2)
+@lru_cache(maxsize=_MAX_COEFFICIENT_BITS // PRIME_BITS + 2)
 def _prime(index: int) -> int:
     """Return a prime of 255 bits, fixed by `index`, that leaves the remainder 1 by 4, so that -1 has a square root."""
     candidate = int.from_bytes(blake2b(f"prime {index}".encode(), digest_size=32).digest(), "big") >> 1
-    candidate |= (1 << (_PRIME_BITS - 1)) | 1
+    candidate |= (1 << (PRIME_BITS - 1)) | 1
     candidate += -(candidate - 1) % 4
     # The common divisor sieves out most candidates before the costly powers of the test.
     while gcd(candidate, _SMALL_PRIMES) > 1 or not _is_prime(candidate):
@@ -101,7 +101,7 @@ def identical_in_field(left: Node, right: Node) -> bool | None:
                 return None if field.opaque else False
             # A difference that is not 0, with coefficients of so many bits, vanishes modulo fewer primes than were
             # tried.
-            if index >= field.bits // (_PRIME_BITS - 1):
+            if index >= field.bits // (PRIME_BITS - 1):
                 return True
     except NotModular:
         pass
@@ -122,11 +122,19 @@ def proportional_in_field(left: Node, right: Node) -> bool | None:
             crossed = left_values[0] * right_values[1] - left_values[1] * right_values[0]
             if crossed % first.prime:
                 return None if first.opaque else False
-            if index >= (first.bits + second.bits) // (_PRIME_BITS - 1):
+            if index >= (first.bits + second.bits) // (PRIME_BITS - 1):
                 return True
     except NotModular:
         pass
     return None
+
+
+def inverse(residue: int, prime: int) -> int:
+    """Return 1 / residue modulo `prime`. Raises `NotModular` for 0."""
+    try:
+        return pow(residue, -1, prime)
+    except ValueError as error:
+        raise NotModular("division by zero") from error
 
 
 def _bits(number: int) -> int:
@@ -309,11 +317,7 @@ class _Point:
         return _digest(self.salt, *parts) % self.prime
 
     def _inverse(self, residue: int) -> int:
-        """1 / residue. Raises `NotModular` for 0."""
-        try:
-            return pow(residue, -1, self.prime)
-        except ValueError as error:
-            raise NotModular("division by zero") from error
+        return inverse(residue, self.prime)
 
 
 def _digest(*parts: object) -> int:

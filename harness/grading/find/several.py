@@ -32,6 +32,8 @@ _LABEL = re.compile(r"(?<![A-Za-z\\])((?:\\[A-Za-z]+|[A-Za-z])(?:_(?:\w|\{\w{1,3
 _APPROXIMATE = re.compile(r"\s*(?:\\approx|\\simeq|≈|\\text\{\s*(?:about|approximately)\s*\})")
 _CONNECTED = re.compile(r"(?:\s|\\text\{\s*|(?<=[\d}\)]))(?:and|or|或|和|及)(?:\s|\s*\}|(?=[\d\\(]))")
 _THOUSANDS = re.compile(r"\d{3}(?!\d)")
+_SEPARATORS = frozenset(",;，、")
+"""Signs between two values; a comma may also group digits."""
 
 
 def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
@@ -86,10 +88,11 @@ def parts_of(answer: str) -> int:
             answer = answer[len(opening) : -len(closing)]
             break
     depth = commas = 0
-    for index, sign in enumerate(answer):
+    # Most answers have no separator, and are spared the walk.
+    for index, sign in enumerate("" if _SEPARATORS.isdisjoint(answer) else answer):
         depth += (sign in "([{") - (sign in ")]}")
         # A comma inside brackets separates coordinates of one value.
-        if depth == 0 and (sign in ";，、" or (sign == "," and not _groups_digits(answer, index))):
+        if depth == 0 and sign in _SEPARATORS and not (sign == "," and _groups_digits(answer, index)):
             commas += 1
     connected = len(_CONNECTED.findall(answer))
     signs = 2 if "\\pm" in answer or "±" in answer else 1
