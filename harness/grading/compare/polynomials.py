@@ -3,7 +3,7 @@ r"""Polynomials and their quotients, read and compared in one pass: `(3x+2)(x-1)
 Most expressions with letters are of this kind, and a tree of nodes takes ten times as long. The verdict is that of
 `modular.identical_in_field`, by the same residues:
 
-    text ─ _SHAPE: it has no other signs than these ─ _SIGN: its signs ─ _Reader: its residue at one point, and a bound
+    text ─ _SHAPE: it has no other signs than these ─ _SIGN: its signs ─ _Evaluator: its residue at one point
 
     sum      = ["+" | "-"] product { ("+" | "-") product }
     product  = factor { ["*" | "/"] factor }          a number stands first, or behind "*" or "/"
@@ -70,7 +70,7 @@ def polynomial(text: str) -> Polynomial | None:
     """Return the polynomial that `text` is, with at least one letter; None if it is none, or may be something else."""
     if len(text) > _MAX_CHARS or _SHAPE.fullmatch(text) is None:
         return None
-    reader = _Reader([_PLAIN.get(sign, sign) for sign in _SIGN.findall(text)])
+    reader = _Evaluator([_PLAIN.get(sign, sign) for sign in _SIGN.findall(text)])
     try:
         residue, bits = reader.sum(_END, 0)
     except (_OtherReadingError, NotModular):
@@ -105,7 +105,7 @@ def _power(residue: int, exponent: int) -> int:
     return pow(residue, exponent, _field()[0])
 
 
-class _Reader:
+class _Evaluator:
     """Evaluates the signs of a polynomial from the left. position: of the next sign; leaves: those read so far."""
 
     def __init__(self, signs: list[str]) -> None:
