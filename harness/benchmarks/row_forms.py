@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
@@ -119,22 +120,26 @@ class Instructions(msgspec.Struct):
 
 
 ANSWER_TYPES = {
-    "NV": "a numerical value",
+    "NV": "a numerical value without units",
     "EX": "an expression",
     "EQ": "an equation",
-    "INT": "an interval",
+    "INT": "a range interval",
     "TF": "either True or False",
     "MCS": "one option of a multiple choice question",
-    "MCM": "more than one option concatenated without space or commas of a multiple choice question",
-    "OE": "a word, phrase, term or sentence that satisfies the requirements of the problem",
-    "OL": "an ordered list of answers surrounded by parentheses with any answer types, separated by commas",
-    "UOL": "an unordered list of answers surrounded by parentheses with any answer types, separated by commas",
+    "MCM": "more than one option concatenated without space or commas of a multiple choice question, for example: BD",
+    "OE": "a word, phrase, term or string that satisfies the requirements of the problem",
+    "OL": "an ordered list of answers surrounded by parentheses with any answer types, for example, (1, x^2, True), "
+    'where "ordered list" means changing the order of elements results in different answers',
+    "UOL": "an unordered list of answers surrounded by parentheses with any answer types, for example, (1, x^2, True), "
+    'where "unordered list" means changing the order of elements results in the same answer',
 }
-"""Answer types of UGMathBench, in the words by which a question names them."""
+"""Answer types of UGMathBench, in the words by which its authors' program names them."""
+
+_OF_CHOICE = "of a multiple choice question"
 
 
 class Versions(msgspec.Struct):
-    """A problem of UGMathBench in three versions, with other numbers each."""
+    """A problem of UGMathBench in three versions, with other numbers each. options: those of each answer."""
 
     id: str
     problem_v1: str
@@ -146,18 +151,21 @@ class Versions(msgspec.Struct):
     answer_type_v1: list[str]
     answer_type_v2: list[str]
     answer_type_v3: list[str]
+    options_v1: list[list[str]] = []
+    options_v2: list[list[str]] = []
+    options_v3: list[list[str]] = []
 
     def rows(self) -> Iterator[Columns]:
         """A row for each version, which says how many answers of which types it asks for."""
         versions = (
-            (self.problem_v1, self.answer_v1, self.answer_type_v1),
-            (self.problem_v2, self.answer_v2, self.answer_type_v2),
-            (self.problem_v3, self.answer_v3, self.answer_type_v3),
+            (self.problem_v1, self.answer_v1, self.answer_type_v1, self.options_v1),
+            (self.problem_v2, self.answer_v2, self.answer_type_v2, self.options_v2),
+            (self.problem_v3, self.answer_v3, self.answer_type_v3, self.options_v3),
         )
-        for number, (problem, answers, types) in enumerate(versions, 1):
-            names = [ANSWER_TYPES.get(name, name) for name in types]
+        for number, (problem, answers, types, options) in enumerate(versions, 1):
+            names = [_answer_type(*of_answer) for of_answer in zip_longest(types, options[: len(types)])]
             request = (
-                f"This problem involves one placeholder [ANS] to be completed. Its answer type is {names[0]}."
+                f"This problem involves only one placeholder [ANS] to be completed. The answer type is {names[0]}."
                 if len(names) == 1
                 else f"This problem involves {len(names)} placeholders [ANS] to be completed. Their answer types are, "
                 f"in order, {', '.join(names)}."
@@ -172,9 +180,19 @@ class Versions(msgspec.Struct):
             }
 
 
+def _answer_type(name: str, options: list[str] | None) -> str:
+    """The words for an answer type; a choice also lists its options, where the row states them."""
+    words = ANSWER_TYPES.get(name, name)
+    return words.replace(_OF_CHOICE, f"{_OF_CHOICE} with options {options}") if options else words
+
+
+QA_SENTENCE = "Answer the question based on the given documents."
+"""In each prompt of RULER's tasks of questions, and of no other, as its authors' program writes them."""
+
+
 class Needles(msgspec.Struct):
     """A row of RULER: as it stands on the hub (`question`, `answer`), or as its authors' program writes it (`input`,
-    `outputs`). task: such as `niah_multikey_1`."""
+    `outputs`). task: such as `niah_multikey_1`; the program writes a file for each task, and no task in its rows."""
 
     question: str = ""
     input: str = ""
@@ -183,13 +201,14 @@ class Needles(msgspec.Struct):
     task: str = ""
 
     def rows(self) -> Iterator[Columns]:
-        """The question, and the texts that a reply must name: any of them in the tasks `qa_…`, else all of them."""
+        """The question, and the texts that a reply must name: all, or any in the tasks of questions (`qa_…`)."""
         # Either pair of columns, never a mixture: a row has one writer.
         texts = self.answer or self.outputs
         text = (self.question or self.input).strip()
         if not (texts and text):
             raise ValueError("holds no question (`question` or `input`) with its answers (`answer` or `outputs`)")
-        how = "any" if self.task.startswith("qa") else "all"
+        of_questions = self.task.startswith("qa") if self.task else QA_SENTENCE in text
+        how = "any" if of_questions else "all"
         yield {"question": text, "answer": json.dumps({how: texts}, ensure_ascii=False)}
 
 

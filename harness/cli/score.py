@@ -211,6 +211,7 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
     from harness.reports.tables import (
         budget_table,
         endpoint_table,
+        measure_table,
         over_k_table,
         sample_table,
         score_table,
@@ -223,6 +224,7 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
     over_k = over_k_table(named, ks) if ks else None
     where_any = (
         over_k,
+        measure_table(named),
         budget_table(cut),
         first_right_table(cut),
         speed_table(named),

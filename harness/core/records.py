@@ -211,7 +211,8 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unextracted: whether the right answer stands in the text without being given as the answer. near_miss: why a wrong
     answer is nearly right; None: it is not. anomalies: signs that the text or the reasoning looks broken; no verdict
     depends on them. basis: short digest of the references and the rules; if the question's digest is another, the
-    sample is graded again.
+    sample is graded again. parts: (parts of the answer that are right, parts that the question asks for), such as cells
+    of a table; unset where the grader states none.
     """
 
     benchmark: str
@@ -229,6 +230,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     completion_tokens: int | None = None
     anomalies: tuple[Anomaly, ...] = ()
     basis: str = ""
+    parts: tuple[int, int] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def key(self) -> Key:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
 from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import boxes_from_end, without_boxes
 from harness.core.codec import digest
@@ -120,6 +122,7 @@ class AnswerVerdict(NamedTuple):
     vote: str | None
     steps: tuple[str, ...] = ()
     near_miss: NearMiss | None = None
+    parts: verifier.Parts | None = None
 
 
 class _Explained:
@@ -137,7 +140,8 @@ class Verdict(_Explained):
     begins and ends, in characters. vote: the form by which maj@k counts the answer. unextracted: another box holds a
     right answer, the extracted one is wrong. steps: how the verdict came about, a sentence a step, safe to print, the
     outcome last; empty unless requested. near_miss: how a wrong answer misses a right one by little. grader: the rules'
-    version, or the benchmark's own verifier with the digest of its file.
+    version, or the benchmark's own verifier with the digest of its file. parts: how many parts of the answer are right;
+    None where the grader states none.
     """
 
     outcome: Outcome
@@ -149,6 +153,7 @@ class Verdict(_Explained):
     steps: tuple[str, ...] = ()
     near_miss: NearMiss | None = None
     grader: str = GRADER
+    parts: verifier.Parts | None = None
 
     def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
         """This verdict, whose steps `explain` returns when they are first read, be it to compare, print or copy it."""
@@ -189,6 +194,7 @@ class Verdict(_Explained):
             near_miss=self.near_miss,
             truncated=sample.truncated,
             completion_tokens=sample.usage.completion_tokens,
+            parts=msgspec.UNSET if self.parts is None else self.parts,
         )
 
 
@@ -202,7 +208,9 @@ def grade(
     """
     searched = search(question, sample, answer_from_reasoning=answer_from_reasoning)
     decision = NO_ANSWER
-    if searched.extraction is not None:
+    if searched.extraction is None and question.rules.whole_reply:
+        decision = no_answer(decide(question, ""))
+    elif searched.extraction is not None:
         decision = decide(question, searched.extraction.answer)
         if decision.outcome == "undecided" and judge is not None:
             ruling = judge(question, searched.extraction.answer)
@@ -408,10 +416,18 @@ def _by_verifier(question: Question, answer: str) -> AnswerVerdict:
     outcome: Outcome = "undecided" if ruling.correct is None else "correct" if ruling.correct else "wrong"
     # A whole reply votes with its equals only: by its checksum, as programs do.
     vote = digest(answer)[:_DIGITS_OF_REPLY] if question.rules.whole_reply else answer[:MAX_VOTE_CHARS]
-    return AnswerVerdict(outcome, ruling.rule, vote or None, ruling.steps)
+    return AnswerVerdict(outcome, ruling.rule, vote or None, ruling.steps, parts=ruling.parts)
 
 
 NO_ANSWER = AnswerVerdict("no_answer", "no answer", None)
+
+
+def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
+    """Return the verdict on a reply that a verifier cannot be given. empty: the verifier's verdict on an empty reply.
+
+    The empty reply says how many parts the question has, of which none is right.
+    """
+    return NO_ANSWER if empty.parts is None else NO_ANSWER._replace(parts=verifier.Parts(0, empty.parts.total))
 
 
 def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *, grader: str = GRADER) -> Verdict:
@@ -442,6 +458,7 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
         steps=steps,
         near_miss="another box" if right_elsewhere else decision.near_miss,
         grader=grader,
+        parts=decision.parts,
     )
 
 

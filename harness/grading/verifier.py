@@ -33,15 +33,27 @@ RAISED = "verifier raised "
 _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
 
-Verifier = Callable[[str, Question], bool]
+
+class Parts(NamedTuple):
+    """How much of an answer is right: `right` of `total` parts, such as cells of a table. All must be right for the
+    answer to be right. total: at least 1, and the same for each answer to one question."""
+
+    right: int
+    total: int
+
+
+Verifier = Callable[[str, Question], bool | Parts]
+"""Decides an answer: right or wrong, or how many of its parts are right."""
 
 
 class Ruling(NamedTuple):
-    """A verifier's result: right, wrong, or None if it raised or returned no bool; then `rule` says which."""
+    """A verifier's result: right, wrong, or None if it raised or returned neither a bool nor `Parts`; then `rule` says
+    which. parts: None if it returned a bool."""
 
     correct: bool | None
     rule: str
     steps: tuple[str, ...] = ()
+    parts: Parts | None = None
 
 
 def require_trusted(questions: Iterable[Question]) -> None:
@@ -91,11 +103,22 @@ def ask(question: Question, answer: str) -> Ruling:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code; what it raised is told in the grade
         return Ruling(None, f"{RAISED}{described(error, message=False)}", (f"the verifier raised {described(error)}",))
+    if isinstance(correct, Parts):
+        return _by_parts(*correct)
     if type(correct).__name__ not in ("bool", "bool_"):  # numpy's is called bool_, or bool
         returned = visible(type(correct).__name__, 40)
         step = f"the verifier returned a value of type {returned}, neither True nor False"
         return Ruling(None, f"{RAISED}no bool: it returned {returned}", (step,))
     return Ruling(bool(correct), "verifier")
+
+
+def _by_parts(right: object, total: object) -> Ruling:
+    """The ruling on an answer of which `right` of `total` parts are right; undecided if these are no such numbers."""
+    if type(right) is not int or type(total) is not int or not (0 <= right <= total and total >= 1):
+        step = f"the verifier returned {visible(repr(right), 40)} right parts of {visible(repr(total), 40)}"
+        return Ruling(None, f"{RAISED}no parts: numbers out of range", (step,))
+    step = f"{right:,} of {total:,} parts are right"
+    return Ruling(right == total, "verifier", (step,), Parts(right, total))
 
 
 def described(error: BaseException, *, message: bool = True) -> str:

@@ -25,6 +25,7 @@ from harness.reports.scored import KnownAs, ScoredBenchmark, ScoredRun, own_name
 from harness.reports.tables import (
     Table,
     budget_table,
+    measure_table,
     over_k_table,
     sample_table,
     score_table,
@@ -65,7 +66,7 @@ class Report:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """All tables: summary; scores; over k; samples; tokens; budgets; speed; twins; paired differences;
+        """All tables: summary; scores; over k; samples; measures; tokens; budgets; speed; twins; paired differences;
         published scores.
         """
         return (summary_table(self.runs), *self._numbers, *self._comparisons)
@@ -77,6 +78,7 @@ class Report:
             return ()
         labelled = [(run.label, score) for run, _, score in self.scores]
         where_any = (
+            measure_table(labelled),
             token_table(labelled),
             budget_table(labelled),
             first_right_table(labelled),

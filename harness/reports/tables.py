@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from harness.core.inert import safe_name, visible
 from harness.reports.remarks import why_narrower
 from harness.scoring import Score
@@ -285,6 +287,27 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
         f"({MEANINGS})"
     )
     return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
+
+
+def measure_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
+    """One row per (run label, score, measure beside the accuracy); None if no benchmark has such a measure."""
+    rows = [
+        (
+            short(label),
+            short(score.benchmark),
+            measure.name,
+            percent(measure.value),
+            interval_cell(measure.intervals.sampling_interval, at_most=measure.intervals.at_most),
+            interval_cell(measure.intervals.question_interval),
+            f"{measure.n:,}",
+        )
+        for label, score in scores
+        if score.measures is not msgspec.UNSET
+        for measure in score.measures
+    ]
+    title = f"What the authors of a benchmark report beside the accuracy, in %, with 95 % intervals ({MEANINGS})"
+    columns = ("run", "benchmark", "measure", "%", "sampling 95 %", "question 95 %", "questions")
+    return Table(title, columns, tuple(rows), (), frozenset(range(3, 7))) if rows else None
 
 
 def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:

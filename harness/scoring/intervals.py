@@ -151,16 +151,20 @@ def effective_samples(counts: Array, weights: Array | None = None) -> Array:
     return np.asarray(1 / (_weights(counts, weights) ** 2 / counts).sum(axis=-1))
 
 
-def sampling_variance_of_mean(correct: Array, counts: Array, weights: Array | None = None) -> Array:
+def sampling_variance_of_mean(
+    correct: Array, counts: Array, weights: Array | None = None, squares: Array | None = None
+) -> Array:
     """s² = Σ p_q(1−p_q)/(n_q−1) / Q², the variance of the accuracy over reruns of the same questions.
 
     correct, counts: samples graded correct and samples of each question, counts ≥ 1. A question with one sample takes
     the mean variance of the others; NaN where every question has one. weights: each question's weight in the mean, 1 in
-    all, and w_q² then stands for 1/Q². None = equal weights.
+    all, and w_q² then stands for 1/Q². None = equal weights. squares: where samples count by a fraction, the sum of
+    their squares; `correct` is then the sum of the fractions, and squares/n_q stands for the first p_q of p_q(1−p_q).
     """
     rates = correct / counts
     repeated = counts > 1
-    single = np.where(repeated, rates * (1 - rates) * counts / np.maximum(counts - 1, 1), 0.0)
+    spread = rates * (1 - rates) if squares is None else np.maximum(squares / counts - rates * rates, 0.0)
+    single = np.where(repeated, spread * counts / np.maximum(counts - 1, 1), 0.0)
     n_repeated = repeated.sum(axis=-1, keepdims=True)
     typical = np.where(n_repeated > 0, single.sum(axis=-1, keepdims=True) / np.maximum(n_repeated, 1), np.nan)
     return np.asarray((_weights(counts, weights) ** 2 * np.where(repeated, single, typical) / counts).sum(axis=-1))
@@ -170,17 +174,19 @@ def _weights(counts: Array, weights: Array | None) -> Array:
     return np.asarray(1 / counts.shape[-1]) if weights is None else weights
 
 
-def sampling_limits(correct: Array, counts: Array, weights: Array | None = None) -> IntervalEnds:
+def sampling_limits(
+    correct: Array, counts: Array, weights: Array | None = None, squares: Array | None = None
+) -> IntervalEnds:
     """The sampling interval: the accuracy of endless reruns of the same questions lies in it.
 
-    correct, counts, weights: (…, Q), as in `sampling_variance_of_mean`. With one sample of every question the variance
-    is unknown, and the largest possible one stands in, that of equally hard questions: the true interval is "at most"
-    as wide. Where only some questions have more (the second round is half done), the observed variance counts only as
-    much as the samples that show it, and `ALONE_FACTOR` adds tosses.
+    correct, counts, weights, squares: (…, Q), as in `sampling_variance_of_mean`. With one sample of every question
+    the variance is unknown, and the largest possible one stands in, that of equally hard questions: the true interval
+    is "at most" as wide. Where only some questions have more (the second round is half done), the observed variance
+    counts only as much as the samples that show it, and `ALONE_FACTOR` adds tosses.
     """
     mean = (correct / counts).mean(axis=-1) if weights is None else (weights * correct / counts).sum(axis=-1)
     total = effective_samples(counts, weights)
-    observed = sampling_variance_of_mean(correct, counts, weights)
+    observed = sampling_variance_of_mean(correct, counts, weights, squares)
     alone = (counts == 1).mean(axis=-1) if weights is None else np.where(counts == 1, weights, 0.0).sum(axis=-1)
     informed = np.clip(np.where(counts > 1, counts, 0.0).sum(axis=-1), 1.0, total)
     tosses = SAMPLING_TOSSES * (1 + ALONE_FACTOR * alone) * total / informed
@@ -245,6 +251,22 @@ def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> IntervalEnds:
     mean = values.mean(axis=-1)
     trials = _trials(mean, cluster_variance(values, clusters), effective, QUESTION_TOSSES)
     limits = wilson(mean, np.maximum(trials, effective), t_factor(cluster_freedom(clusters)))
+    return _lowered(limits, effective * mean, effective * (1 - mean), effective)
+
+
+def weighted_limits(values: Array, weights: Array, clusters: NDArray[np.intp]) -> IntervalEnds:
+    """`cluster_limits` of the weighted mean Σ w·v / Σ w, where other questions bring their own weights with them.
+
+    values, weights: (Q,). The mean is a ratio of two sums, and its variance that of the sums of w_q·(v_q − mean) by
+    cluster, linearised (Cochran 1977, Sampling Techniques, 6.4).
+    """
+    n_clusters, share = int(clusters.max()) + 1, weights / weights.sum()
+    assert n_clusters >= 2
+    mean = np.asarray((share * values).sum())
+    pulls = np.bincount(clusters, weights=share * (values - mean))
+    effective = np.asarray(1 / (np.bincount(clusters, weights=share) ** 2).sum())
+    trials = _trials(mean, np.asarray((pulls**2).sum() * n_clusters / (n_clusters - 1)), effective, QUESTION_TOSSES)
+    limits = wilson(mean, trials, t_factor(max(1, int(effective - 1))))
     return _lowered(limits, effective * mean, effective * (1 - mean), effective)
 
 

@@ -28,6 +28,7 @@ from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.estimators import is_estimated
 from harness.scoring.intervals import Interval, cluster_numbers
+from harness.scoring.measures import Measure, measures
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
@@ -133,7 +134,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     that a person corrected counted, which they do nowhere else in this score; None without any. judge_errors: what is
     known of the judge that decided some verdicts; None without one. audited: the accuracy by a person, estimated from
     audits (`harness audit`); None without any. twins: by how much the accuracy of the originals exceeds that of these
-    questions, if they are twins of a benchmark of the same run; else None.
+    questions, if they are twins of a benchmark of the same run; else None. measures: what else the benchmark's authors
+    report (`harness.scoring.measures`); unset where they report nothing else.
 
     Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
     and other samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown. first_right:
@@ -193,6 +195,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     judge_errors: JudgeErrors | None = None
     audited: Audited | None = None
     twins: TwinDrop | None = None
+    measures: tuple[Measure, ...] | msgspec.UnsetType = msgspec.UNSET
     graders: tuple[str, ...] = ()
     verifier_errors: tuple[str, ...] = ()
     near_misses: dict[NearMiss, int] = {}
@@ -272,7 +275,7 @@ def score_benchmark(
         copies=None if equal_texts is None else equal_texts.copies,
     )
     own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present)), columns.kinds, tallies.planned)
-    return msgspec.structs.replace(score, warnings=(*warnings, *own))
+    return msgspec.structs.replace(score, warnings=(*warnings, *own), measures=measures(covered) or msgspec.UNSET)
 
 
 def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:

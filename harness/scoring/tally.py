@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,7 +49,9 @@ class QuestionTally:
 
     planned: how many the score should cover. correct: how many are graded correct. undecided: samples on which the
     grader could not decide; the accuracy counts them as wrong, the bounds as open. independent: how many independent
-    samples the present ones are worth if some are copies (`copies`); None = all.
+    samples the present ones are worth if some are copies (`copies`); None = all. parts: parts that the answer has, 0
+    where no grade states them. shares, squares: sum over the samples of the fraction of the parts that are right, and
+    of its square; a grade without parts counts 0.
     """
 
     question: Question
@@ -57,11 +60,23 @@ class QuestionTally:
     independent: int | None = None
     correct: int = field(init=False)
     undecided: int = field(init=False)
+    parts: int = field(init=False, default=0)
+    shares: float = field(init=False, default=0.0)
+    squares: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        verdicts = [grade.verdict for grade in self.grades]
+        verdicts: list[Verdict] = []
+        parts: list[tuple[int, int]] = []
+        for grade in self.grades:
+            verdicts.append(grade.verdict)
+            if grade.parts is not msgspec.UNSET:
+                parts.append(grade.parts)
         object.__setattr__(self, "correct", verdicts.count("correct"))
         object.__setattr__(self, "undecided", verdicts.count("undecided"))
+        if parts:
+            object.__setattr__(self, "parts", max(total for _, total in parts))
+            object.__setattr__(self, "shares", math.fsum(right / total for right, total in parts))
+            object.__setattr__(self, "squares", math.fsum((right / total) ** 2 for right, total in parts))
 
     @property
     def n(self) -> int:

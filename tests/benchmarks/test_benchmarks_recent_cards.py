@@ -141,8 +141,8 @@ LAYOUTS = {
                 {"id": f"{subject}_0000", "subject": subject, "level": "3", "keywords": []}
                 | {f"problem_v{n}": f"Find $x_{n}$: [ANS] and [ANS]" for n in (1, 2, 3)}
                 | {f"answer_v{n}": ["x^2", "5"][: 1 + n % 2] for n in (1, 2, 3)}
-                | {f"answer_type_v{n}": ["EX", "NV"][: 1 + n % 2] for n in (1, 2, 3)}
-                | {f"options_v{n}": [[], []][: 1 + n % 2] for n in (1, 2, 3)}
+                | {f"answer_type_v{n}": ["EX", "MCS"][: 1 + n % 2] for n in (1, 2, 3)}
+                | {f"options_v{n}": [[], ["5", "6"]][: 1 + n % 2] for n in (1, 2, 3)}
             ]
             for subject in catalogue.load("ugmathbench").source.config  # type: ignore[union-attr]
         },
@@ -250,6 +250,12 @@ def test_needles_are_read_as_the_program_that_makes_them_writes_them(tmp_path: P
         "A long text. Which?",
         ('{"all": ["17"]}',),
     )
+    # The program writes no task into its rows, so a task of questions is known by its prompt.
+    of_documents = "Text. Answer the question based on the given documents. Question: Which?"
+    (built_question,) = made(
+        "ruler_4k", [{"index": 0, "input": of_documents, "outputs": ["17", "seventeen"]}], tmp_path
+    )
+    assert built_question.references == ('{"any": ["17", "1 7"]}',)
     with pytest.raises(UsageError, match="holds no question"):
         made("ruler_4k", [{"question": "Which?", "answer": []}], tmp_path)
 

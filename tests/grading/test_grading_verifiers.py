@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest import mock
@@ -20,7 +21,6 @@ from harness.grading import grade
 from harness.grading.bounds import MAX_WHOLE_REPLY_CHARS
 from harness.grading.processes.pool import grader_names
 from harness.grading.selftest import self_test
-from harness.grading.verifiers import grids
 from tests.grading.given import question, sample
 
 ROOM = "harness.grading.verifiers."
@@ -73,9 +73,8 @@ def test_a_grid_is_right_if_the_last_one_of_the_reply_is(reply: str, verdict: st
 )
 def test_a_puzzle_is_solved_if_every_cell_is_right(solution: Any, right: int) -> None:
     reply = f"An example: {{}}\n```json\n{json.dumps({'reasoning': 'a { brace', 'solution': solution})}\n```\nDone."
-    puzzle = asked(TABLE, "grids:solved_puzzle")
-    assert grids.cells(reply, puzzle) == (right, 4)
-    assert grade(puzzle, sample(reply)).verdict == ("correct" if right == 4 else "wrong")
+    judged = grade(asked(TABLE, "grids:solved_puzzle"), sample(reply))
+    assert (judged.verdict, judged.parts) == ("correct" if right == 4 else "wrong", (right, 4))
 
 
 def test_of_several_tables_the_last_counts_and_a_reply_without_one_is_wrong() -> None:
@@ -87,16 +86,18 @@ def test_of_several_tables_the_last_counts_and_a_reply_without_one_is_wrong() ->
 
 
 @pytest.mark.parametrize(
-    ("reference", "reply", "verdict"),
+    ("reference", "reply", "verdict", "parts"),
     [
-        ({"all": ["7421", "Apple"]}, "They are 7421 and apple.", "correct"),
-        ({"all": ["7421", "Apple"]}, "It is 7421.", "wrong"),
-        ({"any": ["Paris", "the city of Paris"]}, "PARIS", "correct"),
-        ({"any": ["Paris"]}, "Rome", "wrong"),
+        ({"all": ["7421", "Apple"]}, "They are 7421 and apple.", "correct", (2, 2)),
+        ({"all": ["7421", "Apple"]}, "It is 7421.", "wrong", (1, 2)),
+        ({"all": ["7421", "Apple"]}, "", "no_answer", (0, 2)),
+        ({"any": ["Paris", "the city of Paris"]}, "PARIS", "correct", (1, 1)),
+        ({"any": ["Paris"]}, "Rome", "wrong", (0, 1)),
     ],
 )
-def test_needles_are_named_all_of_them_or_any(reference: Any, reply: str, verdict: str) -> None:
-    assert grade(asked(reference, "needles:named"), sample(reply)).verdict == verdict
+def test_needles_are_named_all_of_them_or_any(reference: Any, reply: str, verdict: str, parts: tuple[int, int]) -> None:
+    judged = grade(asked(reference, "needles:named"), sample(reply))
+    assert (judged.verdict, judged.parts) == (verdict, parts)
 
 
 class NoComma:
@@ -118,9 +119,10 @@ class NoComma:
 @pytest.fixture
 def ifbench() -> Iterator[dict[str, Any]]:
     """The modules of the process, from which the verifier is imported anew."""
-    name = ROOM + "instructions"
     with mock.patch.dict(sys.modules):
-        sys.modules.pop(name, None)
+        for name in [name for name in sys.modules if name.partition(".")[0] in ("ifbench", "if_verifiable")]:
+            del sys.modules[name]
+        sys.modules.pop(ROOM + "instructions", None)
         yield sys.modules
 
 
@@ -141,7 +143,25 @@ def test_instructions_are_checked_by_their_authors_package(
     ifbench |= {"ifbench": ModuleType("ifbench"), "ifbench.instructions_registry": registry}
     reference = [["punctuation:no_comma", {"num_words": 3}]]
     assert grade(asked(reference, "instructions:followed_strictly"), sample(reply)).verdict == strictly
+    two = grade(asked([*reference, ["punctuation:no_comma", {}]], "instructions:followed_strictly"), sample("one two"))
+    assert (two.verdict, two.parts) == ("wrong", (1, 2))
     assert grade(asked(reference, "instructions:followed_loosely"), sample(reply)).verdict == loosely
+
+
+def test_where_the_package_cannot_be_had_a_copy_of_its_checks_decides(
+    ifbench: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for suite, checks in (("ifbench", ""), ("ifeval", "'punctuation:no_comma': Check")):
+        (tmp_path / "if_verifiable" / suite).mkdir(parents=True)
+        (tmp_path / "if_verifiable" / suite / "instructions_registry.py").write_text(
+            f"from tests.grading.test_grading_verifiers import NoComma as Check\nINSTRUCTION_DICT = {{{checks}}}\n"
+        )
+    # The whole package is not imported: it writes files, and a worker may not.
+    (tmp_path / "if_verifiable" / "__init__.py").write_text("raise AssertionError")
+    monkeypatch.syspath_prepend(tmp_path)
+    instructed = asked([["punctuation:no_comma", {}]], "instructions:followed_strictly")
+    assert grade(instructed, sample("one two")).verdict == "correct"
+    assert grade(asked([["a:b", {}]], "instructions:followed_strictly"), sample("one")).verdict == "undecided"
 
 
 def test_without_the_package_a_run_is_refused_and_told_what_to_install() -> None:

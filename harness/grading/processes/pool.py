@@ -55,6 +55,7 @@ from harness.grading.verdict import (
     decide,
     find,
     is_short,
+    no_answer,
     search,
     simple_outcome,
 )
@@ -251,7 +252,12 @@ def verdict_with(pool: Pool, question: Question, sample: Sample, *, with_steps: 
 
 
 def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Job]:
-    """Return jobs for the answer and for the other boxes, one of which may hold the right answer."""
+    """Return jobs for the answer and for the other boxes, one of which may hold the right answer.
+
+    Without an answer, a verifier of whole replies is asked about an empty one (`verdict.no_answer`).
+    """
+    if searched.extraction is None and question.rules.whole_reply:
+        return [_Job.of(question, "")]
     jobs = [] if searched.extraction is None else [_Job.of(question, searched.extraction.answer, with_steps=with_steps)]
     return jobs + [_Job.of(question, box) for box in searched.other_boxes]
 
@@ -348,8 +354,11 @@ class _Pending(NamedTuple):
     def judged(self, pool: Pool) -> tuple[Sample, Verdict]:
         """Wait until all jobs are decided; return the sample with its verdict."""
         searched, jobs = self.searched, self.jobs
-        decision = pool.decision(jobs[0]) if searched.extraction is not None else NO_ANSWER
-        rest = jobs[1:] if searched.extraction is not None else jobs
+        decision, rest = NO_ANSWER, jobs
+        if searched.extraction is not None:
+            decision, rest = pool.decision(jobs[0]), jobs[1:]
+        elif jobs and jobs[0].question.rules.whole_reply:
+            decision, rest = no_answer(pool.decision(jobs[0])), []
         # Waits for the other boxes only where they can change the verdict.
         right_elsewhere = decision.outcome != "correct" and any(pool.decision(job).outcome == "correct" for job in rest)
         return self.sample, conclude(searched, decision, right_elsewhere, grader=self.grader)
@@ -613,7 +622,7 @@ class Pool:
             self.replace(worker, "crash")
             return False
         _, job = worker.owed.popleft()
-        verdict = AnswerVerdict(reply.outcome, reply.rule, reply.vote, reply.steps, reply.near_miss)  # type: ignore[arg-type]
+        verdict = AnswerVerdict(reply.outcome, reply.rule, reply.vote, reply.steps, reply.near_miss, reply.parts)  # type: ignore[arg-type]
         self.decisions[job.key] = self._distinct.setdefault(verdict, verdict)
         if reply.rule == "memory":
             self.replace(worker, None)  # start clean after memory ran out

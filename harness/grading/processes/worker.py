@@ -54,6 +54,7 @@ class GradingReply(msgspec.Struct, array_like=True):
     vote: str | None
     steps: tuple[str, ...] = ()
     near_miss: NearMiss | None = None
+    parts: verifier.Parts | None = None
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:

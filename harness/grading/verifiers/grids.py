@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.core.records import Question
+from harness.grading.verifier import Parts
 
 MAX_OPENINGS = 400
 """Brackets from the end of a reply at which a JSON value is tried; a reply with its answer before these has none."""
@@ -29,15 +30,8 @@ def same_grid(answer: str, question: Question) -> bool:
     return next((grid == expected for grid in values if _is_grid(grid)), False)
 
 
-def solved_puzzle(answer: str, question: Question) -> bool:
-    """Whether every cell of the puzzle's table is right, letter case and outer blanks aside."""
-    right, n_cells = cells(answer, question)
-    return right == n_cells
-
-
-def cells(answer: str, question: Question) -> tuple[int, int]:
-    """(cells that are right, cells of the puzzle): `Cell Acc` of ZebraLogic is the sum of the first over that of the
-    second, a reply without a table counting 0.
+def solved_puzzle(answer: str, question: Question) -> Parts:
+    """How many cells of the puzzle's table are right, letter case and outer blanks aside; none without a table.
 
     A cell that holds a list counts by its first item, as in its authors' program.
     """
@@ -49,7 +43,7 @@ def cells(answer: str, question: Question) -> tuple[int, int]:
         for house, attributes in expected.items()
         for attribute, value in attributes.items()
     )
-    return right, sum(map(len, expected.values()))
+    return Parts(right, sum(map(len, expected.values())))
 
 
 def _without_outer_lists(value: list[Any]) -> Any:

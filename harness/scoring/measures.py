@@ -1,0 +1,192 @@
+"""Measures beside the accuracy, where a benchmark's authors report one: parts of answers, and versions of problems.
+
+    measure                  of                               is
+    share of parts           answers of several parts         mean over samples of the fraction of parts that are right
+    share of all parts       answers of several parts         the same; a question weighs by its number of parts
+    all versions right       problems in several versions     chance that a sample of each version is right
+    versions: loss           problems in several versions     accuracy − all versions right
+    versions: relative loss  problems in several versions     the loss / all versions right
+
+A grader states the parts of an answer (`harness.grading.verifier.Parts`): ZebraLogic's cells, RULER's texts, the
+instructions of IFEval and IFBench. Versions are questions of one cluster with a column `version`, as UGMathBench has
+them; it calls the last three EAcc, Δ and RE (Xu et al. 2025, arXiv:2501.13766).
+
+The product of the versions' fractions right, e = Π p_v, estimates the chance that all are right without bias, because
+their samples are independent. With n_v samples of a version, unbiased estimates over reruns are, for each problem,
+
+    v_v = p_v (1 − p_v) / (n_v − 1)      variance of p_v
+    Π p_v² − Π (p_v² − v_v)              variance of e
+    Σ_v v_v Π_{u≠v} p_u / V              covariance of e and the problem's accuracy a = Σ p_v / V
+
+The relative loss is 1/ρ − 1, where ρ = Σ e / Σ a is the mean of e/a weighted by a; its interval is that of ρ, each end
+so transformed. With one sample of each question the spread over reruns is unknown, and the question interval, which
+contains it, stands in as "at most".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from harness.scoring.intervals import (
+    Array,
+    Interval,
+    cluster_numbers,
+    effective_samples,
+    estimate_limits,
+    question_limits,
+    sampling_limits,
+    weighted_limits,
+)
+from harness.scoring.tally import QuestionTally
+from harness.scoring.uncertainty import Intervals, mean_question_interval
+
+VERSION = "version"
+"""The field of a question's metadata that numbers the versions of a problem, which form a cluster."""
+
+MeasureName = Literal[
+    "share of parts", "share of all parts", "all versions right", "versions: loss", "versions: relative loss"
+]
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """One measure beside the accuracy, a fraction; the relative loss may be above 1.
+
+    n: questions, or problems with all their versions, that it covers.
+    """
+
+    name: MeasureName
+    value: float
+    intervals: Intervals
+    n: int
+
+
+def measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...]:
+    """The measures that the questions have; most benchmarks have none."""
+    present = [item for item in items if item.n]
+    return (*_of_parts(present), *_of_versions(present))
+
+
+def _of_parts(items: Sequence[QuestionTally]) -> list[Measure]:
+    """The shares of parts. A sample without an answer, or undecided, has no right part."""
+    # The weight of a question is unknown if all its samples are undecided.
+    weighted = [item for item in items if item.parts]
+    if not weighted:
+        return []
+    equal = np.full(len(items), 1.0)
+    parts = np.array([float(item.parts) for item in weighted])
+    return [_share("share of parts", items, equal), _share("share of all parts", weighted, parts)]
+
+
+def _share(name: MeasureName, items: Sequence[QuestionTally], weights: Array) -> Measure:
+    counts = np.array([float(item.n) for item in items])
+    # Copies count as one sample; of a question they are thinned alike.
+    independent = np.array([float(item.n if item.independent is None else item.independent) for item in items])
+    shares = np.array([item.shares for item in items]) * independent / counts
+    squares = np.array([item.squares for item in items]) * independent / counts
+    means, weight = shares / independent, weights / weights.sum()
+    question = _question_interval(means, weights, items)
+    at_most = bool((independent == 1).all()) or any(item.independent is not None for item in items)
+    limits = sampling_limits(shares, independent, weight, squares).interval()
+    intervals = Intervals(
+        sampling_interval=question if at_most and question is not None else limits,
+        question_interval=question,
+        at_most=at_most,
+    )
+    return Measure(name=name, value=float((weight * means).sum()), intervals=intervals, n=len(items))
+
+
+def _question_interval(values: Array, weights: Array, items: Sequence[QuestionTally]) -> Interval | None:
+    clusters = cluster_numbers([item.cluster for item in items])
+    if (weights == weights[0]).all() or not clusters.any():
+        return mean_question_interval(values, items)
+    return weighted_limits(values, weights, clusters).interval()
+
+
+class _Problem(NamedTuple):
+    """A problem in all its versions. accuracy, all_right: a and e of the module; then their variances and covariance
+    over reruns, NaN where a version has one sample. draws: samples of the version with the fewest."""
+
+    accuracy: float
+    all_right: float
+    variance: float
+    all_right_variance: float
+    covariance: float
+    draws: float
+
+
+def _of_versions(items: Sequence[QuestionTally]) -> list[Measure]:
+    by_problem: dict[str, list[QuestionTally]] = {}
+    for item in items:
+        if VERSION in item.question.metadata and "cluster" in item.question.metadata:
+            by_problem.setdefault(item.cluster, []).append(item)
+    most = max(map(len, by_problem.values()), default=0)
+    # A selection may have cut versions off; such a problem would be easier.
+    problems = [_problem(versions) for versions in by_problem.values() if len(versions) == most]
+    if most < 2 or len(problems) < 2:
+        return []
+    a, e, var_a, var_e, covariance, draws = np.array(problems).T
+    n, ones = len(problems), np.ones(len(problems))
+    ends = [
+        Measure(name="all versions right", value=float(e.mean()), intervals=_intervals(e, ones, var_e, draws), n=n),
+        Measure(
+            name="versions: loss",
+            value=float((a - e).mean()),
+            intervals=_intervals(a - e, ones, var_a + var_e - 2 * covariance, draws),
+            n=n,
+        ),
+    ]
+    if e.sum() == 0:
+        return ends
+    ratio = float(e.sum() / a.sum())
+    # A problem that is never right weighs nothing.
+    solved = a > 0
+    spread = (var_e + ratio**2 * var_a - 2 * ratio * covariance)[solved] / a[solved] ** 2
+    of_ratio = _intervals(e[solved] / a[solved], a[solved], spread, draws[solved])
+    intervals = msgspec.structs.replace(
+        of_ratio,
+        sampling_interval=_loss(of_ratio.sampling_interval),
+        question_interval=_loss(of_ratio.question_interval),
+    )
+    return [*ends, Measure(name="versions: relative loss", value=1 / ratio - 1, intervals=intervals, n=n)]
+
+
+def _problem(versions: Sequence[QuestionTally]) -> _Problem:
+    rates = [item.correct / item.n for item in versions]
+    counts = [item.n if item.independent is None else item.independent for item in versions]
+    spread = [p * (1 - p) / (n - 1) if n > 1 else math.nan for p, n in zip(rates, counts, strict=True)]
+    others = [math.prod(rates[:v] + rates[v + 1 :]) for v in range(len(rates))]
+    return _Problem(
+        accuracy=math.fsum(rates) / len(rates),
+        all_right=math.prod(rates),
+        variance=math.fsum(spread) / len(rates) ** 2,
+        all_right_variance=math.prod(p * p for p in rates)
+        - math.prod(p * p - s for p, s in zip(rates, spread, strict=True)),
+        covariance=math.fsum(s * rest for s, rest in zip(spread, others, strict=True)) / len(rates),
+        draws=float(min(counts)),
+    )
+
+
+def _intervals(values: Array, weights: Array, variances: Array, draws: Array) -> Intervals:
+    """The intervals of the mean of `values` of independent problems. variances: over reruns; NaN = unknown."""
+    weight = weights / weights.sum()
+    question = None
+    if len(values) > 1:
+        equal = (weights == weights[0]).all()
+        limits = question_limits(values) if equal else weighted_limits(values, weights, np.arange(len(values)))
+        question = limits.interval()
+    variance = (weight**2 * variances).sum()
+    if math.isnan(variance) or question is None:
+        return Intervals(sampling_interval=question, question_interval=question, at_most=True)
+    mean, n = np.asarray((weight * values).sum()), int(1 / (weight**2).sum())
+    sampling = estimate_limits(mean, np.asarray(variance), n, float(effective_samples(draws, weight)))
+    return Intervals(sampling_interval=sampling.interval(), question_interval=question)
+
+
+def _loss(interval: Interval | None) -> Interval | None:
+    """The interval of 1/ρ − 1; None where ρ may be 0."""
+    return None if interval is None or interval.low <= 0 else Interval(1 / interval.high - 1, 1 / interval.low - 1)

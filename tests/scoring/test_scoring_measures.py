@@ -1,0 +1,113 @@
+"""What authors report beside the accuracy: shares of parts, and problems in several versions.
+
+For: harness.scoring.measures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from bench.simulate_measures import Drawn, held, parts, versions
+from harness.core import codec
+from harness.core.records import Grade, Question
+from harness.reports.formats import to_markdown
+from harness.reports.tables import measure_table
+from harness.scoring.measures import Measure, MeasureName, measures
+from harness.scoring.score import Score, score_benchmark
+from tests.scoring.graded import grade, graded, question
+
+
+def with_parts(name: str, *right_and_total: tuple[int, int] | None) -> tuple[Question, list[Grade]]:
+    """A question with its grades; None is a sample without an answer."""
+    grades = [
+        grade(name, index, "n" if pair is None else "wc"[pair[0] == pair[1]], **({"parts": pair} if pair else {}))
+        for index, pair in enumerate(right_and_total)
+    ]
+    return question(name), grades
+
+
+def scored(*drawn: tuple[Question, list[Grade]]) -> Score:
+    samples = max(len(grades) for _, grades in drawn)
+    return score_benchmark([q for q, _ in drawn], [g for _, grades in drawn for g in grades], samples)
+
+
+def measured(score: Score) -> dict[MeasureName, Measure]:
+    assert score.measures is not msgspec.UNSET
+    return {measure.name: measure for measure in score.measures}
+
+
+def test_a_question_weighs_the_same_or_by_its_parts() -> None:
+    score = scored(with_parts("q1", (1, 2), (2, 2)), with_parts("q2", (3, 6), None))
+    found = measured(score)
+    assert score.accuracy == pytest.approx((0.5 + 0) / 2)
+    assert found["share of parts"].value == pytest.approx((0.75 + 0.25) / 2)
+    assert found["share of all parts"].value == pytest.approx((2 * 0.75 + 6 * 0.25) / 8)
+    for measure in found.values():
+        low, high = measure.intervals.sampling_interval or (1, 0)
+        assert low < measure.value < high
+        assert not measure.intervals.at_most
+
+
+def test_an_undecided_question_has_no_right_part_and_an_unknown_weight() -> None:
+    found = measured(scored(with_parts("q1", (1, 2)), with_parts("q2", (2, 2)), with_parts("q3", None)))
+    assert (found["share of parts"].value, found["share of parts"].n) == (pytest.approx(0.5), 3)
+    assert (found["share of all parts"].value, found["share of all parts"].n) == (pytest.approx(0.75), 2)
+    assert all(measure.intervals.at_most for measure in found.values())
+
+
+def versions_of(**letters: str) -> Score:
+    """`p1_v1="cw"`: the samples of a version, by problem and version."""
+    _, grades = graded(**letters)
+    asked = [question(name, cluster=name[:2], version=int(name[-1])) for name in letters]
+    return score_benchmark(asked, grades, max(map(len, letters.values())))
+
+
+def test_a_problem_counts_if_all_its_versions_are_right() -> None:
+    found = measured(versions_of(p1_v1="c", p1_v2="c", p2_v1="c", p2_v2="w"))
+    values = {name: measure.value for name, measure in found.items()}
+    assert values == pytest.approx({"all versions right": 0.5, "versions: loss": 0.25, "versions: relative loss": 0.5})
+
+
+def test_several_samples_give_the_chance_that_one_of_each_version_is_right() -> None:
+    found = measured(versions_of(p1_v1="cw", p1_v2="cw", p2_v1="cc", p2_v2="cc"))
+    assert found["all versions right"].value == pytest.approx((0.25 + 1) / 2)
+    assert not found["all versions right"].intervals.at_most
+
+
+def test_a_problem_whose_versions_were_cut_off_counts_in_no_measure_of_versions() -> None:
+    found = measured(versions_of(p1_v1="c", p1_v2="w", p2_v1="c", p2_v2="w", p3_v1="c"))
+    assert (found["all versions right"].value, found["all versions right"].n) == (0, 2)
+    assert "versions: relative loss" not in found
+
+
+def test_a_benchmark_without_such_measures_stores_none() -> None:
+    plain = score_benchmark(*graded(q1="cw", q2="cc"), 2)
+    assert b'"measures"' not in codec.encode(plain)
+    assert measure_table([("run", plain)]) is None
+    counted = scored(with_parts("q1", (1, 2)), with_parts("q2", (1, 2)))
+    assert codec.decode(codec.encode(counted), Score).measures == counted.measures
+    table = measure_table([("run", counted), ("run", plain)])
+    assert table is not None
+    assert "| share of parts | 50.0 | at most " in to_markdown([table])
+
+
+@pytest.mark.parametrize(("draw", "n_measures"), [(parts, 2), (versions, 3)])
+def test_intervals_hold_the_truth_and_are_narrower_than_those_of_coins(draw: Any, n_measures: int) -> None:
+    """Coverage of the measures of these very questions; `bench.simulate_measures` has the full table."""
+    rng = np.random.default_rng(7)
+    hits: dict[MeasureName, list[bool]] = {}
+    widths: dict[MeasureName, list[float]] = {}
+    for _ in range(100):
+        drawn: Drawn = draw(rng, 30, 4, 0.7)
+        for measure in measures(drawn.items):
+            assert measure.intervals.sampling_interval is not None
+            hits.setdefault(measure.name, []).append(held(measure, drawn.truth, drawn.truth)[0])
+            widths.setdefault(measure.name, []).append(measure.intervals.sampling_interval.half_width)
+    assert len(hits) == n_measures
+    assert all(np.mean(held_truth) >= 0.88 for held_truth in hits.values())
+    # A coin's interval of 120 samples has a half-width of 0.08; fractions spread less.
+    assert draw is versions or all(np.mean(width) < 0.07 for width in widths.values())
