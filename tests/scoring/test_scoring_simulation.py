@@ -17,7 +17,7 @@ from harness.scoring.stop import reached_error
 
 pytestmark = pytest.mark.slow
 
-REPEATS = 120
+REPEATS = 60
 """Repetitions of a cell: few, and yet each planted fault below is found."""
 
 

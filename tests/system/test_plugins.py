@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.core import plugins
 from tests.conftest import CHECKOUT
+from tests.system import command
 
 EXAMPLE = CHECKOUT / "examples" / "plugin_package"
 RUN = "results/run"
@@ -43,7 +45,23 @@ def package(site: Path, name: str, points: str, module: str) -> Path:
     return site
 
 
-def harness(folder: Path, site: Path | None, *words: str) -> subprocess.CompletedProcess[str]:
+def harness(folder: Path, site: Path, *words: str) -> command.Result:
+    """Run `harness WORDS` in this process, which finds the packages of `site` meanwhile and forgets them afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(site))
+        patch.delenv("HARNESS_GRADERS", raising=False)
+        plugins._points.cache_clear()
+        try:
+            return command.harness(folder, *words)
+        finally:
+            plugins._points.cache_clear()
+            for name, module in [*sys.modules.items()]:
+                if Path(getattr(module, "__file__", None) or CHECKOUT).is_relative_to(site):
+                    del sys.modules[name]
+
+
+def process(folder: Path, site: Path | None, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `harness WORDS` in a process of its own, whose children find the packages of `site`, too."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "HARNESS_GRADERS"))}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [str(site or ""), str(CHECKOUT)]))}
     argv = [sys.executable, "-m", "harness", *words]
@@ -52,7 +70,7 @@ def harness(folder: Path, site: Path | None, *words: str) -> subprocess.Complete
 
 @pytest.mark.timeout(300)  # it builds a wheel, whose backend comes from the package index
 def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Path) -> None:
-    listed = json.loads(harness(tmp_path, installed, "plugins", "--json").stdout)
+    listed = json.loads(process(tmp_path, installed, "plugins", "--json").stdout)
     kinds = {"grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"}
     assert {one["kind"] for one in listed} == kinds
     assert {one["package"] for one in listed} == {"harness-palindromes 1.0"}
@@ -60,25 +78,25 @@ def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Pa
 
     card = str(EXAMPLE / "palindromes.yaml")
     words = ("run", card, "--serve", "palindromes", "--model", "pal", "--out", RUN, "--no-canary", "--no-progress")
-    ran = harness(tmp_path, installed, *words)
+    ran = process(tmp_path, installed, *words)
     assert ran.returncode == 0, ran.stderr
     stored = (tmp_path / RUN / "palindromes" / "questions.jsonl").read_text()
     assert "and nothing else, within" in stored
     assert '"grader":"harness_palindromes.grading:is_palindrome"' in stored
 
-    score = harness(tmp_path, installed, "score", RUN, "--workers", "1", "--json", "--track", "lines")
+    score = process(tmp_path, installed, "score", RUN, "--workers", "1", "--json", "--track", "lines")
     assert score.returncode == 0, score.stderr
     assert json.loads(score.stdout)[0]["n_correct"] == 8
     assert "told lines: tracked.jsonl" in score.stderr
     assert json.loads((tmp_path / "tracked.jsonl").read_text())["palindromes/n_correct"] == 8
 
-    exported = harness(tmp_path, installed, "export", RUN, "--to", "lengths", "--out", "lengths")
+    exported = process(tmp_path, installed, "export", RUN, "--to", "lengths", "--out", "lengths")
     assert exported.returncode == 0, exported.stderr
     assert (tmp_path / "lengths" / "lengths-0.csv").read_text().count("correct") == 8
 
-    hosted = harness(tmp_path, installed, "run", "demo", "--provider", "palindromes", "--model", "m", "--dry-run")
+    hosted = process(tmp_path, installed, "run", "demo", "--provider", "palindromes", "--model", "m", "--dry-run")
     assert "PALINDROMES_API_KEY" in hosted.stdout + hosted.stderr
-    served = harness(tmp_path, installed, "serve", "palindromes", "pal", "--dry-run")
+    served = process(tmp_path, installed, "serve", "palindromes", "pal", "--dry-run")
     assert "harness_palindromes.serving pal" in served.stdout, served.stderr
 
 
@@ -89,10 +107,10 @@ def test_a_package_that_raises_at_import_is_one_sentence_where_it_is_used(tmp_pa
     )
     site = package(tmp_path / "site", "broken", points, "raise RuntimeError('no\\x1b[31m luck')\n")
     for words in (("--help",), ("benchmarks",), ("grade", "1/2", r"\boxed{0.5}")):
-        assert harness(tmp_path, site, *words).returncode == 0
+        assert harness(tmp_path, site, *words).code == 0
     listed = harness(tmp_path, site, "plugins")
-    assert listed.returncode == 2
-    assert listed.stderr.count("cannot be used") == 7
+    assert listed.code == 2
+    assert listed.err.count("cannot be used") == 7
     (tmp_path / "q.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
     uses = [
         ("run", "demo", "--prompt", "bad", "--dry-run"),
@@ -102,10 +120,10 @@ def test_a_package_that_raises_at_import_is_one_sentence_where_it_is_used(tmp_pa
     ]
     for words in uses:
         done = harness(tmp_path, site, *words)
-        assert done.returncode == 2, words
-        assert "of the package broken 1.0 cannot be used (broken:thing): RuntimeError: no\\x1b[31m luck" in done.stderr
-        assert "Traceback" not in done.stderr
-        assert "\x1b[31m" not in done.stderr
+        assert done.code == 2, words
+        assert "of the package broken 1.0 cannot be used (broken:thing): RuntimeError: no\\x1b[31m luck" in done.err
+        assert "Traceback" not in done.err
+        assert "\x1b[31m" not in done.err
 
 
 def test_the_list_tries_each_plugin_and_says_what_is_wrong_with_it(tmp_path: Path) -> None:
@@ -128,9 +146,9 @@ def test_the_list_tries_each_plugin_and_says_what_is_wrong_with_it(tmp_path: Pat
     points = "".join(f"[harness.{kind}s]\nwrong = odd:{value}\n" for kind, value in wrong.items())
     points = points.replace("[harness.launchers]\n", "[harness.launchers]\nright = odd:fine\n")
     done = harness(tmp_path, package(tmp_path / "site", "odd", points, textwrap.dedent(module)), "plugins", "--json")
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    listed = {(one["kind"], one["name"]): one["problem"] for one in json.loads(done.stdout)}
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    listed = {(one["kind"], one["name"]): one["problem"] for one in json.loads(done.out)}
     assert listed.pop(("launcher", "right")) is None
     sentences = {
         "grader": "it is module, expected a function",
@@ -151,8 +169,8 @@ def test_two_packages_of_one_name_are_told_apart_by_the_user(tmp_path: Path) -> 
     for name in ("one", "two"):
         package(site, name, f"[harness.prompts]\nmine = {name}:P\n", "P = {'template': '{question}!'}\n")
     done = harness(tmp_path, site, "run", "demo", "--prompt", "mine", "--dry-run")
-    assert done.returncode == 2
-    assert "one 1.0 and two 1.0 both offer a prompt 'mine': uninstall one of them" in done.stderr
+    assert done.code == 2
+    assert "one 1.0 and two 1.0 both offer a prompt 'mine': uninstall one of them" in done.err
 
 
 PROMPT, SOURCE = "[harness.prompts]\nx = odd:X\n", "[harness.sources]\nx = odd:X\n"
@@ -173,9 +191,9 @@ def test_what_a_plugin_gives_is_checked(
     tmp_path: Path, points: str, module: str, words: tuple[str, ...], sentence: str
 ) -> None:
     done = harness(tmp_path, package(tmp_path / "site", "odd", points, module), *words)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 2
+    assert sentence in done.err
+    assert "Traceback" not in done.err
 
 
 def test_a_name_of_ours_stays_ours(tmp_path: Path) -> None:
@@ -184,7 +202,7 @@ def test_a_name_of_ours_stays_ours(tmp_path: Path) -> None:
     )
     site = package(tmp_path / "site", "takes", points, "P = {'template': 'SPOILT {question}'}\n")
     done = harness(tmp_path, site, "run", "demo", "--model", "m", "--base-url", "http://127.0.0.1:9", "--dry-run")
-    assert "SPOILT" not in done.stdout + done.stderr
+    assert "SPOILT" not in done.out + done.err
 
 
 def test_a_strangers_card_may_not_name_any_code(tmp_path: Path) -> None:
@@ -192,8 +210,8 @@ def test_a_strangers_card_may_not_name_any_code(tmp_path: Path) -> None:
         tmp_path / "site", "one", "[harness.graders]\nmine = one:right\n", "def right(a, q):\n    return True\n"
     )
     words = ("grade", "1", r"\boxed{2}", "--grader")
-    assert "correct" in harness(tmp_path, site, *words, "one:right").stdout
-    refused = harness(tmp_path, site, *words, "os:system")
+    assert "correct" in process(tmp_path, site, *words, "one:right").stdout
+    refused = process(tmp_path, site, *words, "os:system")
     assert refused.returncode == 2
     assert "HARNESS_GRADERS" in refused.stderr
 
