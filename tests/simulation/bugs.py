@@ -184,7 +184,7 @@ PLANTED = {
         "dispatcher", "if self.ending.asking and not self._paused:", "if self.ending.asking:", "pause"
     ),
     "a continuation that fails is tried for ever": Bug(
-        "retry", "self._failures[lane_number][task] < TRIES", "True", "continuations"
+        "retry", "self._failures[lane_number].get(task, 0) < TRIES", "True", "continuations"
     ),
     "the end comes before the disk has all": Bug(
         "dispatcher", "if self._flights or self._n_unwritten:", "if self._flights:", "end"

@@ -497,11 +497,12 @@ class Session:
     def _check_probes(self, until: float) -> None:
         """Nobody who is set aside is forgotten while there is work for him: looked at where it has been quiet long."""
         self.probe_check = until + LONGEST_WAIT_S
+        facts: Progress | None = None
         for url in self.present:
             longest = LONGEST_WAIT_S + 1.1 * (self.world.servers[url].retry_after or 0.0) + 1.0
             if until - self.quiet_since[url] <= longest:
                 continue
-            facts = self.dispatcher.progress()
+            facts = facts or self.dispatcher.progress()
             (lane,) = (e for e in facts.endpoints if e.base_url == url and e.state != "left")
             room = len(self.flights) < self.concurrency and self.n_unwritten <= self.concurrency
             free = room and not lane.in_flight and not self.paused and self.dispatcher.ending.asking

@@ -261,7 +261,7 @@ class Continuations:
     def allowed(self, task: Task, lane_number: int, *, set_aside: bool) -> bool:
         """Whether the next request for `task` at this endpoint may continue the written part."""
         probe = lane_number in self._refused or (set_aside and lane_number in self._in_doubt)
-        return lane_number not in self._off and not probe and self._failures[lane_number][task] < TRIES
+        return lane_number not in self._off and not probe and self._failures[lane_number].get(task, 0) < TRIES
 
     def failed(self, task: Task, lane_number: int, *, refused: bool = False) -> int:
         """Note that a continuation brought no token; return how many of this sample failed at this endpoint.
@@ -304,8 +304,7 @@ class Continuations:
     def forget(self, task: Task) -> None:
         """Drop the failures of `task`, which has finished or is given up."""
         for failures in self._failures.values():
-            # A Counter lets a missing key be deleted.
-            del failures[task]
+            failures.pop(task, None)
 
     def _trust(self, lane_number: int) -> None:
         self._in_doubt.discard(lane_number)
