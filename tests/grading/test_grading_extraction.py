@@ -1,15 +1,21 @@
 """Where the answer of a response is found, and that finding it takes linear time.
 
-For: harness.grading.find, harness.answers.words.
+For: harness.grading.find, harness.answers.boxed, harness.answers.words.
 """
 
 from __future__ import annotations
 
 import pytest
 
+from harness.answers.bounds import MAX_OPEN_BOXES
+from harness.answers.boxed import boxes_from_end, unclosed_box, without_boxes
 from harness.core.records import GradeRules
 from harness.grading import grade
-from harness.grading.find.extract import extract
+from harness.grading.find.choice import stated_choice
+from harness.grading.find.extract import TAIL_CHARS, extract
+from harness.grading.find.refusals import is_echo
+from harness.grading.find.several import parts_of
+from harness.grading.find.stated import statements
 from tests.grading.given import question, sample
 from tests.grading.responses import RESPONSES
 
@@ -133,3 +139,61 @@ def _lines_run(text: str) -> int:
 def test_equal_text_is_equal_however_long(answer: str) -> None:
     assert grade(question(answer), sample(f"\\boxed{{{answer}}}")).verdict == "correct"
     assert grade(question(answer), sample(f"\\boxed{{{answer[:-1]}z}}")).verdict != "correct"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "answer"),
+    [
+        ("```\n42\n```", "integer", "42"),
+        ("</think>42", "integer", "42"),  # the reasoning may be empty
+        ("The answer is Jane owned 3 pens.", "integer", "Jane owned 3 pens"),
+        ("The answer is Jane owned 3 red pens.", "integer", "3"),  # a sentence of more than three words
+        ("The answer is Jane owned 3 red pens and 4 books.", "integer", "Jane owned 3 red pens and 4 books"),
+        ("so with $n$ 34 it is", "integer", "34"),
+        (r"\boxed{\sqrt2}. \boxed{\approx 1.41}", "expression", r"\approx 1.41"),
+        ("一二三四五六七八", "expression", "一二三四五六七八"),
+        ("一二三四五六七八九", "expression", None),  # more than eight signs are a sentence
+        (r"\boxed{1}" + "The final answer is $2$.".ljust(TAIL_CHARS), "integer", "$2$"),
+        (r"\boxed{1}" + "The final answer is $2$.".ljust(TAIL_CHARS + 1), "integer", "1"),
+    ],
+)
+def test_where_an_answer_begins_and_ends(text: str, kind: str, answer: str | None) -> None:
+    extraction = extract(text, kind=kind)
+    assert (extraction and extraction.answer) == answer
+    assert extraction is None or text[extraction.start : extraction.end] == answer
+
+
+def test_a_sentence_is_looked_at_for_240_characters() -> None:
+    """A question mark that stands farther behind a number belongs to another sentence."""
+    assert is_echo("5 " + "word " * 40 + "?", 0, 1)
+    assert not is_echo("5 " + "word " * 60 + "?", 0, 1)
+
+
+def test_options_that_are_only_discussed_are_no_choice() -> None:
+    assert stated_choice("Look at option A and option B", "D") is None
+    assert stated_choice("Look at option B", "D") is not None
+
+
+def test_a_choice_behind_the_first_window_is_stated_too() -> None:
+    assert [value.answer for value in statements(" " * (TAIL_CHARS + 5) + "The answer is (B).", "choice", "D")] == ["B"]
+
+
+@pytest.mark.parametrize(("answer", "n"), [("1,234", 1), ("1,2345", 2), ("1,23", 2)])
+def test_a_comma_before_three_digits_groups_them(answer: str, n: int) -> None:
+    assert parts_of(answer) == n
+
+
+def test_the_word_box_is_no_box_and_an_fbox_is_one() -> None:
+    assert list(boxes_from_end("a box {5}")) == []
+    assert without_boxes(r"\fbox{5}") == "5"
+
+
+def test_a_box_whose_closing_brace_is_escaped_has_the_span_of_its_content() -> None:
+    box = unclosed_box(r"\boxed{5\}", 0, 10)
+    assert box is not None
+    assert (box.content, box.start, box.end) == ("5", 7, 8)
+
+
+def test_so_many_open_boxes_are_passed_over() -> None:
+    for n, contents in ((MAX_OPEN_BOXES, ["1"]), (MAX_OPEN_BOXES + 1, [])):
+        assert [box.content for box in boxes_from_end(r"\boxed{1}" + r"\boxed{" * n)] == contents

@@ -409,7 +409,7 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         if is_refused_before(answer, formulas[-1].start()):
             return None
         return Extraction(formulas[-1].group(), start + formulas[-1].start(), start + formulas[-1].end(), method)
-    # Words may be the answer of a text; in other kinds three words or more make a sentence.
+    # Words may be the answer of a text; in other kinds more than three words make a sentence.
     numbers = list(NUMBER.finditer(answer)) if kind != "text" and len(_WORD.findall(answer)) > 3 else []
     if len(numbers) == 1 and not is_refused(answer, *numbers[0].span()):
         # "Jane started 3 hours ago": the only number of a sentence is its answer
