@@ -61,11 +61,11 @@ class Joined:
     n_added: int
     n_expected: int
     n_owed: int
-    n_again: int = 0
-    conflicts: tuple[Key, ...] = ()
-    shards: tuple[int, ...] = ()
-    of: int = 0
-    n_damaged: int = 0
+    n_again: int
+    conflicts: tuple[Key, ...]
+    shards: tuple[int, ...]
+    of: int
+    n_damaged: int
 
     @property
     def missing_shards(self) -> tuple[int, ...]:

@@ -55,19 +55,21 @@ def write(
     path: Path,
     samples: Iterable[Sample],
     *,
-    n_questions: int,
+    n_questions: int = 0,
     planned: int,
+    listed: Sequence[Question] = (),
     shard: str | None = None,
     question_ids: Sequence[str] | None = None,
     identity: Mapping[str, Any] = IDENTITY,
     failed: Sequence[Key] = (),
     servers: Mapping[str, ServerFacts] | None = None,
 ) -> RunFolder:
-    """A run folder with these samples, without syncs. failed: keys of which a request failed, as the log tells."""
+    """A run folder with these samples, without syncs. listed: its questions; the first `n_questions` if none are given.
+    failed: keys of which a request failed, as the log tells."""
     folder = RunFolder(path)
     files = folder.benchmark(NAME)
     files.path.mkdir(parents=True)
-    listed = asked(n_questions)
+    listed = listed or asked(n_questions)
     part = {} if shard is None else {"shard": {"part": shard, "selection": "s"}}
     provenance = Provenance()
     if servers:

@@ -33,7 +33,7 @@ ROOMS = {
     "lock": Room("runs.lock", "runs/test_runs_lock.py"),
     "merge": Room(
         "runs.merging runs.parts",
-        "runs/test_runs_merging.py scoring/test_scoring_merged.py"
+        "runs/test_runs_parts.py runs/test_runs_merging.py scoring/test_scoring_merged.py"
         " runs/test_runs_opening.py::test_samples_without_a_manifest_are_refused_by_every_way_in",
     ),
     "inflight": Room("runs.inflight", "runs/test_runs_inflight.py"),

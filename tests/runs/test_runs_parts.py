@@ -1,0 +1,127 @@
+"""The manifest of several folders, each folder's part of it; and a merge's bound on what waits for the disk.
+
+For: harness.runs.parts, harness.runs.merging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.core.errors import StoreError
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, merging, questions
+from harness.runs.manifest import MAX_SESSIONS, Provenance, Session
+from harness.runs.merging import merge
+from harness.runs.parts import PartFolder, joined_manifest, shard_numbers
+from tests.runs.parts import IDENTITY, NAME, asked, sampled, write
+
+MODEL = "m"
+
+
+def part(
+    name: str,
+    *,
+    shard: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    sessions: list[Session] | None = None,
+    **environment: str,
+) -> PartFolder:
+    """A folder of which only the manifest matters."""
+    of = {} if shard is None else {"shard": {"part": shard, "selection": "s"}}
+    record = BenchmarkRecord(identity={**IDENTITY, **of}, plan=Plan(samples=1), settings=dict(settings or {}))
+    manifest = Manifest(
+        harness_version="1",
+        created="2026-01-01T00:00:00+00:00",
+        model=MODEL,
+        environment=dict(environment),
+        provenance=Provenance(sessions=sessions or []),
+        benchmarks={NAME: record},
+    )
+    return PartFolder(RunFolder(Path(name)), manifest, name)
+
+
+def session(minute: int) -> Session:
+    return Session(started=f"2026-01-01T{minute // 60:02}:{minute % 60:02}:00+00:00", endpoints={})
+
+
+def test_endpoints_and_samples_that_never_succeed_are_those_of_all_folders() -> None:
+    joined = joined_manifest(
+        [
+            part("a", settings={"endpoints": ["x", "y"], "never_succeeds": {"q1": "too long"}}),
+            part("b", settings={"endpoints": ["y", "z"], "never_succeeds": {"q1": "long", "q2": "too long"}}),
+        ],
+        False,
+    )
+    settings = joined.benchmarks[NAME].settings
+    assert settings["endpoints"] == ["x", "y", "z"]
+    assert settings["never_succeeds"] == {"q1": "too long", "q2": "too long"}
+
+
+def test_sessions_are_those_of_all_folders_once_in_order_of_time() -> None:
+    first, both, last = session(0), session(1), session(2)
+    joined = joined_manifest([part("a", sessions=[both, last]), part("b", sessions=[first, both])], False)
+    assert joined.provenance.sessions == [first, both, last]
+
+
+def test_of_more_sessions_than_a_manifest_holds_the_first_and_the_latest_stay() -> None:
+    early, late = [session(n) for n in range(MAX_SESSIONS)], [session(n) for n in range(500, 503)]
+    joined = joined_manifest([part("a", sessions=early), part("b", sessions=late)], False)
+    assert joined.provenance.sessions == [early[0], *early[4:], *late]
+
+
+def test_another_server_model_is_refused_or_accepted() -> None:
+    parts = [part("a", server_model="one"), part("b", server_model="other")]
+    with pytest.raises(StoreError, match='server_model: "one" → "other"'):
+        joined_manifest(parts, False)
+    assert joined_manifest(parts, True).environment["server_model"] == "one"
+
+
+def test_shards_of_two_divisions_are_refused_behind_a_whole_run_too() -> None:
+    """A whole run fits each of them; they don't fit each other."""
+    whole, half, third = part("a"), part("b", shard="1/2"), part("c", shard="1/3")
+    joined_manifest([whole, half], False)
+    with pytest.raises(StoreError, match=r"shard\.of: 2 → 3"):
+        joined_manifest([whole, half, third], False)
+
+
+def test_the_shard_of_a_foreign_manifest_has_no_number() -> None:
+    assert shard_numbers({"part": "2/3"}) == (2, 3)
+    assert shard_numbers({"part": "some"}) == (0, 0)
+
+
+def test_questions_stand_in_the_order_of_the_folders(quick_path: Path) -> None:
+    longer = write(quick_path / "long", [], n_questions=3, planned=1)
+    shorter = write(quick_path / "short", [], listed=[asked(3)[2]], planned=1)
+    merge([shorter, longer], RunFolder(quick_path / "all"))
+    ids = [question.question_id for question in questions.read(RunFolder(quick_path / "all").benchmark(NAME))]
+    assert ids == ["q2", "q0", "q1"]
+
+
+@pytest.mark.parametrize("index", [4095, 4096, 9000])
+def test_a_sample_of_a_high_index_counts_once(quick_path: Path, index: int) -> None:
+    texts = [None, None, "another"]
+    parts = [
+        write(quick_path / f"{n}", [sampled(0, index, text)], n_questions=1, planned=index + 1)
+        for n, text in enumerate(texts)
+    ]
+    (joined,) = merge(parts, RunFolder(quick_path / "all")).benchmarks
+    assert (joined.n_samples, joined.n_added, joined.n_again) == (1, 1, 1)
+    assert [key.sample_index for key in joined.conflicts] == [index]
+
+
+@pytest.mark.parametrize(("bound", "n_flushes"), [(None, 1), (1, 5)])
+def test_a_merge_waits_for_the_disk_where_much_is_on_its_way(
+    quick_path: Path, monkeypatch: pytest.MonkeyPatch, bound: int | None, n_flushes: int
+) -> None:
+    """At the end, and after each sample where one is as much as may wait."""
+    if bound is not None:
+        monkeypatch.setattr(merging, "WAITING_CHARS", bound)
+    flushed: list[Journal] = []
+    flush = Journal.flush
+    monkeypatch.setattr(Journal, "flush", lambda journal: (flushed.append(journal), flush(journal)))
+    run = write(quick_path / "a", [sampled(0, i) for i in range(4)], n_questions=1, planned=4)
+    merge([run], RunFolder(quick_path / "all"))
+    assert len(flushed) == n_flushes
