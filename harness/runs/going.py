@@ -65,7 +65,8 @@ def holder_of(folder: RunFolder) -> Holder | None:
 
 def _holder(folder: RunFolder, session: tuple[dict[str, Any], ...]) -> Holder | None:
     holder = last_holder(folder)
-    ended = bool(session) and session[-1].get("event") == "session_ended"
+    # A session that owes nothing asks nothing, and its end is not logged.
+    ended = bool(session) and (session[-1].get("event") == "session_ended" or session[-1].get("owed") == 0)
     # The lock's file outlives the run, and its process may go on with other things, as a notebook does.
     return holder if holder is not None and not ended and is_alive(holder) else None
 

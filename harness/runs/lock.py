@@ -266,12 +266,15 @@ def _ourselves() -> Holder:
         host=socket.gethostname(),
         pid=os.getpid(),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        process_start=_process_start(os.getpid()),
+        process_start=_state_and_start(os.getpid())[1],
     )
 
 
 def is_alive(holder: Holder) -> bool:
-    """Whether that process lives, as far as this host can tell; for a process of another host, False."""
+    """Whether that process lives, as far as this host can tell; for a process of another host, False.
+
+    A process that has ended holds nothing, though its number stands until its parent asks how it ended.
+    """
     if holder.host != socket.gethostname():
         return False
     try:
@@ -282,16 +285,20 @@ def is_alive(holder: Holder) -> bool:
         # Another user's process lives. A number that no process can have says nothing, which counts as alive: a lock is
         # not broken on a guess.
         pass
-    return not holder.process_start or _process_start(holder.pid) in ("", holder.process_start)
+    state, start = _state_and_start(holder.pid)
+    return state not in ("Z", "X") and (not holder.process_start or start in ("", holder.process_start))
 
 
-def _process_start(pid: int) -> str:
-    """Clock ticks from boot to the start of `pid` (field 22 of its stat); empty where there is no /proc."""
+def _state_and_start(pid: int) -> tuple[str, str]:
+    """The state of `pid`, and the clock ticks from boot to its start (fields 3 and 22 of its stat); both empty where
+    there is no /proc.
+    """
     try:
         # Field 2 is the program's name in parentheses, which may hold blanks and parentheses of its own.
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return fields[0], fields[19]
     except (OSError, IndexError):
-        return ""
+        return "", ""
 
 
 # ---- taking a run folder

@@ -18,6 +18,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from harness.cli.following import follow
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, RunLock
+from harness.runs.going import holder_of
 from harness.scoring import Score, pipeline
 from harness.showing.running_score import RunningScores
 from tests.faults.holding import SAID, Holding, going, until
@@ -251,6 +252,15 @@ def test_a_run_that_ends_in_the_pause_after_a_slow_look_is_scored_within_seconds
     assert len(looks) == 2
     assert looks[0] == 0
     assert 300 < looks[1] < 310
+
+
+@pytest.mark.parametrize(("owed", "held"), [(0, False), (3, True)])
+def test_a_session_that_owed_nothing_is_over_though_its_process_goes_on(tmp_path: Path, owed: int, held: bool) -> None:
+    folder = RunFolder(tmp_path)
+    with RunLock(folder):
+        pass
+    folder.log.write_text(json.dumps({"event": "session_started", "owed": owed}) + "\n", encoding="utf-8")
+    assert (holder_of(folder) is not None) is held
 
 
 def test_only_a_run_can_be_followed(tmp_path: Path) -> None:

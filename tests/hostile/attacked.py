@@ -65,6 +65,10 @@ def attacked(folder: Path, hostile: Hostile, transport: str, *more: str) -> Atta
     words += ["--concurrency", "2", "--attempts", "2", "--max-tokens", "64", "--no-canary", "--no-fingerprint"]
     words += ["--first-token-timeout", "3", "--idle-timeout", "2", "--transport", transport, *more]
     variables = environment(folder, {"OPENAI_API_KEY": KEY})
+    if hostile.reply is not None:
+        next(
+            iter(hostile.reply()), None
+        )  # a bomb is packed here: on a busy machine that takes longer than a client waits
     with FaultServer(hostile.answer, greeting=hostile.greeting) as server:
         words += ["--base-url", server.base_url]
         child = _PROCESSES.Process(target=_command, args=(folder, words, variables))

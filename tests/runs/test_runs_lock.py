@@ -398,6 +398,14 @@ def test_whether_a_holder_lives_is_told_for_this_host_only(monkeypatch: pytest.M
     assert is_alive(ours) is True
 
 
+def test_a_process_that_ended_unasked_holds_nothing() -> None:
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # its number stands until it is waited for
+    os.kill(child.pid, 0)
+    assert is_alive(Holder(host=socket.gethostname(), pid=child.pid, started="")) is False
+    child.wait()
+
+
 def test_a_held_run_has_its_folder_and_the_warning_of_its_lock(
     run: RunFolder, request: pytest.FixtureRequest, quick_path: Path
 ) -> None:

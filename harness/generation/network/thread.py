@@ -302,6 +302,8 @@ class Network:
             self._starved = self._starved or failure.kind == "out_of_files"
             if self.keeper is not None:
                 self.keeper.failed(task, failure.kind)
+            # The dispatcher keeps some failures; the frames of the traceback would keep the whole reply with them.
+            failure.__traceback__ = failure.__context__ = None
             self._dispatcher.failed(task, failure)
         except Exception as error:  # noqa: BLE001 - one request's bug costs one sample, and is listed
             self._dispatcher.broke(task, error, traceback.format_exc())
