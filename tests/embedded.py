@@ -54,9 +54,9 @@ def embedded_spec(weights: Path, **changes: object) -> ServerSpec:
     return ServerSpec(**(spec | changes))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def private_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """State folder of the session's servers, away from the user's own."""
+    """State folder of the session's servers, away from the user's own: for each test, whichever ran before it."""
     folder = tmp_path_factory.mktemp("servers")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HARNESS_STATE", str(folder))

@@ -24,7 +24,12 @@ _SPY = """
 import os, sys
 _pipe = os.open({pipe!r}, os.O_WRONLY)
 _path = None
+_told = set()
 def _tell(kind, value):
+    if kind == "module":
+        if value in _told:
+            return
+        _told.add(value)
     try:
         os.write(_pipe, f"{{os.getpid()}}\\t{{kind}}\\t{{value!r}}\\n".encode())
     except OSError:

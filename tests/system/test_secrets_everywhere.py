@@ -4,6 +4,7 @@ over all commands that meet a run."""
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -69,6 +70,17 @@ def _command_line(pid: int) -> bytes:
         return b""
 
 
+def _descendants(pid: int) -> list[int]:
+    """By the kernel's own lists, where it keeps them: a look at all processes takes four milliseconds."""
+    if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
+        return processes.descendants(pid)
+    below: list[int] = []
+    with contextlib.suppress(OSError):  # it has ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            below += map(int, (task / "children").read_bytes().split())
+    return below + [one for child in below for one in _descendants(child)]
+
+
 class Commands:
     """Runs commands, and keeps all that they print and the command lines of all processes that they start."""
 
@@ -112,7 +124,7 @@ class Commands:
 
     def look(self, pid: int) -> None:
         own = _command_line(pid)
-        for one in processes.descendants(pid):
+        for one in _descendants(pid):
             # Between its fork and its own program a child has the command line that the user typed.
             if (line := _command_line(one)) == own:
                 continue
