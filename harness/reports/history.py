@@ -45,7 +45,8 @@ class History:
 
     sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
     requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
-    different ones in the order in which they were first given.
+    different ones in the order in which they were first given. extended: a session asked for more samples although none
+    was missing when an earlier one ended.
     """
 
     sessions: int = 0
@@ -54,6 +55,7 @@ class History:
     stopped: str = ""
     failures: list[Failures] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    extended: bool = False
 
 
 _KINDS = (b'"session_', b'"request_failed"', b'"warning"')
@@ -68,19 +70,25 @@ class _Event(msgspec.Struct, frozen=True):
     message: str = ""
     retries: int = 0
     stopped: Any = ""
+    owed: int = 0
+    done: int = 0
 
 
 def read_history(folder: RunFolder) -> History:
     """The history of a run; empty where it has no log. Damaged lines are skipped."""
     history = History()
     causes: dict[tuple[str, str, int | None], Failures] = {}
+    planned, complete = 0, False  # of the latest session: its samples, and whether it ended with all of them
     for event in _events(folder):
         match event.event:
             case "session_started":
                 history.sessions += 1
                 history.stopped = ""
+                history.extended |= complete and event.owed > 0
+                planned, complete = event.owed + event.done, False
             case "session_ended":
                 history.unfinished -= 1
+                complete = event.done >= planned > 0
                 history.retries += event.retries
                 history.stopped = visible(str(event.stopped or ""), MAX_MESSAGE_CHARS)
             case "warning":

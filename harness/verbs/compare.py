@@ -95,7 +95,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunCompari
             samples=min(
                 item.n for scored_benchmark in (benchmark, first) for item in scored_benchmark.questions if item.n
             ),
-            warnings=tuple(_warnings(benchmark, first)),
+            warnings=(*_warnings(benchmark, first), *_grown(run, base)),
         )
         for run, benchmark, first in compared_to
     ]
@@ -299,6 +299,16 @@ def _left_out(paired: PairedComparison) -> list[str]:
     return [
         f"{paired.unpaired:,} questions that only one run has are left out: {which}; both accuracies are over the "
         f"{paired.n_questions:,} shared questions"
+    ]
+
+
+def _grown(run: ScoredRun, base: ScoredRun) -> list[str]:
+    """A warning of each run that was complete and then extended: it may have been looked at before."""
+    return [
+        f"{which} was extended after it had been complete. If it was compared before, too, the 5 % rate of false "
+        f"differences does not hold: it is the rate of one look. To look after every round, use `harness race`"
+        for which, looked_at in (("the run", run), ("the baseline", base))
+        if looked_at.history.extended
     ]
 
 

@@ -17,6 +17,7 @@ import harness as reasoning_harness
 from harness.asking.options.deciding import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.runs import RunFolder, grades
+from harness.runs.layout import RunLog
 from harness.scoring.deciding import RunPair, decide
 from harness.verbs.compare import compare, verify
 from harness.verbs.plan import plan
@@ -152,6 +153,35 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     assert any("one is a copy of the other" in warning for warning in second.decision.warnings)
     assert any("graded by different graders" in warning for warning in second.decision.warnings)
     assert [one.field for one in first.settings] == ["dataset_digest"]
+
+
+@pytest.mark.parametrize(
+    ("sessions", "warned"),
+    [([(1, 1, 2)], True), ([(2, 0, 1), (1, 1, 2)], True), ([(0, 1, 1)], False)],
+    ids=["more samples", "more of them, interrupted", "nothing more"],
+)
+def test_a_run_that_grew_after_it_was_complete_may_have_been_looked_at(
+    sessions: list[tuple[int, int, int]], warned: bool, tmp_path: Path
+) -> None:
+    """sessions: (samples missing, samples there, samples there at its end), after a first one of one sample."""
+    base, tuned = two_runs(tmp_path)
+    with RunLog(tuned) as log:
+        for owed, done, done_after in sessions:
+            log.write("session_started", owed=owed, done=done)
+            log.write("session_ended", done=done_after)
+    (compared,) = compare([base, tuned], CompareOptions())
+    assert any("was extended after" in warning for warning in compared.decision.warnings) == warned
+
+
+def test_a_run_that_an_interruption_cut_in_two_did_not_grow(tmp_path: Path) -> None:
+    base, tuned = two_runs(tmp_path)
+    tuned.log.unlink()
+    with RunLog(tuned) as log:
+        for owed, done, done_after in [(2, 0, 1), (1, 1, 2)]:
+            log.write("session_started", owed=owed, done=done)
+            log.write("session_ended", done=done_after)
+    (compared,) = compare([base, tuned], CompareOptions())
+    assert not any("extended" in warning for warning in compared.decision.warnings)
 
 
 def test_verdicts_are_corrected_for_all_that_is_printed(tmp_path: Path) -> None:
