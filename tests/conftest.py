@@ -34,7 +34,10 @@ for _signal, _handler in (
     if signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, _handler)
 
-pytest_plugins = ["tests.embedded", "tests.kept_graders", "tests.processes", "tests.order", "tests.processor_time"]
+pytest_plugins = [
+    *("tests.embedded", "tests.kept_graders", "tests.left_behind"),
+    *("tests.processes", "tests.order", "tests.processor_time"),
+]
 
 TESTS = Path(__file__).resolve().parent
 CHECKOUT = TESTS.parent

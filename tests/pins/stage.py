@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import inspect
 import io
@@ -203,7 +204,7 @@ def run_command(words: Sequence[str]) -> Printed:
     out, err, argv = io.StringIO(), io.StringIO(), sys.argv
     sys.argv = ["harness", *words]
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _as_it_was():
             main()
     except SystemExit as end:
         code = end.code
@@ -211,6 +212,21 @@ def run_command(words: Sequence[str]) -> Printed:
         sys.argv = argv
     assert isinstance(code, int)
     return Printed(code, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def _as_it_was() -> Iterator[None]:
+    """Undo what a process of the command sets for itself: modules that it refuses, a hook, the garbage collector."""
+    hook, thresholds, names = sys.unraisablehook, gc.get_threshold(), ("httpx._main", "trio")
+    modules = {name: sys.modules[name] for name in names if name in sys.modules}
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        gc.set_threshold(*thresholds)
+        for name in names:
+            sys.modules.pop(name, None)
+        sys.modules.update(modules)
 
 
 def refusal(err: str) -> list[str]:
