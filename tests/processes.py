@@ -23,6 +23,7 @@ import os
 import selectors
 import signal
 import socket
+import sys
 import traceback
 from collections import deque
 from collections.abc import Iterator
@@ -160,6 +161,8 @@ def _unit_of(item: pytest.Item) -> object:
 
 
 def _log(session: pytest.Session, data: dict[str, Any]) -> None:
+    if isinstance(data["longrepr"], list):  # where, and why, a test was skipped: JSON knows no tuples
+        data["longrepr"] = tuple(data["longrepr"])
     hook = session.config.hook
     hook.pytest_runtest_logreport(report=hook.pytest_report_from_serializable(config=session.config, data=data))
     _stop_if_asked(session)
@@ -176,12 +179,14 @@ def _stop_if_asked(session: pytest.Session) -> None:
 # -- in a child ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)  # pytest wants plugins that have a hash
 class _Reports:
-    """Sends reports to the parent."""
+    """Sends reports to the parent, in the place of what prints them."""
 
-    config: pytest.Config
-    channel: socket.socket
+    def __init__(self, config: pytest.Config, channel: socket.socket) -> None:
+        self.config = config
+        self.channel = channel
+        # Into this pytest-timeout writes where each thread stands.
+        self._tw = pytest.TerminalReporter(config, sys.stderr)._tw
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.say(report=self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
@@ -192,7 +197,7 @@ class _Reports:
 
 def _work(session: pytest.Session, channel: socket.socket) -> NoReturn:
     """Run what the parent hands out, to the end of this process."""
-    config, reports, code = session.config, _Reports(session.config, channel), 3
+    config, code = session.config, 3
     try:
         # What is captured goes into files; a fork shares their ends with its parent.
         capture = config.pluginmanager.getplugin("capturemanager")
@@ -200,7 +205,8 @@ def _work(session: pytest.Session, channel: socket.socket) -> NoReturn:
         capture.stop_global_capturing()
         capture.start_global_capturing()
         config.pluginmanager.unregister(name="terminalreporter")
-        config.pluginmanager.register(reports)
+        reports = _Reports(config, channel)
+        config.pluginmanager.register(reports, "terminalreporter")
         config.workerinput = {}  # type: ignore[attr-defined]  # What pytest's plugins know a part of a session by.
         try:
             items = _items(session, reports)
@@ -216,7 +222,7 @@ def _work(session: pytest.Session, channel: socket.socket) -> NoReturn:
     except KeyboardInterrupt:
         code = 2
     except BaseException:  # noqa: BLE001 - the parent tells it as the failure of the test
-        reports.say(error=traceback.format_exc())
+        channel.sendall(json.dumps({"error": traceback.format_exc()}).encode() + b"\n")
     finally:
         os._exit(code)
 

@@ -15,6 +15,7 @@ import pytest
 
 from harness.core.files import open_named, open_untrusted, read_at, read_named
 from tests.conftest import CHECKOUT
+from tests.patience import PATIENCE_SECONDS
 
 OPENERS = frozenset(
     {"open", "fdopen", "FileIO", "read_text", "read_bytes", "ZipFile", "ParquetFile", "memmap", "fromfile", "loadtxt",
@@ -103,7 +104,7 @@ def strange(folder: Path) -> dict[str, Path]:
         ("nothing", "No such file", "No such file"),
     ],
 )
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(PATIENCE_SECONDS)
 def test_what_is_no_regular_file_is_refused_without_waiting(
     kind: str, of_a_run: str, named: str, quick_folder: Path
 ) -> None:

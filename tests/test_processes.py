@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import CHECKOUT
 
 TESTS = r"""
-import os, signal
+import os, signal, time
 from pathlib import Path
 import pytest
 
@@ -36,6 +36,11 @@ def test_number(kept, number, request):
         pytest.skip("no five")
     if number == 6 and "KILL" in __file__:
         os.kill(os.getpid(), signal.SIGKILL)
+
+@pytest.mark.timeout(0.3)
+def test_late():
+    if "KILL" in __file__:
+        time.sleep(60)
 """
 
 
@@ -55,11 +60,13 @@ def test_each_test_runs_once_and_that_of_a_dead_process_has_failed(tmp_path: Pat
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / f"{name}.py").write_text(TESTS.replace("HERE = ", f"HERE = Path({str(tmp_path)!r})  # "))
     (tmp_path / "inner" / "conftest.py").touch()  # has pytest choose among its plugins
-    code, output, ran = outcome(tmp_path, "--processes", "2")
+    code, output, ran = outcome(tmp_path, "--processes", "2", "-ra")
     assert code == 1, output
-    assert "4 failed, 20 passed, 3 skipped" in output
+    assert "5 failed, 22 passed, 3 skipped" in output
     assert len({line.split()[0] for line in ran}) == len(ran) == 27
     assert "the process of this test ended with signal 9" in output
+    assert "Failed: Timeout" in output
+    assert re.search(r"SKIPPED .*: no five", output)
     assert output.count("words of a failing test") == 2 * 3  # the line of the program, and what it prints
     for name in ("test_a", "test_b"):
         assert len({line.split()[1] for line in ran if line.startswith(name)}) == 1
@@ -70,7 +77,7 @@ def test_each_test_runs_once_and_that_of_a_dead_process_has_failed(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("words", "summary"),
-    [(("--maxfail", "1"), "1 failed"), (("-k", "number and 8"), "3 passed, 24 deselected")],
+    [(("--maxfail", "1"), "1 failed"), (("-k", "number and 8"), "3 passed, 27 deselected")],
     ids=["the first failure ends it", "as many as are chosen"],
 )
 def test_the_words_of_pytest_hold(tmp_path: Path, words: tuple[str, ...], summary: str) -> None:

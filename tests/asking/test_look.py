@@ -12,6 +12,7 @@ from harness.asking.options import RunOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import ServerError
 from tests.faults.server import FaultServer, Pause, Request, Step, http, models
+from tests.patience import PATIENCE_SECONDS
 
 
 def interim(_: Request) -> Iterable[Step]:
@@ -46,7 +47,7 @@ class Warned(Watcher):
         self.said.append(str(warning))
 
 
-@pytest.mark.timeout(15)
+@pytest.mark.timeout(PATIENCE_SECONDS)
 def test_servers_without_an_end_share_one_deadline_and_the_others_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "LOOK_S", 1.5)
     watcher = Warned()
@@ -56,7 +57,7 @@ def test_servers_without_an_end_share_one_deadline_and_the_others_begin(monkeypa
     assert len(watcher.said) == 8
 
 
-@pytest.mark.timeout(15)
+@pytest.mark.timeout(PATIENCE_SECONDS)
 def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "LOOK_S", 1.5)
     asked_for: list[str] = []
@@ -71,7 +72,7 @@ def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pyt
     assert looks.concurrency is None
 
 
-@pytest.mark.timeout(15)
+@pytest.mark.timeout(PATIENCE_SECONDS)
 def test_where_none_comes_to_an_end_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "LOOK_S", 0.5)
     with options(interim, interim) as run_options, pytest.raises(ServerError, match="does not finish its answer"):

@@ -726,7 +726,7 @@ def test_importing_the_client_loads_no_http_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(PATIENCE_SECONDS)
 def test_an_error_whose_body_has_no_end_is_read_to_a_bound(make: Maker) -> None:
     def endless(_: Request) -> Iterator[Step]:
         yield b"HTTP/1.1 500 X\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -57,13 +57,14 @@ class Attacked:
     leaking: tuple[str, ...] = ()
 
 
-def attacked(folder: Path, hostile: Hostile, transport: str, *more: str) -> Attacked:
-    """One run of four questions before this server."""
+def attacked(folder: Path, hostile: Hostile, transport: str, *, deadline_seconds: int = 3) -> Attacked:
+    """One run of four questions before this server, in a new folder. deadline_seconds: of a reply's first token."""
+    folder.mkdir()
     rows = [{"id": one, "problem": one, "answer": "2"} for one in QUESTIONS]
     (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     words = ["run", "--data", "q.jsonl", "--id-key", "id", "--model", "m", "--samples", str(SAMPLES), "--out", "run"]
     words += ["--concurrency", "2", "--attempts", "2", "--max-tokens", "64", "--no-canary", "--no-fingerprint"]
-    words += ["--first-token-timeout", "3", "--idle-timeout", "2", "--transport", transport, *more]
+    words += ["--first-token-timeout", str(deadline_seconds), "--idle-timeout", "2", "--transport", transport]
     variables = environment(folder, {"OPENAI_API_KEY": KEY})
     if hostile.reply is not None:
         next(

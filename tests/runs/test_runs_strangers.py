@@ -19,6 +19,7 @@ from harness.viewer.library import Library
 from tests.budget import examples
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer
+from tests.patience import PATIENCE_SECONDS
 from tests.runs.forgeries import NAME, SECRET, Forgery, make, run_words, shapes, sizes, values
 from tests.system.command import Result, harness
 
@@ -277,7 +278,7 @@ NAMED = {
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(PATIENCE_SECONDS)
 @pytest.mark.parametrize("what", NAMED)
 def test_a_pipe_that_is_named_is_refused_and_not_waited_for(what: str, workspace: Path, server: FaultServer) -> None:
     for name in ("PIPE", "PIPE.yaml", "PIPE.jsonl"):

@@ -5,7 +5,7 @@
 Habits: `ignores-term` · `forks` (a child in the same group) · `hides-child` (a child in a session of its own that
 ignores TERM) · `never-ready` · `silent` (listens, answers nothing, prints nothing) · `chatty` (endless hostile output)
 · `hangs` (after an error that engines end by) · `dies` (exit status 3 after a line) · `crashes` (SIGSEGV) ·
-`dies-later` (once, after it was ready) · `other-model` (lists a model of another name).
+`other-model` (lists a model of another name). Asked for `/die`, it ends with exit status 7.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from __future__ import annotations
 import http.server
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 SLEEPER = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
@@ -25,6 +23,8 @@ SLEEPER = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); t
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        if self.path == "/die":
+            os._exit(7)
         if self.path == "/health" and "never-ready" in habits:
             self.answer(503, {})
         else:
@@ -33,9 +33,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         self.answer(200, {"choices": [{"message": {"content": "x"}}]})
-        if "dies-later" in habits and not (marker := pathlib.Path(f"died-{port}")).exists():
-            marker.touch()
-            threading.Timer(0.5, os._exit, [7]).start()
 
     def answer(self, status: int, body: object) -> None:
         text = json.dumps(body).encode()

@@ -58,8 +58,9 @@ def test_a_signal_ends_the_server_and_the_command(number: signal.Signals, state:
 
 
 def test_a_server_that_ends_by_itself_is_told_with_its_log(state: Path) -> None:
-    with started("dies-later") as server:
-        address(server)
+    with started() as server:
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.get(f"{address(server)}/die")
         assert server.stderr is not None
         assert "error: the server ended; its log is " in server.stderr.read()
         assert server.wait(LIMIT_SECONDS) == 1

@@ -322,7 +322,9 @@ def test_a_replica_that_dies_is_restarted_as_often_as_allowed() -> None:
 
 
 def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_log() -> None:
-    with supervisor.launch(faulty("dies-later", name="mine")) as server:
+    with supervisor.launch(faulty(name="mine")) as server:
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.get(f"{server.base_urls[0]}/die")
         wait_until(lambda: server.state is not None and server.state.status == "exited", "the server ended")
         (listed,) = servers.status()
         assert listed.members[0].exit_code == 7
