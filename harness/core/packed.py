@@ -4,9 +4,9 @@
     one block      │ a block │            │ plain objects
     Spilled: bytes in memory, beyond 2 MB in a file without a name, which ends with the process
 
-A sequence of at most 5,000 records is a list of plain objects. A longer one is cut into blocks of 32, and only the
-records behind the last whole block stay plain. Reading a record unpacks its block. The last 64 unpacked blocks are
-kept, so a pass in order unpacks each block once.
+A sequence of at most 5,000 records and 32 MB is a list of plain objects. A larger one is cut into blocks of 32 records,
+or of fewer that reach 1 MB, and only the records behind the last whole block stay plain. Reading a record unpacks its
+block. The last 64 unpacked blocks are kept, or the last 32 MB, so a pass in order unpacks each block once.
 
     class      holds
     Spilled    the compressed bytes of all blocks, one after the other
@@ -14,7 +14,8 @@ kept, so a pass in order unpacks each block once.
     Packed     a sequence whose blocks lie in a `Spilled`
     Picked     some records of another sequence, by their indices there
 
-Invariant: block b is the bytes `_ends[b]` to `_ends[b + 1]` of the `Spilled`.
+Invariant: block b is the bytes `_ends[b]` to `_ends[b + 1]` of the `Spilled`, and its first record has the index
+`_starts[b]`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import weakref
 import zlib
 from abc import abstractmethod
 from array import array
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -42,12 +44,21 @@ R = TypeVar("R")
 PLAIN_RECORDS = 5000
 """A sequence of at most this many records stays unpacked: it takes little memory."""
 
+PLAIN_BYTES = 32 * 1024 * 1024
+"""A sequence of at most this many bytes, as JSON, stays unpacked. A question about a long text has 2 MB."""
+
 BLOCK_RECORDS = 32
 """Number of records that are compressed together. Reading a single record unpacks all of them, in 0.1 ms."""
+
+BLOCK_BYTES = 1024 * 1024
+"""A block ends with the record that brings it to this many bytes."""
 
 OPEN_BLOCKS = 64
 """Number of unpacked blocks that are kept, the least recently read going first; a pass in order finds its block among
 them."""
+
+OPEN_BYTES = 32 * 1024 * 1024
+"""Bytes of the unpacked blocks that are kept; the block read last is kept however long it is."""
 
 HELD_BYTES = 2 * 1024 * 1024
 """Bytes of one `Spilled` that stay in memory."""
@@ -115,7 +126,9 @@ class Blocks(Sequence[R], Generic[R]):
         self._all_of = msgspec.json.Decoder(list[type])  # type: ignore[valid-type]
         self._open_blocks = open_blocks or OPEN_BLOCKS
         self._ends = array("Q", [0])  # offset where each block ends; the 0 is where block 0 begins
+        self._starts = array("Q", [0])  # index of each block's first record; the last one is that of the first plain
         self._opened: OrderedDict[int, list[bytes]] = OrderedDict()  # unpacked blocks, the latest last
+        self._opened_bytes = 0
         self._plain: list[R] = []  # the records behind the last block
 
     @abstractmethod
@@ -135,7 +148,7 @@ class Blocks(Sequence[R], Generic[R]):
         return (self._record(index, line) for index, line in enumerate(lines, begin))
 
     def __len__(self) -> int:
-        return self._n_blocks * BLOCK_RECORDS + len(self._plain)
+        return self._starts[-1] + len(self._plain)
 
     @property
     def _n_blocks(self) -> int:
@@ -153,20 +166,26 @@ class Blocks(Sequence[R], Generic[R]):
         index = index + len(self) if index < 0 else index
         if not 0 <= index < len(self):
             raise IndexError(index)
-        block, offset = divmod(index, BLOCK_RECORDS)
-        if block >= self._n_blocks:
-            return self._plain[index - self._n_blocks * BLOCK_RECORDS]
+        if index >= self._starts[-1]:
+            return self._plain[index - self._starts[-1]]
+        block = bisect_right(self._starts, index) - 1
+        return self._record(index, self._open(block)[index - self._starts[block]])
+
+    def _open(self, block: int) -> list[bytes]:
+        """The encoded records of a block, which stays open for a while."""
         lines = self._opened.get(block)
         if lines is None:
             lines = self._opened[block] = self._lines(block)
-            if len(self._opened) > self._open_blocks:
-                self._opened.popitem(last=False)
-        return self._record(index, lines[offset])
+            self._opened_bytes += sum(map(len, lines))
+            while len(self._opened) > 1 and (len(self._opened) > self._open_blocks or self._opened_bytes > OPEN_BYTES):
+                _, closed = self._opened.popitem(last=False)
+                self._opened_bytes -= sum(map(len, closed))
+        return lines
 
     def __iter__(self) -> Iterator[R]:
         # Past the cache of unpacked blocks, which a whole pass would only empty.
         for block in range(self._n_blocks):
-            yield from self._records(block * BLOCK_RECORDS, self._lines(block))
+            yield from self._records(self._starts[block], self._lines(block))
         yield from self._plain
 
     def __eq__(self, other: Any) -> bool:
@@ -183,19 +202,35 @@ class Packed(Blocks[R]):
     def __init__(self, type: type[R], records: Iterable[R] = (), *, open_blocks: int | None = None) -> None:
         super().__init__(type, open_blocks=open_blocks)
         self._blocks = Spilled()
+        self._pending: list[bytes] = []  # once the sequence is packed, the plain records as they will be in a block
+        self._plain_bytes = 0
         for record in records:
             self.append(record)
 
     def append(self, record: R) -> None:
         """Put `record` at the end. Raises `StoreError` if the disk is full."""
+        line = codec.encode(record)
+        if self._n_blocks:
+            self._add(record, line)
+            return
         self._plain.append(record)
-        # The first packing waits for the 5,000 plain records; from then on each whole block is packed at once.
-        if len(self._plain) >= (BLOCK_RECORDS if len(self._ends) > 1 else PLAIN_RECORDS + BLOCK_RECORDS):
-            for begin in range(0, len(self._plain) - BLOCK_RECORDS + 1, BLOCK_RECORDS):
-                lines = map(codec.encode, self._plain[begin : begin + BLOCK_RECORDS])
-                self._blocks.append(zlib.compress(b"\n".join(lines), 1))
-                self._ends.append(len(self._blocks))
-            del self._plain[: begin + BLOCK_RECORDS]
+        self._plain_bytes += len(line)
+        # The first packing waits until there are too many plain records, or too many bytes of them.
+        if len(self._plain) >= PLAIN_RECORDS + BLOCK_RECORDS or self._plain_bytes > PLAIN_BYTES:
+            plain, self._plain, self._pending, self._plain_bytes = self._plain, [], [], 0
+            for earlier in plain:
+                self._add(earlier, codec.encode(earlier))
+
+    def _add(self, record: R, line: bytes) -> None:
+        """Put `record`, encoded as `line`, behind the last block; make a block of what stands there if it is due."""
+        self._plain.append(record)
+        self._pending.append(line)
+        self._plain_bytes += len(line)
+        if len(self._pending) >= BLOCK_RECORDS or self._plain_bytes >= BLOCK_BYTES:
+            self._blocks.append(zlib.compress(b"\n".join(self._pending), 1))
+            self._ends.append(len(self._blocks))
+            self._starts.append(self._starts[-1] + len(self._pending))
+            self._plain, self._pending, self._plain_bytes = [], [], 0
 
     def _lines(self, block: int) -> list[bytes]:
         begin, end = self._ends[block], self._ends[block + 1]

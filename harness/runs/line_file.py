@@ -350,20 +350,21 @@ class Filed(Blocks[T]):
         self._file = open_untrusted(path)
         weakref.finalize(self, self._file.close)
         self._checksums = array("I")  # Of each block.
-        self._n = 0
         hashed = sha256()
         each = iter(partial(self._file.readline, MAX_LINE_BYTES), b"")
-        while block := list(islice(each, packed.BLOCK_RECORDS)):
+        while block := list(_block_of(each)):
             data = b"".join(block)
             hashed.update(data)
             # Checked at every read, which a SHA-256 would slow down; it need not stand against an attacker.
             self._checksums.append(crc32(data))
             self._ends.append(self._ends[-1] + len(data))
-            self._n += len(block)
+            self._starts.append(self._starts[-1] + len(block))
         self.sha256 = hashed.hexdigest()
 
-    def __len__(self) -> int:
-        return self._n
+    @property
+    def is_large(self) -> bool:
+        """Whether a `Packed` of these lines would not stay plain."""
+        return len(self) > packed.PLAIN_RECORDS or self._ends[-1] > packed.PLAIN_BYTES
 
     def _lines(self, block: int) -> list[bytes]:
         """The lines of one block of the file. Raises `StoreError` if the file has changed."""
@@ -384,6 +385,16 @@ class Filed(Blocks[T]):
 
     def _record(self, number: int, line: bytes, /) -> T:
         return _decoded(line, self._type, self._path, number + 1, self._remedy)
+
+
+def _block_of(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """The next lines that make a block."""
+    n_bytes = 0
+    for line in islice(lines, packed.BLOCK_RECORDS):
+        yield line
+        n_bytes += len(line)
+        if n_bytes >= packed.BLOCK_BYTES:
+            return
 
 
 def _decoded(plain: bytes, type: type[T], path: Path, number: int, remedy: str) -> T:

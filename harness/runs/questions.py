@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 import msgspec
 
 from harness.benchmarks.recipe import RecipeNote, StoredQuestions
-from harness.core import codec, packed
+from harness.core import codec
 from harness.core.codec import digest_of_each
 from harness.core.errors import StoreError
 from harness.core.inert import quoted
@@ -167,7 +167,7 @@ def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Ques
         return None
     if filed.sha256 != note.file:
         return None
-    return filed if len(filed) > packed.PLAIN_RECORDS else Packed(Question, filed)
+    return filed if filed.is_large else Packed(Question, filed)
 
 
 def seal(questions: Iterable[Question]) -> str:

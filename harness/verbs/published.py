@@ -183,12 +183,12 @@ class _BoardReader:
 
 @dataclass(frozen=True)
 class _FolderReader:
-    """Reads the files of one folder tree. checksums: SHA-256 by the file's name, as the folder's manifest states
-    them."""
+    """Reads the files of one folder tree. checksums: SHA-256 by the file's name, as the folder's manifests state
+    them; several where records of one name differ."""
 
     folder: Path
     follow_links: bool
-    checksums: dict[str, str]
+    checksums: dict[str, set[str]]
 
     def read(self, path: str) -> tuple[list[PublishedScore], list[str]]:
         """(the scores in the file at `path`, why other entries are no scores). Raises `UsageError`."""
@@ -199,7 +199,7 @@ class _FolderReader:
                 raise UsageError(str(error).replace(str(self.folder / path), path)) from error
         data = self._data(path)
         expected = self.checksums.get(path.rpartition("/")[2])
-        if expected is not None and hashlib.sha256(data).hexdigest() != expected:
+        if expected is not None and hashlib.sha256(data).hexdigest() not in expected:
             raise UsageError(f"the SHA-256 of a file is not that of {MANIFEST}")
         return every_eval_ever.scores_of(data, path)
 
@@ -223,10 +223,10 @@ class _Listed(msgspec.Struct, frozen=True):
     sha256: str
 
 
-def _checksums(folder: Path, follow_links: bool) -> dict[str, str]:
+def _checksums(folder: Path, follow_links: bool) -> dict[str, set[str]]:
     """SHA-256 by file name, of the records that the folder's manifests list under a UUID; empty without a manifest. A
     file of that name that begins with something else is no manifest. Raises `UsageError` for a damaged one."""
-    checksums = {}
+    checksums: dict[str, set[str]] = {}
     for path in sorted(folder.rglob(MANIFEST)):
         if path.is_symlink() and not follow_links:
             continue
@@ -241,7 +241,7 @@ def _checksums(folder: Path, follow_links: bool) -> dict[str, str]:
                         break
                     name = listed.object_path.rpartition("/")[2] if listed else ""
                     if listed and _UUID_FILE.fullmatch(name):
-                        checksums[name] = listed.sha256
+                        checksums.setdefault(name, set()).add(listed.sha256)
         except (OSError, codec.DecodeError) as error:
             raise UsageError(f"{path} is no list of records with their SHA-256: {error}") from error
     return checksums

@@ -290,6 +290,10 @@ def test_the_documents_of_a_row_are_bounded_together(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(documents, "MAX_FIELD_CHARS", 100)
     assert documents_of("a.txt;b.txt") == ["x" * 60, "y" * 40]
+    archive.write_bytes(archive_of({"c/s/a.txt": "x", "old/c/s/a.txt": "y"}))
+    with pytest.raises(UsageError, match=r"row 1: texts.zip holds 2 documents 'c/s/a.txt', in different folders"):
+        documents_of("a.txt")
+    archive.write_bytes(archive_of({"c/s/a.txt": "x" * 60}))
     with pytest.raises(UsageError, match="row 1: its documents have more than 100 characters together"):
         documents_of("a.txt;a.txt")
 

@@ -75,3 +75,16 @@ def test_it_takes_a_fraction_of_the_memory() -> None:
     tracemalloc.stop()
     assert 4 * packed_bytes < plain_bytes
     assert kept == plain
+
+
+def test_records_of_many_bytes_are_packed_however_few_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("PLAIN_BYTES", 40_000), ("BLOCK_BYTES", 10_000), ("OPEN_BYTES", 20_000)):
+        monkeypatch.setattr(packed, name, size)
+    records = [Message(role=str(place), content=str(place % 10) * size) for place, size in enumerate([9, 20_000] * 8)]
+    tracemalloc.start()
+    held = Packed(Message, iter(records), open_blocks=16)
+    assert [held[place] for place in (15, 3, 8, 1, 14, 0, 7, 15)] == [records[p] for p in (15, 3, 8, 1, 14, 0, 7, 15)]
+    held_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert list(held) == records
+    assert held_bytes < 60_000  # of 160,000

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 from click.testing import CliRunner
@@ -18,6 +19,7 @@ from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
+from harness.grading.bounds import MAX_FRAME_BYTES
 from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on
 from harness.scoring import score_benchmark
 from server_launchers.isolated import Deadline
@@ -51,6 +53,12 @@ def some_pairs() -> tuple[dict[str, Question], list[Sample]]:
             questions[name] = question(reference, name=name)
             samples.append(sample(f"\\boxed{{{answer}}}", name=name))
     return questions, samples
+
+
+def test_an_answer_to_a_prompt_longer_than_a_message_is_graded() -> None:
+    long = msgspec.structs.replace(question(r"\frac{1}{2}"), prompt="x" * (MAX_FRAME_BYTES + 1))
+    (verdict,) = grade_all({"q": long}, [sample(r"\boxed{2^{-1}}")])
+    assert verdict.verdict == "correct"
 
 
 def test_verdicts_do_not_depend_on_workers_or_order() -> None:

@@ -17,6 +17,9 @@ from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 
+Members = dict[str, list[zipfile.ZipInfo]]
+"""An archive's files by `_name`; the folder before it is unknown, so that several may have one."""
+
 COLUMNS = ("document_category", "document_set_id", "data_source_filenames")
 
 
@@ -27,7 +30,10 @@ def with_documents(rows: Iterable[Row], archive: Path, shown: str) -> Iterator[R
     """
     try:
         with zipfile.ZipFile(archive) as opened:
-            members = {_name(info.filename): info for info in opened.infolist() if not info.is_dir()}
+            members: Members = {}
+            for info in opened.infolist():
+                if not info.is_dir():
+                    members.setdefault(_name(info.filename), []).append(info)
             for row in rows:
                 yield Row(row.where, {**row.value, "documents": _texts(row, opened, members, shown)})
     # zipfile raises RuntimeError for an encrypted file, and for a compression that this Python cannot read.
@@ -35,18 +41,19 @@ def with_documents(rows: Iterable[Row], archive: Path, shown: str) -> Iterator[R
         raise UsageError(f"cannot read {visible(shown)}: {quoted(str(error))}") from error
 
 
-def _texts(row: Row, opened: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], shown: str) -> list[str]:
+def _texts(row: Row, opened: zipfile.ZipFile, members: Members, shown: str) -> list[str]:
     """The texts of one row's documents, in the row's order. members: the archive's files by `_name`. shown: the
     archive's name for messages. Raises `UsageError`.
     """
     category, group, names = (str(row.value.get(column) or "") for column in COLUMNS)
     texts, n_chars = [], 0
     for name in filter(None, map(str.strip, names.split(";"))):
-        member = members.get(_name(f"{category}/{group}/{name}"))
-        if member is None:
-            raise UsageError(
-                f"{row.where}: {visible(shown)} holds no document {visible(f'{category}/{group}/{name}', 200)!r}"
-            )
+        path = visible(f"{category}/{group}/{name}", 200)
+        named = members.get(_name(f"{category}/{group}/{name}"), [])
+        if len(named) != 1:
+            many = f"{len(named)} documents {path!r}, in different folders" if named else f"no document {path!r}"
+            raise UsageError(f"{row.where}: {visible(shown)} holds {many}")
+        (member,) = named
         bound = FREE_UNPACKED_BYTES + MAX_UNPACKED_RATIO * member.compress_size
         with opened.open(member) as file:
             # The size in the archive's list is its maker's claim, so reading stops at the bound.

@@ -74,6 +74,10 @@ _WINDOW = 4_096
 """The parent reads no further sample while this many samples wait for a verdict."""
 
 
+_LONG_PROMPT_CHARS = 1 << 16
+"""The rules get a question with a longer prompt without it. Thousands of such questions may wait for a verdict."""
+
+
 class _Job(NamedTuple):
     """One answer to one question. key: a digest of the question's id, the answer and with_steps; decisions are stored
     by it."""
@@ -256,6 +260,8 @@ def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Jo
 
     Without an answer, a verifier of whole replies is asked about an empty one (`verdict.no_answer`).
     """
+    if question.rules.grader == verifier.RULES and question.prompt_chars > _LONG_PROMPT_CHARS:
+        question = msgspec.structs.replace(question, messages=(), prompt="")
     if searched.extraction is None and question.rules.whole_reply:
         return [_Job.of(question, "")]
     jobs = [] if searched.extraction is None else [_Job.of(question, searched.extraction.answer, with_steps=with_steps)]
