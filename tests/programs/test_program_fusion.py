@@ -1,9 +1,13 @@
-"""Sandboxes of a SandboxFusion server, by a small server that speaks its protocol."""
+"""Sandboxes of a SandboxFusion server, by a small server that speaks its protocol.
+
+`HARNESS_SANDBOXFUSION` is the address of a real server; then what does not depend on the small one is tried there, too.
+"""
 
 from __future__ import annotations
 
 import base64
 import hmac
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ from tests.programs.sandboxed import called, checked, script
 from tests.programs.test_program_score import a_run
 from tests.system.command import harness
 
+REAL = os.environ.get("HARNESS_SANDBOXFUSION", "")
 DOUBLE = ("21", "42")
 RIGHT = "print(2 * int(input()))"
 
@@ -52,8 +57,9 @@ def test_a_score_by_a_server_is_as_one_by_bubblewrap(
     assert request["run_timeout"] >= 30
 
 
-def test_programs_are_confined_and_bounded_there_too(server: FusionServer) -> None:
-    sandbox = a_sandbox(server)
+@pytest.mark.parametrize("url", ["", *filter(None, [REAL])], ids=lambda url: "a real server" if url else "ours")
+def test_programs_are_confined_and_bounded_there_too(server: FusionServer, url: str) -> None:
+    sandbox = a_sandbox(FusionServer(url) if url else server)
     assert script(sandbox, RIGHT, DOUBLE).rule == "all tests"
     assert script(sandbox, "print(43)", DOUBLE).rule == "wrong output"
     assert script(sandbox, "while True: pass", DOUBLE, seconds=0.5).rule == "time limit"
