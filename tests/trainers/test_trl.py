@@ -7,6 +7,10 @@ import os
 import subprocess
 from pathlib import Path
 
+import yaml
+
+from harness.cli import init
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 TRAINING = r"""
@@ -74,3 +78,47 @@ def test_a_model_is_trained_some_steps_beside_hostile_answers(trl: Path, tmp_pat
     assert len(steps) == 4
     assert all(row["rewards/answered/mean"] >= 0.25 for row in steps)
     assert all(row["rewards/accuracy_reward/mean"] is not None for row in steps)
+
+
+PARSING = r"""
+import json, sys
+from trl import GRPOConfig, ModelConfig, TrlParser
+from trl.scripts.grpo import GRPOScriptArguments
+from trl.scripts.utils import DatasetMixtureConfig
+
+parser = TrlParser((GRPOScriptArguments, GRPOConfig, ModelConfig, DatasetMixtureConfig))
+script, grpo, model, data = parser.parse_args_and_config(["--config", *sys.argv[1:]])
+print(json.dumps({
+    "reward_funcs": script.reward_funcs, "generations": grpo.num_generations, "model": model.model_name_or_path,
+    "columns": data.datasets[0].columns,
+}))
+"""
+
+
+def test_the_settings_of_a_training_are_what_trl_reads(trl: Path, tmp_path: Path) -> None:
+    """By `trl grpo`'s own parser; this machine has no GPU, so numbers of 16 bits are switched off behind the file."""
+    settings = init.template("training") / "grpo.yaml"
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(settings.read_text("utf-8") + "learning_rat: 1\n", "utf-8")
+    parsed, refused = (
+        subprocess.run(
+            [trl, "-c", PARSING, str(path), "--use_cpu", "true", "--bf16", "false", "--use_vllm", "false"],
+            env=os.environ | {"PYTHONPATH": str(CHECKOUT), "HF_HUB_OFFLINE": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        for path in (settings, wrong)
+    )
+    assert parsed.returncode == 0, parsed.stderr[-2000:]
+    told = json.loads(parsed.stdout.splitlines()[-1])
+    asked = yaml.safe_load(settings.read_text("utf-8"))
+    assert told == {
+        "reward_funcs": asked["reward_funcs"],
+        "generations": asked["num_generations"],
+        "model": asked["model_name_or_path"],
+        "columns": asked["datasets"][0]["columns"],
+    }
+    assert refused.returncode != 0
+    assert "learning_rat" in refused.stderr
