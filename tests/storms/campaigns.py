@@ -150,6 +150,14 @@ CAMPAIGNS: dict[str, Campaign] = {
     "grade": Campaign(lambda _url: [["grade", "1/2", r"It is \boxed{0.5}."], ["grade", "--near-misses", "one"]]),
     "repeats of a run": Campaign(_only("experiment", "repeats", "one", "--runs", "2", "--out", "drawn"), varies=True),
     "numbers of a run": Campaign(_only("experiment", "samples", "one", "--n", "2,3", "--out", "drawn"), varies=True),
+    "published": Campaign(
+        lambda _url: [
+            ["export", "one", "--to", "every-eval-ever", "--i-know", "--out", "records"],
+            ["published", "update", "--from", "records"],
+            ["published", "show", MODEL],
+        ],
+        told=True,
+    ),
     "init": Campaign(_only("init", "mine", "--for", "hosted"), told=True),
     "tables": Campaign(
         lambda _url: [
@@ -185,9 +193,8 @@ OFTEN = ("run", "shards", "race", "repeats", "sweep", "judge", "merge", "score",
 
 WITHOUT = {
     "demo": "it starts the embedded server, then `run`, `score` and `report`, which are played by themselves",
-    "published": "newer than the campaigns; no storm has played it",
 }
-"""Commands that no campaign plays, and why."""
+"""The command that no campaign plays, and why."""
 
 
 def commands_of(campaign: Campaign) -> set[str]:

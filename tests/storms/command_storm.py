@@ -96,6 +96,7 @@ def start(play: Play, line: Line, how: Started | None = None) -> subprocess.Pope
         resource.setrlimit(resource.RLIMIT_FSIZE, (how.limit, how.limit))
 
     variables = {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": KEY, "COLUMNS": "160", **how.extra}
+    variables |= {"HARNESS_CACHE": str(play.folder / "cache")}
     return subprocess.Popen(
         [*how.prefix, *argv(*line)],
         cwd=play.folder,
@@ -153,7 +154,7 @@ def files_of(play: Play) -> dict[str, object]:
         name = str(path.relative_to(play.folder))
         if not path.is_file() or path.name in (*UNEQUAL, "samples.jsonl", "samples.set-aside", "log.set-aside"):
             continue
-        if name.startswith(("state/", "live/")):
+        if name.startswith(("state/", "live/", "cache/")):
             continue
         if path.name == "scores.json":
             values[name] = content_of_score(path)
