@@ -67,7 +67,12 @@ ROOMS = {
     "secrets": Room(
         "core.secret client.address.endpoint",
         "core/test_core_secret.py core/test_core_hidden.py client/test_failures.py client/test_hidden_keys.py"
-        " client/test_dns.py system/test_keys_in_good_replies.py system/test_secrets_in_objects.py",
+        " client/test_dns.py client/test_discovery.py client/test_proxies.py"
+        " client/test_transports.py::test_a_unix_socket_is_an_endpoint_like_another"
+        " client/test_transports.py::test_the_environments_proxy_serves_public_hosts_only"
+        " client/test_transports.py::test_a_named_authority_is_trusted"
+        " client/test_transports.py::test_a_ca_file_that_is_none_is_a_usage_error"
+        " generation/test_endpoints.py system/test_keys_in_good_replies.py system/test_secrets_in_objects.py",
     ),
     "estimators": Room(
         "scoring.estimators scoring.observed",
