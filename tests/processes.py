@@ -18,6 +18,7 @@ pytest-xdist collects anew in each process, and hands out what it expects to fit
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import selectors
@@ -198,6 +199,7 @@ class _Reports:
 def _work(session: pytest.Session, channel: socket.socket) -> NoReturn:
     """Run what the parent hands out, to the end of this process."""
     config, code = session.config, 3
+    atexit._clear()  # what the parent does at its own end
     try:
         # What is captured goes into files; a fork shares their ends with its parent.
         capture = config.pluginmanager.getplugin("capturemanager")
@@ -218,6 +220,7 @@ def _work(session: pytest.Session, channel: socket.socket) -> NoReturn:
                 item = following
         finally:
             config.hook.pytest_sessionfinish(session=session, exitstatus=0)
+            atexit._run_exitfuncs()
         code = 0
     except KeyboardInterrupt:
         code = 2

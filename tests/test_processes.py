@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import CHECKOUT
 
 TESTS = r"""
-import os, signal, time
+import atexit, os, signal, time
 from pathlib import Path
 import pytest
 
@@ -39,6 +39,7 @@ def test_number(kept, number, request):
 
 @pytest.mark.timeout(0.3)
 def test_late():
+    atexit.register((HERE / f"ended-{os.getpid()}").touch)
     if "KILL" in __file__:
         time.sleep(60)
 """
@@ -71,6 +72,7 @@ def test_each_test_runs_once_and_that_of_a_dead_process_has_failed(tmp_path: Pat
     for name in ("test_a", "test_b"):
         assert len({line.split()[1] for line in ran if line.startswith(name)}) == 1
     assert len({line.split()[1] for line in ran}) in (2, 3)
+    assert 1 <= len([*tmp_path.glob("ended-*")]) <= 3
     # The process that died tore nothing down.
     assert (tmp_path / "torn_down").read_text() == "once\n" * 3
 

@@ -28,6 +28,11 @@ A_FEW = (
     "500 of raw escapes",
     "models: a million",
 )
+DEADLINES_SECONDS = (3, 60, 60)
+"""Of a first token: again, and longer, only where a busy machine was late with a sound reply."""
+
+LATE = re.compile("timeout|does not answer within")
+
 ALL = bool(os.environ.get("HARNESS_HOSTILE"))
 TRANSPORTS = os.environ.get("HARNESS_HOSTILE", "fast").split()
 
@@ -63,10 +68,11 @@ def test_before_a_hostile_server_the_command_ends_bounded_and_believes_nothing_f
     tmp_path: Path, name: str, transport: str
 ) -> None:
     hostile = CORPUS[name]
-    outcome = attacked(tmp_path / "quick", hostile, transport)
     answered = hostile.reply is not None and not hostile.refuses
-    if answered and n_sound(outcome) < 4 and "timeout" in outcome.printed:  # a busy machine, perhaps
-        outcome = attacked(tmp_path / "patient", hostile, transport, deadline_seconds=60)
+    for number, seconds in enumerate(DEADLINES_SECONDS):
+        outcome = attacked(tmp_path / str(number), hostile, transport, deadline_seconds=seconds)
+        if not answered or n_sound(outcome) == 4 or not LATE.search(outcome.printed):
+            break
     assert wrong(outcome, hostile) == [], outcome.printed[-3000:]
     if answered:
         assert n_sound(outcome) == 4, f"a hostile reply cost a sound one: {outcome.printed[-3000:]}"
