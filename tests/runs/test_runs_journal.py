@@ -108,6 +108,29 @@ def test_one_sync_serves_all_that_arrived_during_the_last_one(
         assert sync.count == 2
 
 
+def test_a_sync_waits_for_its_window_or_for_much_text(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "WINDOW_SECONDS", 10 * PATIENCE_SECONDS)
+    monkeypatch.setattr(journal, "SYNC_BYTES", 1000)
+    with Journal.open(folder) as opened:
+        opened.append(sample("first")).result(PATIENCE_SECONDS)
+        for number in range(2):
+            little = opened.append(sample("little", number))
+            with pytest.raises(TimeoutError):
+                little.result(0.05)
+            opened.append(sample("much", number, "x" * 1000)).result(PATIENCE_SECONDS)
+            little.result(PATIENCE_SECONDS)
+
+
+def test_a_disk_that_takes_no_bytes_is_named(folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Journal.open(folder)
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda descriptor, data: 0)
+        with pytest.raises(StoreError, match="the disk took no bytes"):
+            opened.append(sample()).result(PATIENCE_SECONDS)
+    with pytest.raises(StoreError):
+        opened.close()
+
+
 def test_close_stores_what_was_appended(folder: BenchmarkFolder) -> None:
     store(folder, *twenty())
     assert list(read_samples(folder)) == twenty()

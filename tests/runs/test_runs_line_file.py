@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import errno
+import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -18,9 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
+from harness.core.packed import BLOCK_RECORDS
 from harness.core.records import Key
 from harness.runs import RunFolder, overrides
-from harness.runs.line_file import append_line
+from harness.runs.line_file import Filed, LineFile, append_line, read_lines, write_lines
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 from tests.runs.appended_files import FILES, Appended, correct, corrected, plan, planned
@@ -234,3 +237,48 @@ def test_nothing_of_the_harness_appends_but_the_one_writer() -> None:
     assert appends("open(path, mode='a')")
     assert appends("os.open(path, os.O_WRONLY | os.O_APPEND)")
     assert not appends("x = 'a'; path.open('wb')")
+
+
+def test_a_tail_that_differs_in_its_first_byte_from_the_last_one_aside_is_kept_too(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    for torn in (b'{"a": 1', b'["a": 1'):
+        path.write_bytes(torn)
+        append_line(path, b"{}\n")
+    assert path.with_suffix(".set-aside").read_bytes() == b'{"a": 1\n["a": 1\n'
+
+
+def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, calls, flock = tmp_path / "log.jsonl", list[tuple[bool, int, int]](), fcntl.flock
+
+    def noted(descriptor: int, operation: int) -> None:
+        calls.append((os.path.samestat(os.fstat(descriptor), path.stat()), operation, path.stat().st_size))
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", noted)
+    append_line(path, b"{}\n")
+    assert calls == [(True, fcntl.LOCK_EX, 0), (True, fcntl.LOCK_UN, 3)]
+
+
+def test_a_sync_of_a_file_reaches_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    with LineFile(tmp_path / "log.jsonl", durable=False) as file:
+        monkeypatch.setattr(os, "fsync", synced.append)
+        file.append(b"{}\n")
+        assert synced == []
+        file.sync()
+    assert len(synced) == 1
+
+
+def test_a_record_is_read_from_any_block_of_its_file(tmp_path: Path) -> None:
+    path, records = tmp_path / "records.jsonl", [f"record {n}" for n in range(3 * BLOCK_RECORDS)]
+    write_lines(path, records)
+    filed = Filed(path, str, "")
+    for n in (0, BLOCK_RECORDS, 2 * BLOCK_RECORDS + 1):
+        assert filed[n] == records[n]
+    assert filed.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_byte_order_mark_before_the_first_line_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf"a"\n"b"\n')
+    assert read_lines(path, str, "") == ["a", "b"]
