@@ -118,3 +118,13 @@ def test_what_a_sample_could_take_is_known_after_twenty(n: int) -> None:
     for task in send(one, n):
         finish(one, task, 1)
     assert len(send(one, 10_000)) == (100 * KNOWN - n if n >= KNOWN else (100 * KNOWN - n) // 100)
+
+
+def test_the_longest_of_twenty_replies_bounds_the_next() -> None:
+    one = budget(100, budget_tokens=150)
+    for n in range(20):
+        assert one.fits() is (5 * n + 100 <= 150), "a reply may be as long as 100 tokens"
+        task = Task("sums", f"q{n}", 0)
+        one.sent(task, 1)
+        finish(one, task, 5)
+    assert one.fits()

@@ -17,8 +17,10 @@ from harness.core.errors import StoreError
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
 from harness.generation.dispatch.retry import DOUBTS, TRIES, Continuations, RetryPolicy
 from harness.generation.dispatch.schedule import WORN
+from harness.generation.dispatch.snapshot import Arrivals
 from harness.generation.plan import SessionPlan, Task, owed
 from harness.generation.settings import Patience, RunSettings
 from harness.runs.record import RecordRefused
@@ -342,3 +344,72 @@ def test_a_continuation_that_is_answered_clears_its_endpoint() -> None:
             assert not continuations.whole_answered(second, 0)
         continuations.answered(TASK, 0)
     assert continuations.allowed(TASK, 0, set_aside=False)
+
+
+def test_a_failed_request_stands_in_the_log_with_what_failed() -> None:
+    played = Played()
+    (ask, _) = played.do()
+    assert isinstance(ask, Ask)
+    played.fail(ask.task, "cut", words="reset")
+    log = played.dispatcher.next()
+    assert isinstance(log, Log)
+    assert (log.event, log.facts["task"], log.facts["kind"]) == ("request_failed", ["sums", "q0", 0], "cut")
+    assert (log.facts["message"], log.facts["attempt"]) == ("reset", 1)
+
+
+def test_tokens_of_events_are_counted_by_the_mean_of_finished_replies() -> None:
+    now = 0.0
+    arrivals = Arrivals(lambda: now, {}, {}, longest_first=True)
+    other = TASK._replace(question_id="q1")
+    arrivals.began(TASK, 0)
+    now = 10.0
+    arrivals.finished(TASK, 10, 5)
+    arrivals.began(other, 0)
+    for n, tokens in ((3, 16.0), (4, 18.0), (2, 18.0)):
+        arrivals.look({other: n})
+        assert arrivals.tokens == tokens
+    now = 26.0
+    arrivals.look({})
+    (running,) = arrivals.outlook({}, ()).running
+    assert running.tokens == 8.0
+    assert running.pace == pytest.approx(26.0 / 18.0), "one stream was busy for 26 s"
+
+
+def lanes_of(n: int, concurrency: int, now: list[float]) -> Lanes:
+    endpoints = [Endpoint.parse(f"http://{n}:1") for n in range(n)]
+    return Lanes(endpoints, concurrency, Patience(outage=100.0, start_up=100.0), lambda: now[0], lambda low, high: high)
+
+
+def set_aside(lanes: Lanes, lane_number: int) -> None:
+    tickets = [lanes.sent(lane_number) for _ in range(SET_ASIDE_AFTER)]
+    for ticket in tickets:
+        lanes.failed(ticket, RequestFailed("connect", "refused"))
+    assert lanes[lane_number].set_aside
+
+
+def test_an_answer_begins_the_patience_anew() -> None:
+    now = [0.0]
+    lanes = lanes_of(1, 8, now)
+    set_aside(lanes, 0)
+    now[0] = 60.0
+    lanes.answered_by(lanes.sent(0))
+    now[0] = 110.0
+    assert lanes.gave_up() is None
+    set_aside(lanes, 0)
+    now[0] = 209.0
+    assert lanes.gave_up() is None
+    now[0] = 211.0
+    assert lanes.gave_up() is not None
+
+
+def test_the_share_of_an_endpoint_set_aside_goes_to_the_others_up_to_twice_theirs() -> None:
+    now = [0.0]
+    lanes = lanes_of(3, 30, now)
+    for lane_number in (0, 1):
+        set_aside(lanes, lane_number)
+    for _ in range(100):
+        now[0] += 1.0
+        lanes.advance()
+        while lanes[2].in_flight < lanes[2].limit:
+            lanes.sent(2)
+    assert lanes[2].in_flight == 20

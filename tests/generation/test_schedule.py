@@ -361,3 +361,21 @@ def test_what_runs_is_not_looked_at_again_and_again_once_nothing_waits() -> None
     for task in handed:
         scheduler.finish(task, 100)
     assert looks - before < 5 * n
+
+
+def test_samples_of_a_question_that_wait_are_named_with_their_benchmark() -> None:
+    scheduler = Scheduler([Owed("sums", "q", (0, 2)), Owed("more", "p", (1,))], lambda: 0.0)
+    assert scheduler.waiting("q") == [Task("sums", "q", 0), Task("sums", "q", 2)]
+
+
+def test_a_length_is_expected_from_the_mean_of_its_benchmark_and_its_own_samples() -> None:
+    """1,000 tokens, raised by a half after its first sample, come before 700 of a question that was not asked yet."""
+    rows = [*(Owed("sums", f"q{n}", (0, 1)) for n in range(4)), Owed("more", "p", (0,))]
+    scheduler = Scheduler(rows, lambda: 0.0, prior={("more", "p"): 700.0})
+    for _ in range(4):
+        task = scheduler.next()
+        assert task is not None
+        scheduler.finish(task, 1000)
+    task = scheduler.next()
+    assert task is not None
+    assert task.benchmark == "sums"

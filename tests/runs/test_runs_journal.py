@@ -125,7 +125,7 @@ def test_a_disk_that_takes_no_bytes_is_named(folder: BenchmarkFolder, monkeypatc
     opened = Journal.open(folder)
     with monkeypatch.context() as full:
         full.setattr(os, "write", lambda descriptor, data: 0)
-        with pytest.raises(StoreError, match="the disk took no bytes"):
+        with pytest.raises(StoreError, match=r": the disk took no bytes \("):
             opened.append(sample()).result(PATIENCE_SECONDS)
     with pytest.raises(StoreError):
         opened.close()

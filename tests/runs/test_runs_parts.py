@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.core.errors import StoreError
+from harness.core.records import Key
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, merging, questions
 from harness.runs.manifest import MAX_SESSIONS, Provenance, Session
 from harness.runs.merging import merge
@@ -26,12 +28,13 @@ def part(
     *,
     shard: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    plan: Plan | None = None,
     sessions: list[Session] | None = None,
     **environment: str,
 ) -> PartFolder:
     """A folder of which only the manifest matters."""
     of = {} if shard is None else {"shard": {"part": shard, "selection": "s"}}
-    record = BenchmarkRecord(identity={**IDENTITY, **of}, plan=Plan(samples=1), settings=dict(settings or {}))
+    record = BenchmarkRecord(identity={**IDENTITY, **of}, plan=plan or Plan(samples=1), settings=dict(settings or {}))
     manifest = Manifest(
         harness_version="1",
         created="2026-01-01T00:00:00+00:00",
@@ -125,3 +128,45 @@ def test_a_merge_waits_for_the_disk_where_much_is_on_its_way(
     run = write(quick_path / "a", [sampled(0, i) for i in range(4)], n_questions=1, planned=4)
     merge([run], RunFolder(quick_path / "all"))
     assert len(flushed) == n_flushes
+
+
+def test_a_plan_by_questions_holds_where_all_folders_have_one() -> None:
+    plans = {
+        "ids": Plan(samples=1, question_ids=["q0"]),
+        "more": Plan(samples=1, question_ids=["q1", "q0"]),
+        "all": Plan(samples=1),
+        "each": Plan(samples=1, allocated={"q0": 4}),
+    }
+
+    def joined(*names: str) -> Plan:
+        return joined_manifest([part(name, plan=plans[name]) for name in names], False).benchmarks[NAME].plan
+
+    assert joined("ids", "more").question_ids == ["q0", "q1"]
+    assert joined("ids", "all").question_ids is joined("all", "ids").question_ids is None
+    assert joined("each", "each").by_question == {"q0": 4}
+    assert not joined("each", "all").by_question
+    assert not joined("all", "each").by_question
+
+
+def test_a_refusal_names_the_benchmark_that_differs_and_none_for_the_model() -> None:
+    with pytest.raises(StoreError, match="in sums"):
+        joined_manifest([part("b", shard="1/2"), part("c", shard="1/3")], False)
+    with pytest.raises(StoreError, match="server_model") as refused:
+        joined_manifest([part("a", server_model="one"), part("b", server_model="other")], False)
+    assert " in " not in str(refused.value).partition(":")[0]
+
+
+def test_conflicts_inside_one_folder_are_named_three_at_most(quick_path: Path) -> None:
+    samples = [sampled(0, index, text) for index in range(5) for text in (None, "another")]
+    merged = merge([write(quick_path / "a", samples, n_questions=1, planned=5)], RunFolder(quick_path / "all"))
+    (joined,) = merged.benchmarks
+    assert joined.conflicts == tuple(Key("q0", index) for index in range(5))
+    assert str(next(joined.notes())).endswith("q0 #0, q0 #1, q0 #2 and 2 more")
+    assert merged.path == quick_path / "all"
+
+
+def test_a_folder_without_the_benchmark_hides_none_behind_it(quick_path: Path) -> None:
+    folders = [write(quick_path / f"{n}", [sampled(0, n)], n_questions=1, planned=3) for n in range(3)]
+    msgspec.structs.replace(Manifest.load(folders[1]), benchmarks={}).save(folders[1])
+    (joined,) = merge(folders, RunFolder(quick_path / "all")).benchmarks
+    assert joined.n_samples == 2
