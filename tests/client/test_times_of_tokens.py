@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.client.fast.acknowledging import Acknowledging
 from harness.client.fast.batches import Templates
 from harness.client.fast.connecting import SO_TIMESTAMPNS, ClockOffset
 from harness.client.fast.connection import Connection
@@ -103,7 +104,13 @@ async def by_connection(pieces: Sequence[bytes], times: Sequence[float], templat
     with pair() as sock:
         played = Played(sock)
         connection = Connection(
-            Owner(), ("server", 80), cast("socket.socket", played), templates, Leftovers(), kernel_stamps=True
+            Owner(),
+            ("server", 80),
+            cast("socket.socket", played),
+            templates,
+            Leftovers(),
+            Acknowledging(),
+            kernel_stamps=True,
         )
         task = asyncio.ensure_future(connection.ask(b"POST", parser_at(times[0] - 0.01), Deadlines()))
         await asyncio.sleep(0)

@@ -38,6 +38,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from harness.client.fast.acknowledging import Acknowledging
 from harness.client.fast.batches import BATCH_BYTES, END_OF_FRAME, BatchReader, Templates
 from harness.client.fast.connecting import SO_TIMESTAMPNS, ClockOffset, Peer, stamp_now
 from harness.client.fast.event_loop import StreamLoop
@@ -101,21 +102,24 @@ class Owner(Protocol):
 class Connection:
     """One socket, and the request that it carries.
 
-    templates: of the server's events. leftovers: of the server's replies. kernel_stamps: see `fast.transport`. look_at:
-    when `look` must be called again, on the monotonic clock.
+    templates: of the server's events. leftovers: of the server's replies. acknowledging: of the server's packets.
+    kernel_stamps: see `fast.transport`. look_at: when `look` must be called again, on the monotonic clock.
 
     Wide: what a request brings stands here too, since an object of its own would cost each request its creation.
     """
 
     __slots__ = (
+        "_acknowledging",
         "_again",
         "_batch_at",
         "_before",
         "_deadlines",
         "_detach",
+        "_due",
         "_error_due",
         "_future",
         "_kernel_stamps",
+        "_late",
         "_lazy",
         "_leftovers",
         "_loop",
@@ -144,6 +148,7 @@ class Connection:
         sock: socket.socket,
         templates: Templates,
         leftovers: Leftovers,
+        acknowledging: Acknowledging,
         *,
         kernel_stamps: bool,
     ) -> None:
@@ -153,6 +158,7 @@ class Connection:
         self._receive = sock.recvmsg
         self._templates = templates
         self._leftovers = leftovers
+        self._acknowledging = acknowledging
         self._before: Mark | None = None  # the mark of the previous reply on this connection
         self._kernel_stamps = kernel_stamps
         # Kept, since Python 3.11 makes a system call whenever it is asked for the running loop.
@@ -167,10 +173,10 @@ class Connection:
         self._lazy = False  # a chunked body is being read: reads may be stored
         if kernel_stamps:
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self._late: Callable[[], object] = _nothing  # sets the mode in which the kernel waits; see `acknowledging`
         if _QUICKACK is not None:
-            # Until a second request is sent, the kernel acknowledges each token's packet by a packet of its own;
-            # without quick acknowledgements, every second one.
-            sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 0)
+            self._late = partial(sock.setsockopt, socket.IPPROTO_TCP, _QUICKACK, 0)
+            self._late()
         self._attach(self._drain if kernel_stamps else self._drain_plainly)
 
     # -- the request ---------------------------------------------------------------------------------------------
@@ -185,7 +191,7 @@ class Connection:
         self._error_due: float | None = None  # when the body of an error must have ended
         self._batch_at = parser.started
         self._step = min(BATCH_S, deadlines.first_token, deadlines.idle)
-        self.look_at = parser.started + self._step
+        self._due = self.look_at = parser.started + self._step
         try:
             # A fresh connection has nothing to answer yet, so only a used one is worth the system call.
             if self._used and self._unasked():
@@ -304,6 +310,8 @@ class Connection:
         The selector calls it; it never raises.
         """
         try:
+            if self._acknowledging.late:
+                self._late()
             # The control message with its one timespec takes 32 of the 64 bytes.
             data, extra, _, _ = self._receive(_READ_BYTES, 64)
         except BlockingIOError:
@@ -392,7 +400,10 @@ class Connection:
         stamps = self._owner.clock_offset.monotonic(raw_stamps, self._batch_at)
         # Taken out before parsing: `_over` reads bytes that are still here as surplus, and would close the connection.
         self._pieces, self._stamps, self._size, self._n_split = [], [], 0, 0
-        self._batch_at = time.monotonic()
+        # What is parsed now may bring the deadline forward: the next look computes it anew.
+        self._due = self._batch_at = time.monotonic()
+        if len(pieces) > 1 and self._kernel_stamps:
+            self._acknowledging.judge(pieces, stamps, fresh=not (self._used or self._read.http.started))
         try:
             if pieces and self._used and not self._read.http.started and self._came_before(stamps):
                 message = "something came before the request was sent"
@@ -439,11 +450,15 @@ class Connection:
 
     def look(self, now: float) -> None:
         """Parse reads that have waited too long, and end the request if a deadline has passed at `now`."""
+        ripe = self._ripe(now)
+        # The way of nearly every look: thousands of connections are looked at each second.
+        if now < self._due and not ripe:
+            self.look_at = min(now + self._step, self._due)
+            return
         parser = self._parser
-        self.look_at = now + self._step
         due = self._deadlines.due(parser)
         # A deadline that seems to have passed may be moved by a token that is stored and not yet parsed.
-        if self._pieces and (now >= due or self._ripe(now)):
+        if self._pieces and (now >= due or ripe):
             if self._parse(all_of_it=True):
                 return
             due = self._deadlines.due(parser)
@@ -452,14 +467,15 @@ class Connection:
                 self._over(self._refusal())
                 return
             due = min(due, self._error_due)
-        self.look_at = min(self.look_at, due)
+        self._due = due
+        self.look_at = min(now + self._step, due)
         if now >= due:
             self._conclude(self._deadlines.end_late, parser, now)
 
     def _ripe(self, now: float) -> bool:
-        """Whether the stored reads should be parsed now."""
+        """Whether there are stored reads that should be parsed now."""
         age = now - self._batch_at
-        if age < BATCH_S:
+        if age < BATCH_S or not self._pieces:
             return False
         return age >= SLOW_BATCH_S or self._size >= RIPE_BYTES or b"[DONE]" in self._pieces[-1]
 

@@ -37,6 +37,12 @@ GC_OBJECTS = 100_000
 of a request live until it ends; with thousands of requests each collection would search all of them and free
 nothing."""
 
+GC_OBJECTS_OF_A_STREAM = 50
+"""Number of new objects that each open stream adds to `GC_OBJECTS`: some more than a request in flight holds."""
+
+_GC_STREAMS = 512
+"""Number of streams after each of which the number of objects is set anew."""
+
 _MAX_EVENTS = 4096
 """Largest number of sockets that one poll reports."""
 
@@ -63,6 +69,9 @@ class StreamSelector(selectors.BaseSelector):
         """Add a stream: `drain` is called once whenever bytes come to `fd`. If it leaves some, it must call `again`."""
         self._streams[fd] = drain
         self._epoll.register(fd, _EDGE)
+        if len(self._streams) % _GC_STREAMS == 0:
+            objects = GC_OBJECTS + GC_OBJECTS_OF_A_STREAM * len(self._streams)
+            gc.set_threshold(objects, *gc.get_threshold()[1:])
 
     def again(self, fd: int) -> None:
         """Call the stream's drain function once more, since `fd` may still have bytes."""

@@ -20,6 +20,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from harness.client.address.endpoint import Endpoint, host_and_port, quote_safely, secrets_of
+from harness.client.fast.acknowledging import Acknowledging
 from harness.client.fast.batches import Templates
 from harness.client.fast.connecting import ClockOffset, Connector, Peer
 from harness.client.fast.connection import Connection, unparsed_bytes
@@ -68,6 +69,7 @@ class FastTransport:
         self._routes: dict[tuple[int, str], _Route] = {}
         self._templates: dict[Peer, Templates] = {}
         self._leftovers: dict[Peer, Leftovers] = {}
+        self._acknowledging: dict[Peer, Acknowledging] = {}
         self._looking: asyncio.TimerHandle | None = None
 
     async def complete(
@@ -186,4 +188,5 @@ class FastTransport:
         sock = await self._connector.connect(peer, seconds)
         templates = self._templates.setdefault(peer, Templates())
         leftovers = self._leftovers.setdefault(peer, Leftovers())
-        return Connection(self, peer, sock, templates, leftovers, kernel_stamps=self.kernel_stamps)
+        acknowledging = self._acknowledging.setdefault(peer, Acknowledging())
+        return Connection(self, peer, sock, templates, leftovers, acknowledging, kernel_stamps=self.kernel_stamps)
