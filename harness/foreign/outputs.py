@@ -40,6 +40,9 @@ of their own. auto: guessed, see above."""
 _PIECE_BYTES = 1 << 20
 """Bytes that are read at a time for a checksum."""
 
+_MAX_BUILT = 4_096
+"""Questions that are kept while a file is read; beyond this number they are built again from their rows."""
+
 MAX_INDEX = 1_000_000
 """Bound of a sample's number in a file; a number that is not below it is ignored."""
 
@@ -244,6 +247,8 @@ def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> I
     for row, question_id in zip(rows, identities, strict=True):
         question = built.get(question_id)
         if question is None:
+            if len(built) == _MAX_BUILT:
+                built.clear()
             question = built[question_id] = row.card_question or _question(row, name, question_id)
         for response in row.responses:
             index = next_index[question_id]

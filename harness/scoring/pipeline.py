@@ -9,6 +9,7 @@ which decodes only the samples that may change.
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -47,6 +48,9 @@ from harness.scoring.score import Score, beside_audit, check_ks, intervals_of, s
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_right
 from harness.scoring.workload import Speed, Workload, speed, workload
+
+_MAX_BASES = 4_096
+"""Questions of a file whose basis is remembered."""
 
 MAX_NAMED = 3
 """Largest number of damaged lines or conflicting keys that a warning names; the others are counted."""
@@ -379,38 +383,44 @@ def grade_outputs(
     folder: the folder that their files would lie in; nothing is written. What is there is the plan: questions may have
     unequal numbers of samples.
     """
-    by_benchmark: dict[str, dict[str, Question]] = {}
+    by_benchmark: dict[str, Packed[Question]] = {}  # A file may have as many questions as rows.
     texts: dict[str, Texts] = {}
     of_question: dict[str, array[int]] = {}  # Number of each sample's question.
     numbers: dict[str, dict[str, int]] = {}
-    by_id: dict[str, Question] = {}
+    asked: dict[str, Question] = {}  # The question of the last sample, which is all that the pool looks up.
+    bases: dict[str, str] = {}
+    due: deque[str] = deque()  # The basis of each sample without a grade.
 
     def samples() -> Iterator[Sample]:
         """The samples of the file, in its order; their questions and texts are noted in passing."""
         for question, sample in pairs:
-            by_id[question.question_id] = question
-            by_benchmark.setdefault(question.benchmark, {})[question.question_id] = question
-            texts.setdefault(question.benchmark, Texts()).add(sample)
+            asked.clear()
+            asked[question.question_id] = question
+            questions = by_benchmark.setdefault(question.benchmark, Packed(Question))
             ids = numbers.setdefault(question.benchmark, {})
-            of_question.setdefault(question.benchmark, array("I")).append(
-                ids.setdefault(question.question_id, len(ids))
-            )
+            number = ids.setdefault(question.question_id, len(ids))
+            if number == len(questions):
+                questions.append(question)
+            of_question.setdefault(question.benchmark, array("I")).append(number)
+            texts.setdefault(question.benchmark, Texts()).add(sample)
+            if question.question_id not in bases:
+                if len(bases) == _MAX_BASES:
+                    bases.clear()
+                bases[question.question_id] = basis(question)
+            due.append(bases[question.question_id])
             yield sample
 
     graded: dict[str, Packed[Grade]] = {}
-    bases: dict[str, str] = {}
     for grade in pool.grade_all(
-        by_id, samples(), workers=grading.n_workers, deadline_s=grading.deadline_s, sandbox=grading.sandbox
+        asked, samples(), workers=grading.n_workers, deadline_s=grading.deadline_s, sandbox=grading.sandbox
     ):
-        if grade.question_id not in bases:
-            bases[grade.question_id] = basis(by_id[grade.question_id])
         same_benchmark = graded.setdefault(grade.benchmark, Packed(Grade))
-        same_benchmark.append(msgspec.structs.replace(grade, basis=bases[grade.question_id]))
+        same_benchmark.append(msgspec.structs.replace(grade, basis=due.popleft()))
         on_graded(grade.benchmark, len(same_benchmark))
     return [
         GradedBenchmark(
             folder=folder.benchmark(name),
-            questions=list(questions.values()),
+            questions=questions,
             samples=None,
             grades=graded[name],
             warnings=(),

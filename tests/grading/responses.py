@@ -390,4 +390,16 @@ RESPONSES: dict[str, list[tuple[str, str, bool]]] = {
         (r"\frac12", r"\boxed{(a)\frac12}", False),
         ("b", r"\boxed{(a) b}", False),
     ],
+    "rules 11": [
+        ("12", "The answer is 12 if the dice are fair.", False),
+        ("12", "The answer is 12 apples for the whole class.", True),
+        ("12", "The answer is 12, provided that n > 3.", False),
+        ("8", "Sorry, I can't help with that. (8)", False),
+        ("8", "I got 7. The expected answer is 8.", False),
+        ("8", "Result: 7 (the book says 8)", False),
+        ("8", "We need the answer to be 8 to pass.", False),
+        ("8", "So the number of ways is 8.", True),
+        ("18", "答え：18", True),
+        ("18", "答え：19", False),
+    ],
 }

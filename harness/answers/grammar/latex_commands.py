@@ -141,6 +141,8 @@ class Commands(Cursor):
             return sym(name)
         else:
             raise Unreadable(f"{name} without an argument")
+        if name in ("max", "min") and base is None and len(call.args) == 2 and call.args[1].op in ("sym", "apply"):
+            return sym(f"{name}_{call.args[1].args[0]}")  # the largest value of a function, and no function of it
         if base is not None:
             if name == "log":
                 call = Node("fn", ("log", call.args[1], base))

@@ -42,6 +42,8 @@ def number_in_words(words: str) -> str | None:
     parts = parts[1:] if sign else parts
     if not 0 < len(parts) <= _MAX_WORDS:
         return None
+    if parts in (["half"], ["a", "half"]):
+        return f"{sign}1/2"
     below = _PARTS.get(parts[-1].removesuffix("s").replace("halve", "half"))
     if below is not None and len(parts) > 1:
         above = _cardinal(parts[:-1])

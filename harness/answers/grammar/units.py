@@ -294,7 +294,9 @@ def is_counted(words: str, singular: bool = False) -> bool:
     if _CHINESE.search(words):
         words = _DIFFERENT.sub("", words)
         return words[:1] in _CLASSIFIERS and _NOT_COUNTED.search(words) is None and len(words) <= _MAX_COUNTED_SIGNS
-    parts = _PASSED_BEHIND.sub("", words.lower()).split()
+    parts = _PASSED_BEHIND.sub("", f" {words.lower()}").split()
+    if not parts and words.lower().startswith("in "):
+        return True  # "12 in total"
     if not parts or len(parts) > _MAX_COUNTED_WORDS or changes_number(words) or not all(map(_is_noun, parts)):
         return False
     if parts == ["times"]:

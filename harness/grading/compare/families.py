@@ -38,10 +38,21 @@ def without_conditions(node: Node) -> tuple[Node, dict[str, str]]:
 
 
 def _says_real(item: Node, items: tuple[Node, ...]) -> bool:
-    """Whether `item` is the x ∈ ℝ of `f(x) = x^2, x ∈ ℝ`."""
+    """Whether `item` is the x ∈ ℝ of `f(x) = x^2, x ∈ ℝ`, of `x^2, x ∈ ℝ` or of `x > 2, x ∈ ℝ`."""
     if item.op != "member" or item.args[0].op != "sym" or item.args[1] != sym("R"):
         return False
-    return any(it.op == "rel" and it.args[0][0].op == "apply" and item.args[0] in walk(it.args[0][0]) for it in items)
+    formulas = [it.args[0][0] for it in items if it.op == "rel" and it.args[0][0].op == "apply"]
+    formulas += [it for it in items if it.op != "sym" and is_scalar(it)]
+    formulas += [side for it in items if it.op == "rel" and "=" not in it.args[1] for side in it.args[0]]
+    return any(item.args[0] in walk(formula) for formula in formulas)
+
+
+def leaves_out_reals(reference: Node, answer: Node) -> bool:
+    """Whether the answer alone says that the unknown of its inequality is an integer: `x > 2, x ∈ ℤ` for `x > 2`."""
+    stated, domains = without_conditions(answer)
+    if without_conditions(reference)[1] or not _INTEGERS.intersection(domains.values()):
+        return False
+    return stated.op == "rel" and stated.args[1] != ("=",) * len(stated.args[1])
 
 
 def state_other_domains(left: Node, right: Node) -> bool:

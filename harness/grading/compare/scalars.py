@@ -64,7 +64,18 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
             break
+    # The letters may be a unit that the table lacks: 1 kWh and 3.6 GJ.
+    if result.equal is False and (_may_be_unit(reference, answer) or _may_be_unit(answer, reference)):
+        return Comparison(None, "units")
     return result
+
+
+def _may_be_unit(quantity: Node, lettered: Node) -> bool:
+    """Whether one side has a known unit, and the other is a number with capital letters behind it."""
+    if quantity.op != "quantity" or lettered.op == "quantity" or unit_of(quantity.args[1]) is None:
+        return False
+    read = _number_and_letters(lettered)
+    return read is not None and read[0] is not None and any(letter.isupper() for letter, _ in read[1])
 
 
 def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
@@ -95,11 +106,20 @@ def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
     if measure is None or read is None or read[0] is None:
         return reference, answer
     spelled = " ".join(f"{letter}^{power}" for letter, power in read[1])
+    if (joined := "".join(letter for letter, _ in read[1])) and all(power == 1 for _, power in read[1]):
+        # M and J side by side are a megajoule where a megajoule fits.
+        joined_unit = unit_of(joined)
+        spelled = joined if joined_unit is not None and _measures_the_same(joined_unit, measure) else spelled
     named = unit_of(spelled)
-    if named is None or named.dimension != measure.dimension:
+    if named is None or not _measures_the_same(named, measure):
         return reference, answer
     lettered = Node("quantity", (read[0], spelled))
     return (quantity, lettered) if quantity is reference else (lettered, quantity)
+
+
+def _measures_the_same(first: Unit, second: Unit) -> bool:
+    """Whether two units have one dimension, or both are units of temperature."""
+    return first.dimension == second.dimension or {first.dimension, second.dimension} <= _ZEROS.keys()
 
 
 _Letters = tuple[tuple[str, int], ...]

@@ -45,6 +45,7 @@ from harness.grading.compare.equations import (
 from harness.grading.compare.exact import exact
 from harness.grading.compare.families import (
     PARAMETER,
+    leaves_out_reals,
     parameter_of,
     same_family,
     state_other_domains,
@@ -96,6 +97,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     # Before the parameters are unified, for then ℤ and ℕ would look the same.
     if state_other_domains(reference, answer):
         return Comparison(False, "family")
+    if leaves_out_reals(reference, answer):
+        return Comparison(None, "family")
     if (families := _with_parameters(reference, answer)) is not None:
         return same(*families, rules)
     named = _same_named(reference, answer, rules)
@@ -452,6 +455,13 @@ def _same_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comp
     return same(listed, counterpart, rules) if alternatives is reference else same(counterpart, listed, rules)
 
 
+def _names_fewer(reference: Statement, answer: Statement) -> bool:
+    """Whether the reference gives one value to several letters, the answer only to some of them: m = n = 3, m = 3."""
+    letters = {label.args[0] for label in reference.labels if label.op == "sym"}
+    named = {label.args[0] for label in answer.labels if label.op == "sym"}
+    return len(letters) == len(reference.labels) > 1 and bool(named) and named < letters
+
+
 def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them an equation: with its name dropped, as a curve, or solved."""
     if reference.op == "list" or answer.op == "list":
@@ -459,6 +469,8 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
     reference_parts = statement(reference) if is_equation(reference) else None
     answer_parts = statement(answer) if is_equation(answer) else None
     if is_equation(reference) and is_equation(answer):
+        if reference_parts is not None and answer_parts is not None and _names_fewer(reference_parts, answer_parts):
+            return Comparison(None, "names")
         if (
             reference_parts is not None
             and answer_parts is not None

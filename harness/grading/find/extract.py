@@ -62,7 +62,7 @@ _PHRASE = re.compile(
     | (?:^|\n)[ \t]*A\s*[:：]\s*
     | (?:最终答案|答案|结果)\s*(?:应?[是为]|[:：])+\s*
     | <answer>\s*
-    | (?i:ответ|정답|답|réponse|respuesta|antwort|lösung|risposta|resposta|odpowiedź|cevap|đáp\ án)\s*+
+    | (?i:ответ|정답|답|答え|解答|回答|réponse|respuesta|antwort|lösung|risposta|resposta|odpowiedź|cevap|đáp\ án)\s*+
       (?:\*\*)?\s*+[:：]\s*
     | (?:答え|解答|回答|정답|답)\s*(?:は|은|는)\s*
     | (?:故选|应选|故答案[是为]|所以选)\s*[:：]?\s* | 答\s*[:：]\s*
@@ -112,6 +112,11 @@ _SENTENCE_END = re.compile(
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
 """Where a statement ends: the line, the sentence, or a clause that gives a reason or a consequence."""
+
+_CONDITION = re.compile(
+    r"(?i)[\s,$*)]*+(?:but\s+)?(?:only\s+)?(?:if|provided|unless|assuming|as\s+long\s+as|on\s+condition)\b"
+)
+"""Words behind a number by which it holds under a condition: "12 if the dice are fair"."""
 
 NUMBER = re.compile(
     r"""(?x) (?<![A-Za-z0-9_.]) (?:[-−–](?=[\d.$]))? [$€£¥]? [-−]?
@@ -411,7 +416,8 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         return Extraction(formulas[-1].group(), start + formulas[-1].start(), start + formulas[-1].end(), method)
     # Words may be the answer of a text; in other kinds more than three words make a sentence.
     numbers = list(NUMBER.finditer(answer)) if kind != "text" and len(_WORD.findall(answer)) > 3 else []
-    if len(numbers) == 1 and not is_refused(answer, *numbers[0].span()):
+    alone = len(numbers) == 1 and _CONDITION.match(answer, numbers[0].end()) is None
+    if alone and not is_refused(answer, *numbers[0].span()):
         # "Jane started 3 hours ago": the only number of a sentence is its answer
         begin = tail.find(numbers[0].group(), start)
         return Extraction(numbers[0].group(), begin, begin + len(numbers[0].group()), method)

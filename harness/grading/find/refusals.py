@@ -27,18 +27,21 @@ _REFUSED_BEHIND = re.compile(
 )
 """`_REFUSED_BEFORE`, `_REFUSED_BEHIND`: words beside a number which say that it is not the answer, or a part of it."""
 
-_NO_ANSWER_BEFORE = re.compile(r"(?i)\b(?:wrong|incorrect|false|mistaken|worst|least\s+\w+)\s+(?:final\s+)?\Z")
+_NO_ANSWER_BEFORE = re.compile(
+    r"(?i)\b(?:wrong|incorrect|false|mistaken|expected|reference|official|worst|least\s+\w+)\s+(?:final\s+)?\Z"
+)
 """Words before "answer" after which the phrase states no answer: "the wrong answer is"."""
 
 _GIVES_UP = re.compile(
     r"(?i)\b(?:i|we)\s+(?:am\s+|are\s+|was\s+|were\s+)?(?:can\s*not|can['’]t|could\s*n['’]t|could\s+not|unable\s+to|not\s+able\s+to"
     r"|do\s*n['’]t|do\s+not|did\s+not|am\s+not\s+sure|['’]m\s+not\s+sure)\s*(?:\w+\s+)?"
-    r"(?:solve|answer|determine|know|find|compute|decide|provide|sure|say|tell|finish)\b"
+    r"(?:solve|answer|determine|know|find|compute|decide|provide|sure|say|tell|finish|help|assist|comply)\b"
 )
 """A sentence by which a reply says that it has no answer."""
 
 _ECHO = re.compile(
-    r"(?i)\b(?:you\s+(?:ask|asked|gave|said|wrote|wanted)|the\s+(?:question|problem|prompt|exercise|task)\b|appears|guess)"
+    r"(?i)\b(?:you\s+(?:ask|asked|gave|said|wrote|wanted)|the\s+(?:question|problem|prompt|exercise|task)\b|appears|guess"
+    r"|says\b|(?:expected|reference|official)\s+answer\b|answer\s+to\s+be\b)"
 )
 """Words of a sentence that repeats the question, or guesses."""
 
