@@ -14,6 +14,8 @@ A pair of values is decided by the first of these methods that can tell; cheap o
 
 A card's tolerances, or a float printed in full, can turn "different" into "equal". Expressions that use different
 letters are never "different": the letters may be named otherwise (None).
+
+Long: each sign behind a value has a function that takes it off both sides, and all of them share what a unit is.
 """
 
 from __future__ import annotations
