@@ -387,15 +387,15 @@ def grade_outputs(
     texts: dict[str, Texts] = {}
     of_question: dict[str, array[int]] = {}  # Number of each sample's question.
     numbers: dict[str, dict[str, int]] = {}
-    asked: dict[str, Question] = {}  # The question of the last sample, which is all that the pool looks up.
+    current: dict[str, Question] = {}  # The question of the last sample, which is all that the pool looks up.
     bases: dict[str, str] = {}
     due: deque[str] = deque()  # The basis of each sample without a grade.
 
     def samples() -> Iterator[Sample]:
         """The samples of the file, in its order; their questions and texts are noted in passing."""
         for question, sample in pairs:
-            asked.clear()
-            asked[question.question_id] = question
+            current.clear()
+            current[question.question_id] = question
             questions = by_benchmark.setdefault(question.benchmark, Packed(Question))
             ids = numbers.setdefault(question.benchmark, {})
             number = ids.setdefault(question.question_id, len(ids))
@@ -412,7 +412,7 @@ def grade_outputs(
 
     graded: dict[str, Packed[Grade]] = {}
     for grade in pool.grade_all(
-        asked, samples(), workers=grading.n_workers, deadline_s=grading.deadline_s, sandbox=grading.sandbox
+        current, samples(), workers=grading.n_workers, deadline_s=grading.deadline_s, sandbox=grading.sandbox
     ):
         same_benchmark = graded.setdefault(grade.benchmark, Packed(Grade))
         same_benchmark.append(msgspec.structs.replace(grade, basis=due.popleft()))
