@@ -118,10 +118,13 @@ def test_lm_evals_results_have_the_question_error(run: RunFolder, tmp_path: Path
 
 
 def test_the_hubs_file_names_the_data_set_and_its_revision(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", {"math500": varied("math500"), "own": varied()})
+    run = write_run(tmp_path / "run", {"math500": varied("math500"), "aime25": varied("aime25"), "own": varied()})
     written = harness.export(run, "hf", out=tmp_path / "out")
-    assert [one.path.name for one in written.files] == ["math500.yaml"]
-    (entry,) = yaml.safe_load(written.files[0].path.read_text())
+    files = {one.path.name: one.path for one in written.files}
+    assert sorted(files) == ["aime25.yaml", "math500.yaml"]
+    # The card reads two configurations, and the score is of neither.
+    assert yaml.safe_load(files["aime25.yaml"].read_text())[0]["dataset"]["task_id"] == "aime25"
+    (entry,) = yaml.safe_load(files["math500.yaml"].read_text())
     assert entry["dataset"]["id"] == "HuggingFaceH4/MATH-500"
     assert len(entry["dataset"]["revision"]) == 40
     score = score_file.read(run.benchmark("math500"))
@@ -129,6 +132,7 @@ def test_the_hubs_file_names_the_data_set_and_its_revision(tmp_path: Path) -> No
     assert entry["value"] == round(100 * (score.accuracy or 0), 2)
     assert "95 % sampling interval" in entry["notes"]
     assert "95 % question interval" in entry["notes"]
+    assert entry["notes"].endswith(f"; graded by {', '.join(score.graders)}; reasoning-harness {harness.__version__}")
 
 
 def test_a_run_of_ones_own_data_is_no_result_of_the_hub(run: RunFolder, tmp_path: Path) -> None:

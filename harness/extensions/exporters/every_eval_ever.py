@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from harness.benchmarks import catalogue
 from harness.benchmarks.card import HubSource
 from harness.core import codec
@@ -21,6 +23,7 @@ from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import json_line, metrics_of, uncertainty, without_lone_surrogates
+from harness.scoring import Score
 
 SCHEMA = "0.3.0"
 
@@ -89,7 +92,7 @@ def _result(benchmark: ExportedBenchmark, name: str, value: float, arguments: di
     details: dict[str, Any] = {"score": value, "uncertainty": about}
     metric, _, k = name.partition("@")
     if name == "accuracy":
-        details["details"] = {key: str(number) for key, number in uncertainty(score).items() if number is not None}
+        details["details"] = _facts(score)
         if score.sampling_error is not None:
             about["standard_error"] = {"value": score.sampling_error, "method": "analytic"}
         if score.sampling_interval is not None:
@@ -114,6 +117,15 @@ def _result(benchmark: ExportedBenchmark, name: str, value: float, arguments: di
         "score_details": details,
         "generation_config": {"generation_args": arguments},
     }
+
+
+def _facts(score: Score) -> dict[str, str]:
+    """What the format has no field for, as texts: errors, both intervals, counts, graders, further measures."""
+    facts = {name: value for name, value in uncertainty(score).items() if value is not None}
+    measured = () if score.measures is msgspec.UNSET else score.measures
+    # An interval is a tuple, and reads as a list in JSON.
+    texts = {name: str([*value]) if isinstance(value, tuple) else str(value) for name, value in facts.items()}
+    return {**texts, "graders": ", ".join(score.graders), **{measure.name: str(measure.value) for measure in measured}}
 
 
 def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import yaml
 
 from harness.benchmarks import catalogue
 from harness.benchmarks.card import Card, HubSource
+from harness.core.about import __version__
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import safe_name
@@ -48,7 +49,8 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
 def _entry(benchmark: ExportedBenchmark, card: Card, source: HubSource, accuracy: float) -> dict[str, Any]:
     """The entry of one benchmark in the hub's file of results."""
-    dataset = {"id": source.id, "task_id": source.config[0] if source.config else card.name}
+    # Of several configurations none is the whole benchmark.
+    dataset = {"id": source.id, "task_id": source.config[0] if len(source.config) == 1 else card.name}
     if source.revision is not None:
         dataset["revision"] = source.revision
     return {
@@ -64,7 +66,7 @@ def _notes(score: Score, sampling: dict[str, Any]) -> str:
     intervals = (("sampling", score.sampling_interval), ("question", score.question_interval))
     notes += [f"95 % {name} interval {100 * i[0]:.1f} to {100 * i[1]:.1f} %" for name, i in intervals if i is not None]
     notes += [f"{name} {value}" for name, value in sampling.items() if name in ("temperature", "top_p", "max_tokens")]
-    return "; ".join([*notes, "reasoning-harness"])
+    return "; ".join([*notes, f"graded by {', '.join(score.graders)}", f"reasoning-harness {__version__}"])
 
 
 EXPORTER = Exporter(kind="results", about=".eval_results of a model on the hub", write=hub, withholds=False)
