@@ -77,7 +77,10 @@ def spec_from(
 def words_of(
     engine: str, model: str, params: Mapping[str, Any], extra_flags: tuple[str, ...] = (), name: str | None = None
 ) -> list[str]:
-    """The words after `serve` that start this server again."""
+    """The words after `serve` that start this server again.
+
+    params: parameter of the command → its value. extra_flags: words that go to the engine unchanged.
+    """
     words = [engine, *([model] if model else []), *(["--name", name] if name else [])]
     for option in OPTIONS.values():
         value = params.get(FLAG_PREFIX + option.field)
@@ -100,7 +103,10 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _click_option(option: ServerOption, *, hidden: bool) -> Callable[[F], F]:
-    """The click option for one field of the spec."""
+    """The click option for one field of the spec.
+
+    hidden: leave it out of the help.
+    """
     attributes: dict[str, Any] = {"help": option.form.help, "hidden": hidden, "metavar": option.form.metavar}
     flag = option.flag
     if option.kind is bool:

@@ -53,7 +53,10 @@ def local_model(spec: ServerSpec) -> str:
 
 
 def flag_pairs(pairs: Sequence[tuple[str, object]]) -> list[str]:
-    """Options with their values as words; None and False are left out, True gives the option alone."""
+    """Options with their values as words; None and False are left out, True gives the option alone.
+
+    pairs: (flag, value).
+    """
     words: list[str] = []
     for flag, value in pairs:
         if value is True:

@@ -35,7 +35,7 @@ def advise(
         benchmark = settings.benchmarks[name]
         n = benchmark.samples
         if benchmark.sampling.temperature == 0 and n > 1:
-            watcher.warn(Sentence(f"{name}: {n} samples at temperature 0 come out all alike on most servers"))
+            watcher.warn(Sentence(f"{name}: {n} samples at temperature 0 are all the same on most servers"))
         temperature = benchmark.sampling.temperature
         if temperature is not None and temperature > MAX_USUAL_TEMPERATURE:
             watcher.warn(

@@ -120,7 +120,10 @@ def _in_words(counts: Sequence[int]) -> str:
 def _stored(
     own: RunFolder, benchmark: str, source: str, mean: int, question_ids: Sequence[str]
 ) -> BenchmarkRecord | None:
-    """The benchmark's record in the run folder `own`, if that run began with this allocation; else None."""
+    """The benchmark's record in the run folder `own`, if that run began with this allocation; else None.
+
+    source, mean: as the user gives them (`allocate`, `samples`). question_ids: all of the benchmark, as asked now.
+    """
     try:
         manifest = Manifest.find(own)
     except StoreError:  # A damaged manifest; the session refuses it with a reason.

@@ -72,7 +72,10 @@ def _place(url: str) -> str:
 
 
 def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
-    """The facts that the supervisor recorded of the server, and checksums of its model's files on this machine."""
+    """The facts that the supervisor recorded of the server, and checksums of its model's files on this machine.
+
+    hash_weights: also checksum the whole weights files, which takes about a second per GB.
+    """
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
     flags = {f"flags.{name}": given(argv, name) for name in model_flags()}
     files: dict[str, str] = {}

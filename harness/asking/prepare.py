@@ -313,8 +313,8 @@ def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card,
     if options.samples is not None and None not in numbers and numbers != {options.samples}:
         listed = ", ".join(f"{card.name}:{number}" for card, number in numbered)
         raise UsageError(
-            f"all benchmarks name their own number of samples ({visible(listed, 200)}): leave this option or these "
-            f"numbers out",
+            f"all benchmarks name their own number of samples ({visible(listed, 200)}): leave out this option or "
+            f"these numbers",
             field="samples",
             value=options.samples,
         )
@@ -330,7 +330,8 @@ def _with_data(
     """The card for a file of data, and the samples a question if its name stated them. Raises `UsageError`.
 
     The card is drafted from the file with this first row, or is the named benchmark's with the file in place of its own
-    data.
+    data. data: its path or address. numbered: the benchmarks that the user named, with their numbers of samples; at
+    most one may stand beside a file. first: the file's first row.
     """
     if re.fullmatch(r"\w[\w.-]*/[\w.-]+", data) and not Path(data).suffix and not Path(data).exists():
         raise UsageError(

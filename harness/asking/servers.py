@@ -87,7 +87,10 @@ class ReachedServers:
 
 
 def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers:
-    """The endpoints that `who` and the environment name; none is contacted. Raises `UsageError`, `ServerError`."""
+    """The endpoints that `who` and the environment name; none is contacted. Raises `UsageError`, `ServerError`.
+
+    endpoints_file: the file of servers that the user names in place of addresses.
+    """
     listed = EndpointsFile(endpoints_file).addresses() if endpoints_file is not None else []
     urls: list[str | None] = [*(listed or who.base_url)]
     provider = provider_of(who, [url.removeprefix(DNS_PREFIX) for url in urls if url])
@@ -204,7 +207,10 @@ def _from_environment(variable: str) -> Secret | None:
 
 
 def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
-    """Raise `UsageError` if a hosted provider would get nothing that could be a key."""
+    """Raise `UsageError` if a hosted provider would get nothing that could be a key.
+
+    variable: the environment variable in which a key is looked for, for the message.
+    """
     sent = {name.lower() for name, _ in endpoint.headers}
     if endpoint.api_key or endpoint.local or sent & {"authorization", provider.address.key_header.lower()}:
         return
@@ -502,7 +508,10 @@ def _stopped_at_start(spec: ServerSpec, signum: int) -> str:
 
 
 def launched(spec: ServerSpec, watcher: Watcher, *, detach: bool = False) -> RunningServer:
-    """The ready server. Raises `ServerError` if it does not come up, `Interrupted` for a signal meanwhile."""
+    """The ready server. Raises `ServerError` if it does not come up, `Interrupted` for a signal meanwhile.
+
+    detach: the server outlives this process.
+    """
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import supervisor
 

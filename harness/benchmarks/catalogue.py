@@ -124,7 +124,7 @@ def apply_card_rules(
         file = file_of(name, settings)
         current = None if file is None else load_file(file)
     except UsageError as error:
-        return questions, f"the rules are those that the run began with: {error}"
+        return questions, f"graded by the rules that the run began with, as its card cannot be read now: {error}"
     if current is None:
         return questions, None
     of_rows = bool(current.columns.tolerance)  # each question then keeps its own tolerance, which the data state

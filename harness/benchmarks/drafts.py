@@ -314,7 +314,10 @@ def reorder_choices(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
 
 def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int = 0) -> Draft:
     """A row as a question that is not yet rendered: text, answers, choices, rules and metadata. order: number of the
-    order of the choices. Raises `UsageError`."""
+    order of the choices. Raises `UsageError`.
+
+    row_digest: checksum of the row, stored with the question.
+    """
     columns = card.columns
     question = _require_column(row, columns.question, "the question")
     text = row.value[question]

@@ -297,7 +297,10 @@ def _recipe(
     api: Api,
 ) -> str | None:
     """Digest of everything from which the questions are made, the harness's version included; None if the source has to
-    be read to know the data."""
+    be read to know the data.
+
+    system: the system prompt; None: none. limit, ids, filters: the user's choice of questions.
+    """
     data = chooser.fingerprint(card)
     if data is None:
         return None
@@ -437,7 +440,10 @@ class _Selection:
         return self._limit is None or self._n <= self._limit
 
     def check(self, all_ids: Iterable[str]) -> None:
-        """Raise `UsageError` if no question is left, an id is unknown or the limit is impossible."""
+        """Raise `UsageError` if no question is left, an id is unknown or the limit is impossible.
+
+        all_ids: the ids of all questions of the benchmark, in order.
+        """
         name = self._card.name
         for text, passed, held in zip(self._texts, self._passed, self._values, strict=True):
             if not passed:

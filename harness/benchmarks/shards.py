@@ -72,13 +72,12 @@ def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None])
     """The part `shard` ("2/8") of each benchmark, without benchmarks that have no question for it.
 
     note: called with a sentence about each of the latter. Raises `UsageError` if no benchmark has a question for it.
+    sets: the whole benchmarks.
     """
     parsed = Shard.parse(shard)
     parts = [part(whole, parsed) for whole in sets]
     for empty in (share for share in parts if not share.questions):
-        note(
-            f"{empty.name}: its {len(empty.selection)} questions are fewer than the parts, and leave none for this one"
-        )
+        note(f"{empty.name}: its {len(empty.selection)} questions are fewer than the parts, so this part has none")
     if asking := [share for share in parts if share.questions]:
         return asking
-    raise UsageError("there are fewer questions than parts, and none is left for this one", field="shard", value=shard)
+    raise UsageError("there are fewer questions than parts, so this part has none", field="shard", value=shard)

@@ -47,8 +47,8 @@ def command(run: Path, **given: Any) -> None:
     by_file = options.out is not None or options.verdicts is not None
     if not by_file and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "there is no terminal to judge in: --out FILE writes the samples, --verdicts FILE reads what a person says "
-            "of them"
+            "judging needs a terminal. Without one, write the samples by --out FILE, fill in their verdicts, and read "
+            "them by --verdicts FILE"
         )
     audits = audit(run, options)
     if not by_file and any(each.items for each in audits):

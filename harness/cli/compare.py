@@ -80,7 +80,7 @@ def command(
 def _gate(pairs: list[RunComparison], margin: float) -> int:
     """Print which runs the gate refuses, and where the samples are too few for it. Returns the exit code.
 
-    margin: the loss in points from which a run is refused.
+    margin: the loss in points from which a run is refused. pairs: each run beside the baseline.
     """
     decisions = [pair.decision for pair in pairs]
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]

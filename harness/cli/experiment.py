@@ -129,7 +129,10 @@ def _say(
     *,
     as_json: bool,
 ) -> None:
-    """Print the results and write their pictures. Ends the command with an error if samples are missing."""
+    """Print the results and write their pictures. Ends the command with an error if samples are missing.
+
+    lines: prints one result. plot: makes its picture.
+    """
     if experiment.owed:
         click.echo(f"harness: {visible(experiment.owed)}", err=True)
         sys.exit(EXIT_OWED)
@@ -207,7 +210,10 @@ def _points(fraction: float) -> str:
 
 
 def _write(plots: Sequence[Plot], out: Path, *, quiet: bool) -> None:
-    """Write the pictures and their data; only the data if plots cannot be drawn."""
+    """Write the pictures and their data; only the data if plots cannot be drawn.
+
+    out: the folder. quiet: tell the written files on standard error.
+    """
     from harness.core.files import write_atomically
     from harness.reports.plots import draw
 

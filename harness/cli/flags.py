@@ -94,7 +94,10 @@ def _help(option: Option, words: Mapping[str, str]) -> str:
 
 def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click.Option] | None) -> Callable[[F], F]:
     """The decorator that gives a command the flag of one option. words: option → its flag. kind: a click class of its
-    own."""
+    own.
+
+    scope: a word before the parameter's name, such as `judge`; empty for none.
+    """
     word = words[option.name]
     attributes: dict[str, Any] = {
         "help": _help(option, words),

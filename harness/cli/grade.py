@@ -33,8 +33,8 @@ class GradeCommand(SpelledCommand):
             name = word.partition("=")[0]
             if _OPTION.fullmatch(name) and name not in flags and not ctx.resilient_parsing:
                 raise click.UsageError(
-                    f"No such option: {visible(name, 80)}.{near_names(name, flags)} A reference or response that "
-                    "begins so goes behind `--`.",
+                    f"No such option: {visible(name, 80)}.{near_names(name, flags)} If it is the reference or "
+                    "the response, write -- before it.",
                     ctx,
                 )
         return super().parse_args(ctx, args)

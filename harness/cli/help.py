@@ -132,7 +132,10 @@ def whole_help(group: click.Group, ctx: click.Context) -> Iterator[str]:
 
 
 def without_range(record: tuple[str, str]) -> tuple[str, str]:
-    """Remove a number's bounds and `INTEGER RANGE` from the help: the error for a wrong number names the bounds."""
+    """Remove a number's bounds and `INTEGER RANGE` from the help: the error for a wrong number names the bounds.
+
+    record: (names of the flag, its help text), as click writes them.
+    """
     names, text = record
     bare, bracket, range_ = text.rpartition("  [")
     if bracket and ("<" in range_ or ">" in range_):

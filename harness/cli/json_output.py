@@ -73,7 +73,7 @@ def _as_printed(record: dict[str, Any]) -> dict[str, Any]:
     """Mark as required what is always printed.
 
     msgspec's schema describes input, where a default may stand for a missing field; output leaves out only fields that
-    have no default.
+    have no default. record: the JSON schema of one record, which is changed in place.
     """
     fields = record.get("properties", {})
     required = {*record.get("required", ()), *(name for name, field in fields.items() if "default" in field)}

@@ -75,7 +75,7 @@ def command(
     if matrix and given["save_reference"] is not None:
         raise UsageError("it takes one server; for several, use --matrix", field="save_reference")
     if len(base_url) > 1 and not matrix:
-        raise UsageError("several servers need it, which compares them in one table", field="matrix")
+        raise UsageError("several servers need --matrix, which compares them in one table", field="matrix")
     options = {name: value for name, value in given.items() if name in options_of(ProbeOptions)}
     probes = [ProbeOptions.of(base_url=url, **options) for url in base_url or [None]]
     earlier = [] if history is None else _earlier(history)

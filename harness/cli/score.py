@@ -93,7 +93,7 @@ def _check_follow(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOp
     if options.on is not None:
         raise UsageError("--follow grades a growing run; --on grades one that has ended: leave one of them out")
     if judge is not None:
-        raise UsageError("--follow grades by the rules; --judge needs a run that has ended")
+        raise UsageError("--follow grades by the rules only: --judge needs a run that has ended")
     if len(sources) > 1:
         raise UsageError("--follow takes one run at a time")
 
@@ -184,7 +184,10 @@ def _is_shard(source: Path) -> bool:
 
 
 def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None, *, stderr: bool) -> None:
-    """Print how a second grader agrees with the grades, and where not."""
+    """Print how a second grader agrees with the grades, and where not.
+
+    python: the interpreter that has the second grader; None: this one.
+    """
     from harness.cli.agreement import disagreement_lines, matrix_lines
     from harness.verbs.second_opinions import second_opinions
 

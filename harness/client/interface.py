@@ -51,7 +51,7 @@ class Deadlines:
         if parser.done:
             return parser.finish(now)
         if parser.finished:
-            return parser.finish(now, "no end of the body")
+            return parser.finish(now, "the body did not end")
         if parser.last_token_at is None:
             raise parser.failure("timeout", f"no token within {self.first_token:g} s of the request")
         raise parser.failure("timeout", f"no token for {self.idle:g} s")

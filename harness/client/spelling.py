@@ -151,7 +151,10 @@ class RequestTemplate:
 
     def _body(self, messages: Sequence[Message], prompt: str, varying: dict[str, Any]) -> bytes:
         """The request's body: the constant fields, then messages or prompt, and the fields that differ from request to
-        request."""
+        request.
+
+        varying: the fields that differ from request to request (`varying`).
+        """
         begun = self.spelling.prefill
         if self.spelling.api == "chat":
             varying["messages"] = messages if begun is None else [*messages, begun]

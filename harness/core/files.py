@@ -116,7 +116,10 @@ def remove_leftovers(folder: Path) -> list[Path]:
 
 
 def _is_left_behind(descriptor: int) -> bool:
-    """Whether the writer of a temporary file is gone."""
+    """Whether the writer of a temporary file is gone.
+
+    descriptor: of the open temporary file.
+    """
     state = os.fstat(descriptor)
     # In a foreign folder anything may have such a name.
     if not stat.S_ISREG(state.st_mode):
@@ -210,7 +213,10 @@ def read_at(descriptor: int, length: int, offset: int) -> bytes:
 
 
 def _open(path: Path, flags: int) -> io.BufferedReader:
-    """Open a regular file for reading; pipes, devices and sockets are refused without waiting. Raises `OSError`."""
+    """Open a regular file for reading; pipes, devices and sockets are refused without waiting. Raises `OSError`.
+
+    flags: further flags of `os.open`.
+    """
     # O_NONBLOCK: opening a pipe that has no writer would otherwise block for ever. Regular files ignore it.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)

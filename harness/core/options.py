@@ -258,7 +258,10 @@ def options_of(declared: type[Options]) -> Mapping[str, Option]:
 
 
 def _complete_option(name: str, hint: Any, default: Any) -> Option:
-    """The declaration in a field's annotation, completed with the field's name, type and default."""
+    """The declaration in a field's annotation, completed with the field's name, type and default.
+
+    hint: the field's annotation, such as Annotated[int, Option(…)].
+    """
     stated, option = get_args(hint)
     alternatives = get_args(stated) if get_origin(stated) in (Union, UnionType) else (stated,)
     (plain,) = (alternative for alternative in alternatives if alternative is not NoneType)

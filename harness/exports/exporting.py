@@ -74,7 +74,8 @@ def export(
         given["reasoning"] = None if reasoning else False  # True is the default: not given
         if name := next((name for name, value in given.items() if value is not None), None):
             raise UsageError(
-                f"{option(name)} chooses samples; {to} always holds all that the score counts: leave it out", field="to"
+                f"{option(name)} chooses samples, but {to} always holds all that the score counts: leave it out",
+                field="to",
             )
     training = exporter.kind == "training"
     accepted_reasons: Sequence[str] = ENDED if training else ()

@@ -66,7 +66,9 @@ def export_solutions(
     """
     exporter = find_exporter(to)
     if exporter.kind != "training":
-        raise UsageError(f"a benchmark's solutions become training data, and {to} holds {exporter.kind}", field="to")
+        raise UsageError(
+            f"a benchmark's solutions are written as training data only, and {to} holds {exporter.kind}", field="to"
+        )
     if not any(question.metadata.get(column) for question in solved):
         raise UsageError(
             f"no question of {visible(name, 80)} has a text in the column {visible(column, 80)!r}: name the "

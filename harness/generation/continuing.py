@@ -113,7 +113,7 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
             else "replies are not streamed, so nothing half-written is ever stored"
         )
     if spelling.prefill is not None:
-        return "every reply already begins with a prefill"
+        return "every reply begins with a prefill already"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
         return f"the field {foreign[0]} may depend on the written text"
     fields = sampling_fields()
@@ -123,7 +123,7 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
         if mode == "exact" and sampling.get(name) not in (None, fields[name].neutral):
             return f"servers differ in how {name} treats the written text"
     if mode == "exact" and (across := [name for name in _sampling_that("at the seam") if sampling.get(name)]):
-        return f"a {across[0]} text may lie across the seam"
+        return f"a {across[0]} text may begin in the written part and end in the new one"
     return ""
 
 
@@ -283,7 +283,7 @@ def whole(going_on: Continuation, reply: Reply) -> Reply:
     """
     begun, stated = going_on.begun, reply.usage
     if going_on.prompt is not None and stated.prompt_tokens not in (None, len(going_on.prompt)):
-        raise WrittenAnew(f"{len(going_on.prompt)} tokens were sent, but the server counted {stated.prompt_tokens}")
+        raise WrittenAnew(f"{len(going_on.prompt)} prompt tokens were sent, the server counted {stated.prompt_tokens}")
     more = reply.text
     if going_on.echoed:
         if not (more or "").startswith(begun.text or ""):

@@ -431,7 +431,10 @@ class Expectation:
         self.left: TimeLeft | None = None
 
     def renew(self, outlook: Outlook | None, now: float | None = None) -> bool:
-        """Use a new outlook if it is time for one. Returns whether it was."""
+        """Use a new outlook if it is time for one. Returns whether it was.
+
+        now: in seconds; None: the present moment.
+        """
         now = time.monotonic() if now is None else now
         if outlook is None or outlook is self._seen or now < self._due:
             return False

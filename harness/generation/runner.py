@@ -233,7 +233,10 @@ class Runner:
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         clock: Callable[[], float],
     ) -> Network:
-        """Return the network thread, not yet started."""
+        """Return the network thread, not yet started.
+
+        way: how samples are asked. loop_factory, clock: the event loop and the time, which tests replace.
+        """
         return Network(
             dispatcher,
             self._session.journals,

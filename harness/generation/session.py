@@ -245,7 +245,10 @@ class SamplingSession:
         )
 
     def _note_surplus(self, name: str, expected: Plan, ids: Collection[str], keys: KeySet) -> None:
-        """Report stored samples that the score will leave out, because this session plans fewer samples a question."""
+        """Report stored samples that the score will leave out, because this session plans fewer samples a question.
+
+        expected: the present plan. ids: of the planned questions. keys: of the stored samples.
+        """
         surplus = [key for key in keys.beyond(expected.fewest) if key.sample_index >= expected.of(key.question_id)]
         planned = set(ids) if surplus else set()
         beyond = [key.sample_index for key in surplus if key.question_id in planned]
@@ -345,7 +348,8 @@ class SamplingSession:
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
         """Return why an endpoint may not join the session; None if it may. Any thread may call this.
 
-        `note_joined` later writes the new endpoint to the manifest.
+        `note_joined` later writes the new endpoint to the manifest. facts: what the endpoint states. beginnings: by
+        base URL, the first words of its fingerprint's replies.
         """
         changes = changes_of(self._manifest.provenance, {endpoint.base_url: facts})
         if changes.model and not self._settings.accept_server_change:

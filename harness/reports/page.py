@@ -227,7 +227,10 @@ def _headline(score: Score) -> _Headline:
 
 
 def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:
-    """The section of one benchmark, with the parts of all runs. drawn: whether plots of single runs are drawn."""
+    """The section of one benchmark, with the parts of all runs. drawn: whether plots of single runs are drawn.
+
+    number: of the section, for its address on the page.
+    """
     present = figures.parts(runs, name)
     baseline, *others = present
     withheld = any(part.benchmark.withheld for part in present)
@@ -248,7 +251,10 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
 
 
 def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
-    """One run's part in the section of a benchmark. alone: whether the report has no other run of it."""
+    """One run's part in the section of a benchmark. alone: whether the report has no other run of it.
+
+    drawn: whether plots of single runs are drawn.
+    """
     run, benchmark = part
     score, questions = benchmark.score, benchmark.questions
     return _RunPart(

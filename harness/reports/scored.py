@@ -115,7 +115,8 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
 def _named_alike(benchmarks: dict[str, ScoredBenchmark], before: Sequence[ScoredRun]) -> dict[str, ScoredBenchmark]:
     """Benchmarks by name; an imported set gets the name under which an earlier run has the same questions.
 
-    Another tool's outputs are named after their file, so one set of questions can have several names.
+    Another tool's outputs are named after their file, so one set of questions can have several names. before: the runs
+    that the report names first.
     """
     earlier = {name: benchmark for run in reversed(before) for name, benchmark in run.benchmarks.items()}
     renamed = {}
@@ -161,7 +162,9 @@ def _benchmark(
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
-    alone: no other run is in the report, so the digests that pair questions of two runs are not kept.
+    alone: no other run is in the report, so the digests that pair questions of two runs are not kept. withheld: its
+    authors ask not to show its questions. ks: further k of pass@k. known_as: gives the name of the card whose
+    questions they are.
     """
     score = score_file.read(folder)
     if score is None:

@@ -208,7 +208,10 @@ def _decider(name: str, deciders: Mapping[str, object]) -> str:
 
 
 def _side_by_side(title: str, head: str, runs: Sequence[ScoredRun], columns: Sequence[Mapping[str, object]]) -> Table:
-    """A table of settings with a column for each run; a star marks settings that differ."""
+    """A table of settings with a column for each run; a star marks settings that differ.
+
+    head: the heading of the first column. columns: the settings of each run, name → value.
+    """
     every = dict.fromkeys(name for column in columns for name in column)
     names = [name for name in every if any(_is_set(column.get(name)) for column in columns)]
     rows = []

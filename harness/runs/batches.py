@@ -94,14 +94,17 @@ class BatchLedger:
             raise StoreError(f"cannot read {self.path}: {error.strerror or error}.") from error
 
     def _take(self, number: int, data: bytes) -> None:
-        """Take one line of the file. Raises `StoreError` if it is damaged or of a newer schema."""
+        """Take one line of the file. Raises `StoreError` if it is damaged or of a newer schema.
+
+        number: of the line, from 1. data: the line.
+        """
         try:
             record.checksum(data)
             entry = codec.decode(data, _LedgerLine)
         except (record.Damaged, codec.DecodeError) as damage:
             raise StoreError(
                 f"{self.path}, line {number} is damaged ({damage}), so the requests at the provider are unknown. Put "
-                f"an intact copy back; or remove the file to ask for all missing samples again."
+                f"an intact copy back, or remove the file to ask for all missing samples again."
             ) from damage
         if entry.schema > SCHEMA_VERSION:
             raise StoreError(f"{self.path} has schema {entry.schema}; use a newer harness.")

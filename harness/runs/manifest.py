@@ -86,7 +86,10 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: Fingerprint | None = None
 
     def after(self, started: str, endpoints: Mapping[str, ServerFacts], accepted: Sequence[str]) -> Provenance:
-        """The provenance with one more session. endpoints: by base URL."""
+        """The provenance with one more session. endpoints: by base URL.
+
+        started: when the session began, as a text. accepted: the changes of the server that the user accepted.
+        """
         named = {url: _name(facts) for url, facts in endpoints.items()}
         session = Session(started=started, endpoints=named, accepted=list(accepted))
         sessions = [*self.sessions, session]
@@ -323,7 +326,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Manifest:
         """The run's manifest, or a new one (not yet saved) where no run has begun.
 
-        Raises `StoreError` as `find` does.
+        Raises `StoreError` as `find` does. environment: facts for a new manifest, such as Python's version.
         """
         return cls.find(folder) or cls(
             harness_version=harness_version,

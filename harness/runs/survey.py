@@ -316,7 +316,10 @@ class _Window:
         self._data, self._begin = b"", 0
 
     def read(self, offset: int, length: int, step: int) -> bytes:
-        """The bytes at `offset`. step: distance from the last place to this one, about the same as to the next."""
+        """The bytes at `offset`. step: distance from the last place to this one, about the same as to the next.
+
+        length: number of bytes.
+        """
         begin = offset - self._begin
         if begin < 0 or begin + length > len(self._data):
             self._begin, begin = offset, 0
@@ -380,7 +383,8 @@ class SampleReader(Iterator[Sample]):
     def _conflicts(self, file: BinaryIO, again: dict[Key, set[int]]) -> list[Key]:
         """Keys whose later records hold another text than the first.
 
-        Reads the file once more, if there are repeated keys.
+        Reads the file once more, if there are repeated keys. again: by key, the hashes of the texts of its later
+        records.
         """
         differing: set[Key] = set()
         left = dict(again)

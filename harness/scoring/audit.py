@@ -317,7 +317,10 @@ def _limits(part: AuditedPart) -> Interval:
 
 def _stretch(correct: float, both_correct: float, called_correct: float) -> float:
     """1 / (sensitivity + specificity − 1) of the grader; arguments: shares of the samples, by the person, by both and
-    by the grader."""
+    by the grader.
+
+    correct: right by the person. both_correct: right by both. called_correct: right by the grader.
+    """
     # Without right samples sensitivity has no denominator, without wrong ones specificity.
     if not 0 < correct < 1:
         return 1.0

@@ -250,7 +250,10 @@ def _state(
 
 
 def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
-    """The verdict from the interval of the difference; an empty interval decides nothing."""
+    """The verdict from the interval of the difference; an empty interval decides nothing.
+
+    low, high: the ends of the interval. margin: differences smaller than this count as equal.
+    """
     if low > high:
         return "undecided"
     if low > 0:

@@ -290,7 +290,10 @@ def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
 
 
 def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, Any]:
-    """The fields of a score that depend on k."""
+    """The fields of a score that depend on k.
+
+    covered: the questions that have samples. ks: the numbers k.
+    """
     passed, all_passed = ({k: of(covered, k) for k in ks} for of in (pass_at, pass_hat))
     voted = maj_at(covered, ks)
     by_name = {"pass_at": passed, "maj_at": voted, "pass_hat": all_passed}
@@ -447,7 +450,10 @@ def _undecided_fields(items: Sequence[QuestionTally]) -> dict[str, Any]:
 
 
 def _undecided(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
-    """Warnings about undecided samples, by cause, with the bounds of the accuracy."""
+    """Warnings about undecided samples, by cause, with the bounds of the accuracy.
+
+    kinds: number of samples by verdict and rule.
+    """
     judged: Counter[bool] = Counter()  # True: the grader ran out of time or memory; False: no rule could decide.
     for kind, n in kinds.items():
         if kind.verdict == "undecided" and not kind.rule.startswith(RAISED):
@@ -475,7 +481,10 @@ def _over_kinds(kinds: Mapping[GradeKind, int]) -> dict[str, Any]:
 
 
 def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
-    """Warnings about exceptions of the benchmark's own verifier."""
+    """Warnings about exceptions of the benchmark's own verifier.
+
+    kinds: number of samples by verdict and rule.
+    """
     raised: Counter[str] = Counter()
     for kind, n in kinds.items():
         if kind.rule.startswith(RAISED):

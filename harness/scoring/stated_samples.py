@@ -56,7 +56,10 @@ def _of_accuracy(published: PublishedScore, total: int) -> str:
 
 def _of_error(published: PublishedScore, n: int, n_questions: int, single: float | None) -> str:
     """Why the stated error contradicts the stated samples n; empty if it does not. single: variance of one sample in
-    our run."""
+    our run.
+
+    n: samples a question that the source states. n_questions: questions of the benchmark.
+    """
     error = published.standard_error
     if error is None:
         return ""

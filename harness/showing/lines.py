@@ -83,8 +83,8 @@ def _ending(progress: Progress) -> str:
     if not n:
         return "ending"
     if grace is None:
-        return f"ending: {n} in flight have as long as they take"
-    return f"ending: {n} in flight have {grace:.0f} s; Ctrl-C again cancels them (they stay missing)"
+        return f"ending: {count_noun(n, 'request')} may finish, without a limit of time"
+    return f"ending: {count_noun(n, 'request')} have {grace:.0f} s to finish; Ctrl-C again cancels them"
 
 
 # ---- several lines

@@ -123,7 +123,7 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
     watcher = watcher or Watcher()
     assert options.model is not None
     if options.temperature == 0 and options.votes > 1:
-        watcher.warn(Sentence(f"{options.votes} votes at temperature 0 come out all alike on most servers"))
+        watcher.warn(Sentence(f"{options.votes} votes at temperature 0 are all the same on most servers"))
     wish = dict(options.serve or {})
     spec = servers.spec(wish.pop("engine"), options.model, watcher, **wish) if wish else None
     judge = JudgeSettings(

@@ -109,7 +109,10 @@ def flipped(first: OpenBenchmark, second: OpenBenchmark, question_id: str) -> li
 
 
 def _flips(first: OpenBenchmark, second: OpenBenchmark, question_ids: Sequence[str]) -> tuple[list[Flip], int]:
-    """(verdicts that flipped, with their numbers; number of samples with equal verdicts)."""
+    """(verdicts that flipped, with their numbers; number of samples with equal verdicts).
+
+    question_ids: the questions that both runs have.
+    """
     counts: Counter[tuple[Verdict, Verdict]] = Counter()
     n_both = 0
     for question_id in question_ids:

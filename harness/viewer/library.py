@@ -192,7 +192,8 @@ class OpenBenchmark:
     def tallies(self, *, overridden: bool, salvaged: bool = True) -> Sequence[QuestionTally]:
         """Return the questions with the grades that a score covers; empty without questions.
 
-        salvaged: whether it counts samples that were continued after an interruption.
+        salvaged: whether it counts samples that were continued after an interruption. overridden: verdicts corrected by
+        hand count.
         """
         if not self.questions:
             return ()

@@ -358,7 +358,10 @@ def audit_page(benchmark: OpenBenchmark) -> AuditPage:
 
 
 def shown(text: str, span: tuple[int, int] | None, limit: int = MAX_SHOWN_CHARS) -> Shown:
-    """Return `text` for a page; span: of the answer, in characters."""
+    """Return `text` for a page; span: of the answer, in characters.
+
+    limit: characters that are shown; a longer text loses its middle.
+    """
     omitted = max(0, len(text) - limit)
     head = text if not omitted else text[: limit // 2]
     tail = "" if not omitted else text[len(head) + omitted :]

@@ -146,7 +146,10 @@ def votes(rows: Sequence[ListedSample]) -> list[Vote]:
 
 
 def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> QuestionRow:
-    """Return the question's row in a list."""
+    """Return the question's row in a list.
+
+    number: of the question in the benchmark, from 1.
+    """
     rows = sample_rows(benchmark, question.question_id)
     graded = [row for row in rows if row.verdict is not None]
     correct = sum(row.verdict == "correct" for row in graded)

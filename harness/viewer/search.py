@@ -144,7 +144,11 @@ def _around(
     verdict: Verdict | None,
     part: Part,
 ) -> Hit:
-    """A hit with the text around it. begin, length: where the match stands in `text`."""
+    """A hit with the text around it. begin, length: where the match stands in `text`.
+
+    part: the field of the sample or question in which the text stands. sample_index, verdict: None for a hit in a
+    question.
+    """
     return Hit(
         question_id=question_id,
         sample_index=sample_index,

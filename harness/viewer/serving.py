@@ -40,7 +40,10 @@ def serve(
 async def _serve(
     make_viewer: Callable[[str, int], Viewer], on_ready: Callable[[str], None], ports: Sequence[int]
 ) -> None:
-    """Serve the viewer until a signal ends it. on_ready: called with the address."""
+    """Serve the viewer until a signal ends it. on_ready: called with the address.
+
+    make_viewer: makes it for a token and a port. ports: tried in this order.
+    """
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

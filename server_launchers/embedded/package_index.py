@@ -51,7 +51,10 @@ class IndexConfig:
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None, files: list[Path] | None = None) -> IndexConfig:
-        """The configuration that pip would use: later files win over earlier ones, `PIP_*` variables over files."""
+        """The configuration that pip would use: later files win over earlier ones, `PIP_*` variables over files.
+
+        environ: the environment variables; None: those of this process.
+        """
         environ = os.environ if environ is None else environ
         settings: dict[str, str] = {}
         for path in config_files(environ) if files is None else files:

@@ -67,7 +67,10 @@ def read_end(path: Path, limit: int) -> bytes | None:
 
 
 def _read(path: Path, limit: int, *, from_end: bool) -> bytes | None:
-    """The first or last `limit` bytes of a file of ours; None if it is not ours or cannot be read."""
+    """The first or last `limit` bytes of a file of ours; None if it is not ours or cannot be read.
+
+    from_end: the last bytes, else the first.
+    """
     try:
         # NONBLOCK: opening a pipe that somebody put there would wait for ever. The checks follow on the descriptor, so
         # the file cannot be changed for another in between.

@@ -101,7 +101,10 @@ def group(pgid: int) -> list[int]:
 
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Send SIGKILL to each process until it is gone; return those that live after `seconds` (stuck in the kernel)."""
+    """Send SIGKILL to each process until it is gone; return those that live after `seconds` (stuck in the kernel).
+
+    seconds: how long to try.
+    """
     left = [process for process in processes if process.alive()]
     deadline = time.monotonic() + seconds
     while left:

@@ -31,7 +31,8 @@ class Foreign(Exception):
 def check(base_url: str, readiness: Readiness, model: str, api_key_env: str | None) -> str:
     """The model name of the server at `base_url` once it is ready; else raises NotReady or Foreign.
 
-    model: the expected name; if empty, the first name that the server lists counts.
+    model: the expected name; if empty, the first name that the server lists counts. readiness: how a server of this
+    engine shows that it is ready. api_key_env: the environment variable with the key.
     """
     key = os.environ.get(api_key_env, "") if api_key_env else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}

@@ -37,7 +37,7 @@ def registered(file: Path, urls: Sequence[str]) -> Iterator[None]:
     """Keep the addresses in `file`, one a line, for the length of the block.
 
     A server without addresses, such as a node that only lends its devices to the first, writes nothing. Raises
-    LaunchError.
+    LaunchError. urls: the addresses.
     """
     if not urls:
         yield

@@ -45,6 +45,8 @@ def find(name: str | None = None) -> ServerState:
 def why_ended(name: str, guard_pid: int) -> str | None:
     """Why the server called `name` with this guard has ended for good by itself, in a sentence; None while it runs or
     restarts, if its state file is gone, and if another start has taken the name since.
+
+    guard_pid: the process that started the server and watches it.
     """
     now = None
     with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.

@@ -197,7 +197,10 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
 
 
 def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid: int) -> ServerState:
-    """The state of a server whose processes have not started yet."""
+    """The state of a server whose processes have not started yet.
+
+    guard_pid: the process that starts the server and watches it.
+    """
     return ServerState(
         name=name,
         engine=spec.engine,

@@ -120,7 +120,10 @@ def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Serv
 
 
 def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> None:
-    """Check that a process of ours holds the port that answers like our server. Raises LaunchError."""
+    """Check that a process of ours holds the port that answers like our server. Raises LaunchError.
+
+    guard_pid: the process that started the server and watches it.
+    """
     port = int(url.rpartition(":")[2])
     # A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.
     if deployment.readiness.owns_port and (owners := processes.listeners(port)):

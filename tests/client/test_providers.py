@@ -240,7 +240,7 @@ def test_what_was_not_checked_or_only_has_no_effect_stops_nothing() -> None:
     ignored = providers.load("deepseek").objections("deepseek-flash", {"temperature"})
     assert [one.certain for one in (*unchecked, *ignored)] == [False, False]
     assert "not checked" in unchecked[0].sentence
-    assert "without effect" in ignored[0].sentence
+    assert "ignores" in ignored[0].sentence
     assert providers.load("deepseek").objections("deepseek-flash", {"temperature"}, "off") == []
 
 

@@ -57,4 +57,4 @@ def test_a_card_that_is_broken_changes_nothing_and_is_told(tmp_path: Path, cards
     (cards / "made up.yaml").write_text(CARD + "rules: {absolute_tolerance: -1}\n")
     (score,) = score_run(run, GradingOptions(workers=1))
     assert score.accuracy == 0.5
-    assert told(score, "the rules are those that the run began with")
+    assert told(score, "graded by the rules that the run began with")

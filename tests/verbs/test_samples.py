@@ -22,7 +22,7 @@ def test_a_benchmarks_own_number_is_its_own_and_the_other_number_is_for_the_rest
 
 def test_two_numbers_for_one_benchmark_are_refused() -> None:
     with pytest.raises(
-        UsageError, match=r"number of samples \(demo:8\): leave this option or these numbers out"
+        UsageError, match=r"number of samples \(demo:8\): leave out this option or these numbers"
     ) as refused:
         asked("demo:8", 2)
     assert refused.value.field == "samples"

@@ -120,7 +120,7 @@ class GradeOptions(Options):
     deadline: Annotated[
         float | None,
         Option(
-            "Maximum seconds for the answer; a slower one is undecided. Default: 2.",
+            "Maximum seconds for grading the answer; a slower one stays undecided. Default: 2.",
             above=0,
             below=MAX_DEADLINE_SECONDS,
         ),

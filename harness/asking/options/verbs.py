@@ -88,12 +88,14 @@ class RunOptions(
     def _check_batch(self, way: str) -> None:
         """Raise `UsageError` for options that mean nothing when all samples are asked at once and answered hours
         later.
+
+        way: the option that is used, `batch` or `batch_file`, for messages.
         """
         if self.batch and self.batch_file is not None:
             raise UsageError(f"{option('batch')} and {option('batch_file')} exclude each other: give one of them")
         others = ("target_error", "budget_tokens", "budget_usd", "rpm", "tpm", "endpoints_file", "serve", "probe")
         if given := [name for name in others if getattr(self, name) not in (None, False)]:
-            raise UsageError(f"it does not work with {option(way)}, which asks for all samples at once", field=given[0])
+            raise UsageError(f"it does not work with {option(way)}, which sends all requests at once", field=given[0])
         if len(self.base_url) > 1:
             raise UsageError(f"{option(way)} takes only one address", field="base_url")
         if self.batch_file is not None and not self.model:
@@ -211,8 +213,8 @@ class Verb:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-_NO_TRIAL = "an experiment has neither a pilot nor a dry run: give `harness run` for it"
-_NO_RACE_TRIAL = "a race has neither a pilot nor a dry run: give `harness run` for those"
+_NO_TRIAL = "an experiment has neither a pilot nor a dry run: use `harness run` for these"
+_NO_RACE_TRIAL = "a race has neither a pilot nor a dry run: use `harness run` for these"
 
 VERBS: dict[str, Verb] = {
     "run": Verb(

@@ -66,7 +66,7 @@ def read(source: GymSource) -> Rows:
         try:
             plain = json.loads(json.dumps(entry, allow_nan=False))
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{name} keeps more than text and numbers, which no file can hold") from error
+            raise UsageError(f"{name} makes questions of more than text and numbers, which cannot be stored") from error
         rows.append(
             Row(
                 f"{name}[{index}]",

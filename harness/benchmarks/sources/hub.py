@@ -198,7 +198,7 @@ def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
     listing = _read_description(answer)
     # The commit becomes part of paths in the cache, so nothing else may stand there.
     if not _REVISION.fullmatch(listing.revision):
-        raise UsageError(f"{host()} answered no commit for {source.id}; is HF_ENDPOINT a hub?")
+        raise UsageError(f"{host()} named no commit of {source.id}; is HF_ENDPOINT the address of a hub?")
     # Under its commit too: a card that pins it later needs no network.
     for name in {listing.revision, source.revision or "newest"}:
         write_atomically(_record(source, name), codec.encode(listing))
@@ -318,7 +318,7 @@ def _refusal(source: HubSource, refusal: HubRefusalError) -> UsageError:
             f"{source.id} has no revision {source.revision} at {host()} any more; look at {page} and pin another"
         )
     if code == "EntryNotFound":
-        return UsageError(f"{source.id} has lost a file that its listing names; look at {page}")
+        return UsageError(f"{source.id} no longer has a file that it lists; look at {page}")
     # The hub answers 401 for a private data set and for one that does not exist.
     if code == "RepoNotFound" or status == 401:
         return UsageError(

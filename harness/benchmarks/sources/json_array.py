@@ -74,7 +74,7 @@ class _Scanner:
             raise NoArrayError(f"ends in row {self._n + 1}: the list is not closed")
         text = bytes(self._buffer).rstrip(_BLANKS)
         if not text.endswith(b"]"):
-            raise NoArrayError("holds something behind the list")
+            raise NoArrayError("holds text behind the end of the list")
         text = text[:-1].strip(_BLANKS)
         if text or self._n:
             yield text
@@ -101,7 +101,7 @@ class _Scanner:
                 break
             sign = buffer[position]
             if self._closed:
-                raise NoArrayError("holds something behind the list")
+                raise NoArrayError("holds text behind the end of the list")
             if sign == ord('"'):
                 self._in_string = True
             elif sign in b"[{":

@@ -350,7 +350,10 @@ def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> st
 
 
 def _bypasses_proxy(host: str, port: int | None, no_proxy: str) -> bool:
-    """Whether NO_PROXY names the host: by its name or a parent domain, with or without a port, or by `*`."""
+    """Whether NO_PROXY names the host: by its name or a parent domain, with or without a port, or by `*`.
+
+    no_proxy: the value of that variable, names between commas.
+    """
     for entry in no_proxy.lower().split(","):
         name = entry.strip().lstrip(".")
         if name == "*" or (name and (host == name or host.endswith(f".{name}") or f"{host}:{port}" == name)):
@@ -385,7 +388,7 @@ def expand_dns(url: str, resolve: Resolve | None = None) -> list[str]:
         raise UsageError(str(error), field="base_url", value=visible(url, 200)) from error
     if parts.scheme != "http" or not host:
         raise UsageError(
-            "expected dns+http://NAME:PORT; with https each machine would need a certificate for its number",
+            "expected dns+http://NAME:PORT; with https each machine would need a certificate for its IP address",
             field="base_url",
             value=visible(url, 200),
         )

@@ -244,7 +244,8 @@ class Provider(Part):
     ) -> Endpoint:
         """The endpoint at `url`, or at the provider's own address if `url` is None. Raises `UsageError`.
 
-        The key goes into the header that the provider reads. A URL without a path gets the provider's path.
+        The key goes into the header that the provider reads. A URL without a path gets the provider's path. weight: the
+        endpoint's share of the requests.
         """
         if url is None:
             if self.address.base_url is None:
@@ -306,7 +307,7 @@ class Provider(Part):
         if begun is None:
             engine_names = sorted({begun_by.engine for begun_by in self.prefill if begun_by.engine})
             which = (
-                f" (it is known of {', '.join(engine_names)}; the server does not tell that it is one)"
+                f" (known ways: {', '.join(engine_names)}; the server does not say that it runs one of these)"
                 if engine_names
                 else ""
             )
@@ -327,7 +328,7 @@ class Provider(Part):
             return {}
         if api != "chat":
             raise UsageError(
-                f"it goes with {option('api', 'chat')}: a raw prompt holds its own switch",
+                f"it needs {option('api', 'chat')}: in a raw prompt, write the model's own switch",
                 field="thinking",
                 value=thinking,
             )
@@ -341,10 +342,10 @@ class Provider(Part):
             levels = {"none": levels["off"], **levels} if "off" in levels else levels
         if thinking in levels:
             return levels[thinking]
-        choices = f"it knows {', '.join(sorted(levels))}" if levels else "no value of it is known there"
+        choices = f"expected {' or '.join(sorted(levels))}" if levels else "no value is known that it takes"
         raise UsageError(
             f"{self.name} cannot express it for {visible(model, 80)}: {choices}; "
-            f"what it takes otherwise goes into {option('extra_body')}",
+            f"other fields of a request go into {option('extra_body')}",
             field="thinking",
             value=thinking,
         )
@@ -357,23 +358,23 @@ class Provider(Part):
         if tokens is None:
             return {}
         if api != "chat":
-            raise UsageError(f"it goes with {option('api', 'chat')}", field="thinking_tokens", value=tokens)
+            raise UsageError(f"it needs {option('api', 'chat')}", field="thinking_tokens", value=tokens)
         fitting = [rule for rule in self.thinking_tokens if rule.covers(model) and rule.engine in (None, engine)]
         if not fitting:
             engine_names = sorted({rule.engine for rule in self.thinking_tokens if rule.engine})
             which = (
-                f" (it is known of {', '.join(engine_names)}; the server does not tell that it is one)"
+                f" (known ways: {', '.join(engine_names)}; the server does not say that it runs one of these)"
                 if engine_names
                 else ""
             )
             raise UsageError(
-                f"no field of {self.name} is known that bounds the thinking of {visible(model, 80)}{which}; what it "
-                f"takes otherwise goes into {option('extra_body')}",
+                f"no field of {self.name} is known that bounds the thinking of {visible(model, 80)}{which}; "
+                f"other fields of a request go into {option('extra_body')}",
                 field="thinking_tokens",
                 value=tokens,
             )
         if tokens < fitting[0].least:
-            raise UsageError(f"{self.name} takes {fitting[0].least} at least", field="thinking_tokens", value=tokens)
+            raise UsageError(f"{self.name} needs at least {fitting[0].least}", field="thinking_tokens", value=tokens)
         return fitting[0].body_fields(tokens)
 
     def objections(self, model: str, parameters: Collection[str], thinking: Thinking | None = None) -> list[Objection]:
@@ -392,9 +393,9 @@ class Provider(Part):
             names = ", ".join(broken)
             page = f"({self.pages[rule.page]}{'' if rule.checked else ', not checked'})"
             if rule.effect == "refused":
-                sentence = f"{whose} refuses {names} {page}; drop with {_drop(broken)}"
+                sentence = f"{whose} refuses {names} {page}; leave out with {_drop(broken)}"
             else:
-                sentence = f"{whose} takes {names} without effect {page}; keep out with {_drop(broken)}"
+                sentence = f"{whose} ignores {names} {page}; leave out with {_drop(broken)}"
             objections.append(Objection(sentence, certain=rule.checked and rule.effect == "refused"))
         if self.seed.field in parameters and self.seed.support != "supported":
             objections.append(self._seed_objection())
@@ -405,7 +406,7 @@ class Provider(Part):
         page = f"({self.pages[self.seed.page]})"
         if self.seed.support == "refused":
             return Objection(
-                f"{self.name} refuses seeds {page}; drop with {option('seed', None)}", certain=self.seed.checked
+                f"{self.name} refuses seeds {page}; leave out with {option('seed', None)}", certain=self.seed.checked
             )
         does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
         return Objection(

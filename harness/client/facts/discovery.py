@@ -71,7 +71,7 @@ class Pages:
 
         left = self.due - time.monotonic()
         if left <= 0:
-            raise NoAnswer("the look at the servers took too long")
+            raise NoAnswer("reading the servers' pages took too long")
         return min(timeout, left / WHOLE_PAGE)
 
 
@@ -269,7 +269,10 @@ def _unread_paths(pages: Pages, model: str) -> list[str]:
 
 
 def _read_all(jobs: Sequence[_Job], seconds: float, ca_file: Path | None) -> None:
-    """Read the pages into their `Pages`, as far as they come in time."""
+    """Read the pages into their `Pages`, as far as they come in time.
+
+    jobs: what is to be read, and into which `Pages`.
+    """
     waiting: SimpleQueue[_Job] = SimpleQueue()
     ended: SimpleQueue[None] = SimpleQueue()
     for job in jobs:

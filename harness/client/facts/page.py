@@ -119,7 +119,10 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
 
 
 def http_client(endpoint: Endpoint, timeout: float, ca_file: Path | None) -> httpx.Client:
-    """An httpx client with the endpoint's key, headers, proxy and certificates. timeout: seconds of each step."""
+    """An httpx client with the endpoint's key, headers, proxy and certificates. timeout: seconds of each step.
+
+    ca_file: PEM file of the certificate authorities to trust; None: the system's.
+    """
     proxy = proxy_for(endpoint)
     headers = {**http_get.HEADERS, **endpoint.own_headers()}
     # Check the headers before httpx does: its error would show a key that no header can carry.

@@ -119,7 +119,9 @@ class Tokenizer:
     def _tokenize(self, body: Mapping[str, Any]) -> list[int]:
         tokens: list[int] = self._ask(_TOKENIZE, body, _Tokens).tokens
         if not tokens:
-            raise ServerError(f"{self._endpoint.base_url} returns no tokens for a text: it is not {self._engine}")
+            raise ServerError(
+                f"{self._endpoint.base_url} returns no tokens for a text, so it is no {self._engine} server"
+            )
         return tokens
 
     def _ask(self, path: str, body: Mapping[str, Any], kind: type[Any]) -> Any:
@@ -135,7 +137,7 @@ class Tokenizer:
         try:
             return codec.decode(answer.body, kind)
         except codec.DecodeError as error:
-            raise ServerError(f"{url} does not answer as {self._engine} does ({error})") from error
+            raise ServerError(f"{url} does not answer like a {self._engine} server ({error})") from error
 
 
 class _Templated(msgspec.Struct):

@@ -147,7 +147,9 @@ class BatchReader:
     def _take_events(
         self, raw: bytes, ends: list[int], stamps: Sequence[float], position: int, whole: int, limit: int = -1
     ) -> int:
-        """Read at most `limit` chunks (-1: all) that hold one event on one line each; returns the position after."""
+        """Read at most `limit` chunks (-1: all) that hold one event on one line each; returns the position after.
+
+        The other parameters are those of `_take_frames`."""
         start, many = position, len(ends) > 1
         events: list[bytes] = []
         times: list[float] = []
@@ -192,7 +194,7 @@ class BatchReader:
             return
         encoding = self.http.headers.get("content-encoding", "identity").lower()
         if encoding != "identity":
-            raise self.parser.failure("malformed", f"the reply is compressed ({encoding}) though identity was asked")
+            raise self.parser.failure("malformed", f"the reply is compressed ({encoding}), which was not asked for")
         self.parser.request_id = self.http.headers.get("x-request-id")
 
 
@@ -201,7 +203,7 @@ def _times_of_events(
 ) -> Sequence[float]:
     """When each of the events in `raw[start:end]` came: the stamp of the read that held the end of its blank line.
 
-    tail: what each event ends in, its blank line included.
+    tail: what each event ends in, its blank line included. n_events: their number.
     """
     first, last = bisect_right(ends, start), bisect_right(ends, end - 1)
     if first == last:
@@ -294,7 +296,7 @@ class Template:
         return batch
 
     def _extent(self, raw: bytes, position: int) -> int:
-        """The end of the last such event among the last few frames; nothing is said about those before it."""
+        """The end of the last such event among the last frames of `raw`; `position`, where they begin, if none is."""
         end = raw.rfind(END_OF_FRAME, position)
         for _ in range(_CLOSING_FRAMES):
             if end < 0:

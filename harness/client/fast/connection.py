@@ -195,7 +195,7 @@ class Connection:
         try:
             # A fresh connection has nothing to answer yet, so only a used one is worth the system call.
             if self._used and self._unasked():
-                raise RequestFailed("connect", "something came before the request was sent", unanswered=True)
+                raise RequestFailed("connect", "the server sent bytes before the request was sent", unanswered=True)
             self._prompt = prompt_of(request)
             try:
                 sent = self._sock.send(request)
@@ -300,7 +300,7 @@ class Connection:
             self._sock.close()
         self._owner.forget(self)
         if self._future is not None and not self._future.done():
-            self._future.set_exception(self._parser.failure("cut", "the connection was closed on our side"))
+            self._future.set_exception(self._parser.failure("cut", "the harness closed the connection"))
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -406,7 +406,7 @@ class Connection:
             self._acknowledging.judge(pieces, stamps, fresh=not (self._used or self._read.http.started))
         try:
             if pieces and self._used and not self._read.http.started and self._came_before(stamps):
-                message = "something came before the request was sent"
+                message = "the server sent bytes before the request was sent"
                 return self._over(RequestFailed("connect", message, unanswered=True), keep=False)
             rest = b""
             if pieces:

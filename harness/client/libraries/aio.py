@@ -112,14 +112,14 @@ class AiohttpTransport(LibraryTransport):
                     raise await _refusal(response, secrets)
                 encoding = response.headers.get("Content-Encoding", "identity").lower()
                 if encoding != "identity":
-                    raise parser.failure("malformed", f"the reply is compressed ({encoding}) though identity was asked")
+                    raise parser.failure("malformed", f"the reply is compressed ({encoding}), which was not asked for")
                 parser.request_id = response.headers.get("x-request-id")
                 watch.is_closed = partial(_is_closed, response)
                 cut = await _read(response, parser, clock)
                 return carrier.check_reply(parser.finish(clock(), cut), prompt_of(body))
         except TimeoutError as error:
             if watch.lost and not parser.finished:
-                return parser.finish(clock(), cut="the connection was lost over broken framing")
+                return parser.finish(clock(), cut="the connection was closed because the reply broke the rules of HTTP")
             if watch.expired:
                 return deadlines.end_late(parser, clock())
             raise parser.failure("timeout", f"{_cause(error)} ({host_and_port(endpoint.base_url)})") from None
@@ -286,7 +286,7 @@ class _Request(aiohttp.ClientRequest):
                 conn.close()
                 # The request never reached `set_out`, and only one that met a used connection is sent again.
                 _CARRIER.get().reused = True
-                raise aiohttp.ServerDisconnectedError("something came before the request was sent")
+                raise aiohttp.ServerDisconnectedError("the server sent bytes before the request was sent")
             _CARRIER.get().set_out(protocol)
         return await super().send(conn)
 

@@ -62,7 +62,7 @@ class SdkTransport(LibraryTransport):
             async with watch, create(**arguments) as response:
                 encoding = response.headers.get("content-encoding", "identity").lower()
                 if encoding != "identity":
-                    raise parser.failure("malformed", f"the reply is compressed ({encoding}) though identity was asked")
+                    raise parser.failure("malformed", f"the reply is compressed ({encoding}), which was not asked for")
                 parser.request_id = response.headers.get("x-request-id")
                 cut = ""
                 try:

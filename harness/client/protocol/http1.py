@@ -433,7 +433,7 @@ class Leftovers:
             # The changed mark lets the same reply pass if it comes a third time: the server's ids then prove nothing.
             self._marks[reply_id] = Mark(reply_id, ~mark.text, prompt)
             self.doubt()
-            raise RequestFailed("malformed", "the reply is an earlier one of this server once more: a leftover")
+            raise RequestFailed("malformed", "the server sent an earlier reply again, to another request")
         return mark
 
     def note(self) -> str | None:
@@ -454,7 +454,11 @@ class Leftovers:
         return self._ids_vary and before is not None and reply_id == before.reply_id
 
     def _count(self, tokens: int | None, prompt: int, used: bool) -> None:
-        """Compare a reply's number of prompt tokens with the known one. Raises `RequestFailed` for a leftover."""
+        """Compare a reply's number of prompt tokens with the known one. Raises `RequestFailed` for a leftover.
+
+        tokens: the reply's number; None: not stated. prompt: hash of the request's prompt. used: whether the connection
+        had carried another request.
+        """
         if tokens is None or not self._steady:
             return
         expected = self._counts.setdefault(prompt, tokens)

@@ -317,7 +317,7 @@ class ReplyParser:
         if self._share is not None and not self._share.count(self.held_bytes) and self._state != "done":
             megabytes = self.held_bytes // 1_000_000
             raise self._fail(
-                "runaway", f"the reply takes {megabytes} MB, and all in flight take more than there is for them"
+                "runaway", f"the reply takes {megabytes} MB, and the replies in flight together exceed their memory"
             )
 
     def _is_over(self) -> bool:
@@ -366,7 +366,10 @@ class ReplyParser:
                 raise self._fail("malformed", f"a line of the reply exceeds {MAX_EVENT_BYTES} bytes")
 
     def _read_lines(self, block: bytes) -> None:
-        """Read whole lines. An event of a single data line, as nearly all are, is taken without splitting it."""
+        """Read whole lines. An event of a single data line, as nearly all are, is taken without splitting it.
+
+        block: bytes that end in a line end.
+        """
         parts = block.split(b"\n\n")
         last = parts.pop()
         at_border = not self._has_data and not self._event_name
@@ -556,7 +559,7 @@ class ReplyParser:
         return self._fail("malformed", f"an event of the reply cannot be believed: {bad}")
 
     def _runaway(self) -> RequestFailed:
-        return self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes; max_tokens seems to be ignored")
+        return self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes: does the server ignore max_tokens?")
 
     def _remember(self, failure: RequestFailed) -> RequestFailed:
         self._state, self._failure = "failed", failure

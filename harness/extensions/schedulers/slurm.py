@@ -52,7 +52,7 @@ def script(
         if not re.fullmatch(r"-{1,2}[A-Za-z][^\n\r\0]*", line):
             raise SpecError("sbatch", f"expected an option of sbatch such as --partition=gpu, not {line!r}")
     if "\n" in str(folder):
-        raise SpecError("slurm_folder", "a line break in its name cannot stand in a script")
+        raise SpecError("slurm_folder", "its name has a line break, which a job's script cannot hold")
     shared = folder.absolute()
     # What follows `--` goes to the engine, so our own options must stand before it.
     end = command.index("--") if "--" in command else len(command)

@@ -54,7 +54,11 @@ def _open_board(
     on_standing: Callable[[Sentence], None],
     host: Host,
 ) -> Sampler:
-    """Open the board, on the network's loop. Raises `StoreError` if the run's record of its batches is damaged."""
+    """Open the board, on the network's loop. Raises `StoreError` if the run's record of its batches is damaged.
+
+    requests: makes the requests. on_event: writes to the run's log. on_standing: shows a sentence on the batches'
+    progress.
+    """
     board = Board(
         _open_provider(settings, folder, on_event, host),
         host,

@@ -157,7 +157,7 @@ class Dispatcher:
         if self._scheduler.elsewhere_only:
             for task in self._scheduler.stranded(self._lanes.hopeful()):
                 kind, status, message = self.causes.last(task)
-                self._give_up_waiting(task, kind, f"{message} (no endpoint is left that has not failed it)", status)
+                self._give_up_waiting(task, kind, f"{message} (every endpoint has failed it)", status)
         self._lanes.advance()
 
     def _fill(self) -> None:

@@ -384,7 +384,11 @@ def snapshot(
     concurrency: int,
     paused: bool,
 ) -> Progress:
-    """Return the state of the session at `now`, a monotonic second, as one value."""
+    """Return the state of the session at `now`, a monotonic second, as one value.
+
+    started: when the session began, on the same clock. retrying: samples that wait for another attempt. n_waiting:
+    number of samples that nobody has asked yet. concurrency: the present limit of requests in flight.
+    """
     flying = Counter(task.benchmark for task in in_flight)
     again = Counter(task.benchmark for task in retrying)
     oldest = arrivals.oldest

@@ -134,7 +134,8 @@ class _Ceiling:
     def fall(self, now: float, in_flight: int, sent_at: float, settled_s: float) -> bool:
         """Lower the limit after the refusal of a request sent at `sent_at`.
 
-        Return whether a new round of them begins.
+        Return whether a new round of them begins. now: in seconds. in_flight: requests that are unanswered now.
+        settled_s: seconds that the limit is kept at least before it rises again.
         """
         self._value = min(self._value, max(1.0, in_flight))
         # A request sent before the last fall met the old limit, so its refusal says nothing new.

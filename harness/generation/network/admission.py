@@ -62,7 +62,7 @@ class Admission:
                 self._stopped.wait(RETRY_S)
                 continue
             except Exception as error:  # noqa: BLE001 - a look's bug keeps an endpoint out, and is told
-                refusal = f"the endpoint could not be looked at: {error}"
+                refusal = f"the endpoint could not be examined: {error}"
             # Taken off the list meanwhile: if it returns, it must be looked at anew.
             if endpoint.base_url in self._verdicts:
                 self._verdicts[endpoint.base_url] = refusal is None

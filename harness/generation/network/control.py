@@ -269,7 +269,10 @@ class Steering:
         return self._admit(endpoints, self._admission)
 
     def _admit(self, changed: Sequence[Endpoint] | None, admission: Admission) -> str:
-        """Ask also those endpoints of the file that have passed the checks by now; return a sentence on it."""
+        """Ask also those endpoints of the file that have passed the checks by now; return a sentence on it.
+
+        changed: all endpoints of the file if it has changed, else None.
+        """
         self._listed = self._listed if changed is None else changed
         admitted = admission.of(self._listed)
         left_out = len(self._listed) - len(admitted)

@@ -211,7 +211,7 @@ class OneByOne:
         try:
             # A changed prompt or option would make this the continuation of another answer.
             if begun.request != checksum:
-                raise WrittenAnew("its first request was a different one")
+                raise WrittenAnew("its first request was different")
             bound = self._requests.max_tokens(request)
             tokens = Tokenizer(endpoint, salvage.engine, self._settings.model, self._settings.ca_file)
             # The server's tokenizer is asked by a blocking request.

@@ -34,7 +34,7 @@ _MAX_DEGREE = 1 << 16
 
 
 class NotAlgebraic(ValueError):
-    """The node is no number of integers, + − · / , roots and trigonometric values of rational angles."""
+    """The node holds more than integers, + − · /, roots and sin, cos or tan of rational multiples of π."""
 
 
 class _Size(NamedTuple):
@@ -65,7 +65,9 @@ def digits_to_separate(left: Node, right: Node) -> int | None:
 
 
 def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
-    """Return the bounds of a node; its roots are added to `degrees`. Raises `NotAlgebraic`.
+    """Return the bounds u and l of a node, by the module's table. Raises `NotAlgebraic`.
+
+    degrees: root → its degree; the roots of this node are added.
 
     depth: levels of nodes above this one; bounded.
     """
@@ -97,13 +99,16 @@ def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
 
 
 def _log2(number: int) -> float:
-    # Rounded up, since the theorem needs upper bounds; `math.log2` may round down.
+    """Return an upper bound of log₂ |number|, which the theorem needs; `math.log2` may round down."""
     return float(number.bit_length())
 
 
 def _sum(sizes: list[_Size]) -> _Size:
+    """Return the bounds of a sum from those of its terms.
+
+    A sum is at most its largest term times their number; adding the powers themselves would overflow a float.
+    """
     below = sum(size.l for size in sizes)
-    # A sum is at most its largest term times their number; adding the powers themselves would overflow a float.
     return _Size(max(size.u + below - size.l for size in sizes) + log2(len(sizes)), below)
 
 
@@ -123,7 +128,9 @@ def _rational(node: Node) -> Fraction:
 
 
 def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int) -> _Size:
-    """Return the bounds of `base` to the power `exponent`; if that needs a root, its degree is added to `degrees`.
+    """Return the bounds u and l (the module's table) of `base` to the power `exponent`.
+
+    degrees: root → its degree; a root that the power needs is added.
 
     Raises `NotAlgebraic`. depth: levels of nodes above this one; bounded.
     """
@@ -141,7 +148,7 @@ def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int)
 
 
 def _trigonometric(name: str, angle: Node, degrees: dict[Node, int]) -> _Size:
-    """Return the bounds of sin, cos or tan of a rational multiple of π.
+    """Return the bounds u and l (the module's table) of sin, cos or tan of a rational multiple of π.
 
     degrees: root → its degree; roots that are needed are added.
     """

@@ -203,7 +203,7 @@ def _letters(polynomial: Polynomial) -> set[str]:
 
 # --- points ---
 def _trials(polynomials: list[Polynomial], letters: list[str], integers: bool) -> Iterator[dict[str, Fraction]]:
-    """Yield values for all letters, so that every set of signs that the polynomials can have occurs.
+    """Yield points, letter → value, at which the polynomials take every combination of signs that they can take.
 
     integers: letters stand for integers only.
     """
@@ -256,7 +256,7 @@ def _coefficients(polynomial: Polynomial) -> list[Fraction]:
 
 
 def _coprime(polynomials: list[list[Fraction]]) -> list[list[Fraction]]:
-    """Return polynomials with the same zeros, of which each is a simple zero of one of them."""
+    """Return polynomials that have the same zeros together, each zero in one polynomial only and there simple."""
     factors = list[list[Fraction]]()
     while polynomials:
         polynomial = polynomials.pop()
@@ -320,7 +320,10 @@ def _zeros(coefficients: list[Fraction]) -> list[Fraction]:
 
 
 def _bisected(coefficients: list[Fraction], low: Fraction, high: Fraction) -> Fraction:
-    """Return the zero between two points of different signs: exactly if it is a simple fraction."""
+    """Return the zero between two points of different signs: exactly if it is a simple fraction.
+
+    coefficients: of the polynomial, the constant first.
+    """
     rises = _value(coefficients, high) > 0
     while high - low > _PRECISION:
         # A simple fraction, so that numbers stay short.

@@ -187,6 +187,7 @@ def _double_factorial(value: Fraction) -> Value:
 
 
 def _binomial(upper: Fraction, lower: Fraction) -> Value:
+    """Return the binomial coefficient C(upper, lower). Raises `NotExact` if it is too large or they are no integers."""
     n, k = _integers(upper, lower)
     # C(n, k) is below n^min(k, n − k).
     if n < 0 or k < 0 or min(k, n - k) * max(n, 1).bit_length() > MAX_BITS:
@@ -274,6 +275,10 @@ def _sum(node: Node, depth: int) -> Value:
 
 
 def _determinant(node: Node, depth: int) -> Value:
+    """Return the determinant of the matrix in `node`. Raises `NotExact` for over 6 rows, or if it is not square.
+
+    depth: levels of nodes above this one; bounded.
+    """
     rows = [[_exact(cell, depth) for cell in row] for row in node.args[0].args]
     # The expansion takes n! products: 720 for 6 rows.
     if len(rows) > 6 or any(len(row) != len(rows) for row in rows):

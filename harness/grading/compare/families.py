@@ -56,7 +56,7 @@ def leaves_out_reals(reference: Node, answer: Node) -> bool:
 
 
 def state_other_domains(left: Node, right: Node) -> bool:
-    """Whether both answers say which numbers their letters stand for, and say different ones: ℤ and ℕ."""
+    """Whether both answers say which numbers their letters stand for, and differ in that, as ℤ and ℕ do."""
     left_domains, right_domains = (set(without_conditions(node)[1].values()) for node in (left, right))
     return bool(left_domains and right_domains) and left_domains != right_domains
 

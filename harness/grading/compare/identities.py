@@ -167,8 +167,8 @@ def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
 
 # --- points ---
 def _points(positive: bool) -> Iterator[PointAt]:
+    """Yield the usual points, which share one budget. positive: letters stand for positive numbers only."""
     budget = [MAX_EVALUATIONS]
-    # A list, so that all points draw on one budget.
     for index in range(IDENTITY_POINTS):
         # The first half stays positive, where roots and logarithms are real.
         yield _point(index, budget, negative=not positive and index >= IDENTITY_POINTS // 2)
@@ -215,7 +215,10 @@ def _integer_points() -> Iterator[PointAt]:
 
 
 def _point(index: int, budget: list[int], **values: Any) -> PointAt:
-    """Return the point of this index by its digits; values: which values its variables have, as for `Point`."""
+    """Return the function that makes point number `index` for a number of digits.
+
+    budget: one number, the evaluations left. values: which values the letters get, as for `Point`.
+    """
     return partial(_at, index, budget, values)
 
 
@@ -261,7 +264,7 @@ def _agree_at(left: Node, right: Node, point_at: PointAt, *, real: bool) -> bool
 
 # --- kinds of expressions ---
 def _over_integers(left: Node, right: Node) -> bool:
-    """Whether functions of integers stand in the trees, and all letters are integers by custom."""
+    """Whether the trees hold functions of integers, such as n!, and only letters that usually stand for integers."""
     variables = symbols(left) | symbols(right)
     if not variables or not all(name.partition("_")[0] in _INTEGER_NAMES for name in variables):
         return False

@@ -143,7 +143,7 @@ def _bits(number: int) -> int:
 
 
 class Residues:
-    """Evaluates trees modulo a prime, at one point. index: of the prime. salt: tells points apart.
+    """Evaluates trees modulo a prime, at one point. index: number of the prime. salt: number of the point.
 
     opaque: a function stood for a letter, so different residues prove nothing. bits: bound of the coefficients of all
     that was evaluated, in bits.
@@ -170,7 +170,9 @@ class Residues:
 
 @lru_cache(maxsize=_MAX_KNOWN)
 def _cached_residue(node: Node, index: int, salt: int) -> tuple[_Residue, bool] | None:
-    """Return a tree's residue and whether it is opaque, or None: a comparison and a vote ask for the same trees.
+    """Return the residue of a tree and whether it is opaque; None if it has none. Cached: a vote asks for it again.
+
+    index: number of the prime.
 
     salt: decides which values the letters get.
     """

@@ -77,7 +77,8 @@ def _histogram(
 ) -> dict[str, Any]:
     """Bars of the repeats under the predicted curve.
 
-    band: the range of 95 % of repeats, as predicted. limits: the accuracies at the ends of the axis.
+    band: the range of 95 % of repeats, as predicted. limits: the accuracies at the ends of the axis. bars, curve: rows
+    of data with the fields `from`, `to` and `repeats`. colour: the Vega-Lite encoding of the colour.
     """
     low, high = limits
     across: dict[str, Any] = {

@@ -226,7 +226,10 @@ def _scale(config: _Metric, where: str) -> int | None:
 
 def _score(record: _Record, result: _Result, card: Card | None, metric: str, scale: int, where: str) -> PublishedScore:
     """One result of a record as a published score. where: its place in the file. scale: 1 for fractions, 100 for
-    percent."""
+    percent.
+
+    card: of the benchmark; None if no card is known. metric: such as `pass@1`.
+    """
     details, data = result.score_details, result.source_data
     if not 0 <= details.score <= scale:
         raise UsageError(

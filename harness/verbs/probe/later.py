@@ -72,7 +72,9 @@ def rank(token: str, top: Mapping[str, float], share: float) -> float:
 def rank_among(token: str, top: Mapping[str, float], temperature: float, share: float) -> float | None:
     """The `rank` of a listed token drawn at `temperature`, among the listed tokens only; None for an unlisted one.
 
-    temperature: of the draw, as a multiple of that of the log-probabilities in `top`. u is uniform on 0 to 1, too.
+    temperature: of the draw, as a multiple of that of the log-probabilities in `top`. u is uniform on 0 to 1, too. top:
+    the listed tokens with their log-probabilities. share: a random number from 0 to 1, which places a token among
+    equally likely ones.
     """
     logprobs = listed(top)
     if token not in logprobs:
@@ -241,7 +243,7 @@ def _written_and_read(subject: Subject) -> Seen:
     median = statistics.median(apart)
     came = f"writing and reading the same words differ by {median:.4f} nats a token (median of {len(apart)} places)"
     if median > TWO_KERNELS:
-        return spoils(sent, f"{came}: the server writes with other numbers than it reads")
+        return spoils(sent, f"{came}: the server computes other numbers when it writes than when it reads")
     return warns(sent, came) if median > GRAVE else sound(sent, came)
 
 

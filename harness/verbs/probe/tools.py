@@ -215,7 +215,10 @@ def _calls(subject: Subject) -> Seen:
 
 
 def against(server: ProbedServer, named: str) -> Check:
-    """The check that the server's calls are right as often as a reference's, whose model may be a weak caller."""
+    """The check that the server's calls are right as often as a reference's, whose model may be a weak caller.
+
+    named: the reference's name in messages.
+    """
 
     def look(subject: Subject) -> Seen:
         sent = f"{SENT}, by both models"

@@ -237,7 +237,8 @@ _SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling
 def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Entry]:
     """The entry, or all of its variants.
 
-    given: the entry as the file has it. keys: where it stands in the file.
+    given: the entry as the file has it. keys: where it stands in the file. axis: the key of the file that the entry
+    stands under, such as "servers".
     """
     fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
     where = file.where(keys)
@@ -284,7 +285,8 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
 def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
     """A name for an entry that states none: its file of questions, or its prompt or sampling settings (`top_k-20`).
 
-    Raises `UsageError` for an entry from which neither can be made. fields: of the entry. where: "file:line".
+    Raises `UsageError` for an entry from which neither can be made. fields: of the entry. where: "file:line". axis: the
+    key of the file that the entry stands under, such as "prompts".
     """
     if axis == "benchmarks" and "data" in fields:
         return Path(str(fields["data"])).name.split(".")[0]

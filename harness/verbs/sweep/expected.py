@@ -99,6 +99,7 @@ def _lost(
 
     The reasons: too few samples for a k of pass@k, or no room for the reply in the context of the server that is
     started for it. questions_asked: None if the questions are not on this machine, so that prompts have no length.
+    samples: samples a question. max_tokens: bound of a reply; None: unknown.
     """
     few = [k for k in sweep.score.k if k > samples]
     if few:

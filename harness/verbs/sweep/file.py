@@ -67,7 +67,10 @@ def read(path: Path) -> SweepFile:
 
 
 def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[str, Any]:
-    """The content merged with the keys of the file that it extends; options of all runs are joined."""
+    """The content merged with the keys of the file that it extends; options of all runs are joined.
+
+    where_of: returns "file:line" of a key.
+    """
     where = where_of(("extends",))
     try:
         base = read(find(str(content["extends"]))).content
@@ -113,7 +116,10 @@ def suites() -> list[Path]:
 
 
 def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
-    """The sentence for a mistake in a sweep's file, with file and line."""
+    """The sentence for a mistake in a sweep's file, with file and line.
+
+    where_of: returns "file:line" of a key.
+    """
     problems = error.errors(include_url=False, include_context=False)
     # A misspelt key explains other errors, such as a missing key, so it is said first.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])

@@ -219,7 +219,12 @@ class _Pages:
         page: ByteReader,
         encoding: int,
     ) -> None:
-        """Add a page's values to the column; None stands where an entry has no value."""
+        """Add a page's values to the column; None stands where an entry has no value.
+
+        definitions: for each entry its definition level; an entry has a value if the level is the column's highest.
+        repetitions: for each entry, at which depth of nested lists it goes on. encoding: of the values, by Parquet's
+        number.
+        """
         present = definitions == self._max_definition
         n_values = int(np.count_nonzero(present))
         values: Any = self._values(encoding, page, n_values)
@@ -261,7 +266,10 @@ class _Pages:
 
     def _with_shared_beginnings(self, page: ByteReader, n_values: int) -> list[bytes]:
         """Texts in the encoding DELTA_BYTE_ARRAY: each is stored without the beginning that it shares with the text
-        before."""
+        before.
+
+        n_values: number of texts in the page.
+        """
         shared, lengths = _deltas(page, n_values, 32), _deltas(page, n_values, 32)
         # Each text may be as long as all before it together: unlike other pages, this one grows as it is unpacked.
         values: list[bytes] = []
@@ -306,7 +314,10 @@ def _plain(page: ByteReader, physical: PhysicalType, width: int, n_values: int) 
 
 
 def _runs_of_levels(data: memoryview, most: int, n_entries: int) -> npt.NDArray[np.int64]:
-    """One level for each entry, in run-length encoding. most: the highest level that the schema allows."""
+    """One level for each entry, in run-length encoding. most: the highest level that the schema allows.
+
+    n_entries: number of entries of the page.
+    """
     if not most:
         return np.zeros(n_entries, np.int64)
     levels = _runs(ByteReader(data), most.bit_length(), n_entries)

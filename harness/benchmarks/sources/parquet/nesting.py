@@ -94,7 +94,10 @@ def rows(file: BinaryIO, n_file_bytes: int, max_bytes: int) -> Iterator[dict[str
 
 
 def _footer(file: BinaryIO, n_file_bytes: int, budget: UnpackedBytes) -> Fields:
-    """The metadata at the end of the file. Raises `DamagedError`, `TooLargeError`."""
+    """The metadata at the end of the file. Raises `DamagedError`, `TooLargeError`.
+
+    n_file_bytes: size of the file.
+    """
     tail = _read_at(file, max(0, n_file_bytes - 8), 8)
     if n_file_bytes < 12 or tail[4:] not in (_MAGIC, _ENCRYPTED):
         raise DamagedError("it does not end as Parquet files do")
@@ -115,7 +118,10 @@ def _read_at(file: BinaryIO, offset: int, n_bytes: int) -> bytes:
 
 
 def _schema(elements: list[Fields]) -> _Node:
-    """The root of the schema, which the file holds as a list, each group before its children."""
+    """The root of the schema, which the file holds as a list, each group before its children.
+
+    elements: that list, as Thrift structs.
+    """
     if not elements or len(elements) > MAX_COLUMNS:
         raise DamagedError("its schema is empty or too large")
     position = n_leaves = 0

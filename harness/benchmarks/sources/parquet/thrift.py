@@ -119,7 +119,10 @@ class ByteReader:
             fields[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind, depth)
 
     def _value(self, kind: int, depth: int) -> Any:
-        """One value of Thrift's compact protocol. kind: its type as the protocol numbers them."""
+        """One value of Thrift's compact protocol. kind: its type as the protocol numbers them.
+
+        depth: how many structs and lists stand around it; bounded.
+        """
         if kind in (_TRUE, _FALSE):  # in a list: one byte each
             return self.take(1)[0] == _TRUE
         if kind == _BYTE:

@@ -37,7 +37,7 @@ RULES = {
     "output limit": "the program printed more than it may",
     "ended": "the program ended before it answered",
     "bad value": "the program returned what no test can read",
-    SANDBOX: "the sandbox failed twice, which says nothing of the program",
+    SANDBOX: "the sandbox failed twice, which says nothing about the program",
     TESTS: "the benchmark's own tests cannot be run",
 }
 """Rule → the reason for the verdict, in words."""
@@ -116,7 +116,10 @@ def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision
 
 def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int = 0) -> dict[str, Any]:
     """The job for the sandbox: the program and its limits. each: the limit of CPU time holds for each of `n` tests.
-    output: bytes that the program may print."""
+    output: bytes that the program may print.
+
+    code: the program's source, or its binary in base64. n: number of tests.
+    """
     seconds = tests.limits.seconds
     return {
         "style": tests.style,
@@ -155,7 +158,10 @@ def _compiled(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecis
 
 
 def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
-    """Run the program once for each test, with the test's input, and compare what it prints."""
+    """Run the program once for each test, with the test's input, and compare what it prints.
+
+    code: as for `_job`.
+    """
     slowest = 0.0
     for number, case in enumerate(tests.cases, 1):
         came = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})

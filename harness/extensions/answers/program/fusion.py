@@ -122,7 +122,10 @@ class Fusion:
         """Nothing is open between two requests."""
 
     def _messages(self, sent: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
-        """What the sandbox answers to these messages, in order. Raises `SandboxFailedError`, `UsageError`."""
+        """What the sandbox answers to these messages, in order. Raises `SandboxFailedError`, `UsageError`.
+
+        sent: the messages for the sandbox; the first begins a job. seconds: time for all of them.
+        """
         key = secrets.token_bytes(frames.KEY_BYTES)
         data = b"j" + b"".join(map(frames.message, sent)) if sent else b""
         request = {
@@ -139,7 +142,7 @@ class Fusion:
             report = base64.b64decode(reply.files[REPORT], validate=True)
             seal, data = report[: frames.SEAL_BYTES], report[frames.SEAL_BYTES :]
             if not hmac.compare_digest(seal, hmac.digest(key, data, "sha256")):
-                raise SandboxFailedError("the server sent a report that the sandbox did not seal")
+                raise SandboxFailedError("the server sent a report whose signature is not the sandbox's")
             return frames.messages(data)
         except (ValueError, frames.ClosedError) as error:
             raise SandboxFailedError(f"the server sent a report that cannot be read: {error}") from error
@@ -170,4 +173,4 @@ class Fusion:
         try:
             return codec.decode(page.body, _Reply)
         except codec.DecodeError as error:
-            raise SandboxFailedError(f"{self._shown} answers what is no reply of SandboxFusion: {error}") from error
+            raise SandboxFailedError(f"{self._shown} sent what no SandboxFusion server sends: {error}") from error

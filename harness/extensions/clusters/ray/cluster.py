@@ -130,7 +130,7 @@ class Cluster:
         indices = {begin(index): index for index in range(len(arguments))}
         waiting, failed, n_restarts = list(indices), dict[int, HarnessError](), Counter[int]()
         # Ray prints news of its nodes to standard output, where a program may read JSON.
-        with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; the same command goes on") as signals:
+        with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; the same command continues") as signals:
             signals.attach(lambda _signum, nth: _cancel(ray, waiting, force=nth > 1))
             while waiting:
                 with self.reached():
@@ -153,7 +153,7 @@ class Cluster:
                         failed[index] = _lost(names[index], error)
                 report(results)
         if signals.caught is not None:
-            raise Interrupted("interrupted; what is stored counts, and the same command goes on.", signals.caught)
+            raise Interrupted("interrupted; what is stored counts, and the same command continues.", signals.caught)
         for index in sorted(failed):
             raise failed[index]
         return results
@@ -165,7 +165,11 @@ def _cancel(ray: Any, refs: Sequence[Any], *, force: bool) -> None:
 
 
 def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
-    """Runs on the node. Returns ("done", the result of `work`), or (name of the error's class, its sentence)."""
+    """Runs on the node. Returns ("done", the result of `work`), or (name of the error's class, its sentence).
+
+    version: of this package where the task was made. folder: working folder of the caller, which the node must see too.
+    arguments: of `work`.
+    """
     try:
         if version != __version__:
             raise UsageError(f"the node has version {__version__} of this package, the caller {version}: install one")
@@ -197,4 +201,4 @@ def _lost(name: str, error: Exception) -> HarnessError:
     cause = _last_line(error)
     if isinstance(error.__cause__ or error, ModuleNotFoundError) or "ModuleNotFoundError" in str(error):
         return UsageError(f"{name}: this package is not installed where Ray runs its tasks ({cause})")
-    return ServerError(f"{name} was lost on the cluster ({cause}); the same command goes on with it")
+    return ServerError(f"{name} was lost on the cluster ({cause}); the same command continues it")

@@ -116,7 +116,10 @@ def _account(outcome: Outcome) -> dict[str, Any]:
 def _outcome_of_all(
     accounts: Sequence[dict[str, Any]], joined: Sequence[Joined], notes: Sequence[str], elapsed_s: float
 ) -> Outcome:
-    """The outcome of all shards: sums of their accounts, and the samples of the joined run."""
+    """The outcome of all shards: sums of their accounts, and the samples of the joined run.
+
+    notes: sentences for the outcome. elapsed_s: seconds since the run began.
+    """
     counts: Counter[str] = Counter()
     examples: dict[str, str] = {}
     for kind, count, example in (cause for account in accounts for cause in account["causes"]):

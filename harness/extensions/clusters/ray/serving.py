@@ -70,7 +70,7 @@ def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
 
     launcher = engines.launcher_of(spec)
     if launcher.command is None:
-        raise UsageError(f"{option('on')} starts servers, and this one runs elsewhere")
+        raise UsageError(f"{option('on')} starts servers, but this file names one that runs already")
     if spec.devices is not None:
         raise UsageError(f"Ray chooses the devices: give {option('gpus_per_replica')} instead", field="server.devices")
     if gpus is None:
@@ -447,4 +447,4 @@ def _cause(log: Path) -> str:
         file.seek(max(0, log.stat().st_size - LOG_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()
     reasons = [line for line in lines if line.startswith("harness: ")] or lines
-    return visible(reasons[-1].removeprefix("harness: "), 500) if reasons else "it ended without a word"
+    return visible(reasons[-1].removeprefix("harness: "), 500) if reasons else "it ended without a message"

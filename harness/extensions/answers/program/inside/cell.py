@@ -256,7 +256,10 @@ class _Supervisor:
         self._do_tests(job, lambda work, _: tests_outside.run_calls(work["function"], work["cases"], self._ask))
 
     def _do_checks(self, job: dict[str, Any]) -> None:
-        """Run the benchmark's test code in this process."""
+        """Run the benchmark's test code in this process.
+
+        job: the message that began the job.
+        """
 
         def checked(work: dict[str, Any], names: list[str]) -> dict[str, Any]:
             return tests_outside.run_tests(work["setup"], work["tests"], work["own"], names, self._ask)
@@ -264,7 +267,10 @@ class _Supervisor:
         self._do_tests(job, checked)
 
     def _do_tests(self, job: dict[str, Any], run: Callable[[dict[str, Any], list[str]], dict[str, Any]]) -> None:
-        """Run tests in this process, after it too has given up its privileges. run: the tests."""
+        """Run tests in this process, after it too has given up its privileges. run: the tests.
+
+        job: the message that began the job.
+        """
         self._serve_functions(job)
         begun = self._begin()
         frames.send(self._channel.sends, begun)
@@ -281,7 +287,10 @@ class _Supervisor:
         frames.send(self._channel.sends, {**run(work, begun["names"]), "cpu": self._cpu_seconds()})
 
     def _serve_functions(self, job: dict[str, Any]) -> None:
-        """Fork the program so that it answers calls over two pipes."""
+        """Fork the program so that it answers calls over two pipes.
+
+        job: the message that began the job.
+        """
         to_program, requests = os.pipe()
         replies, answered = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)

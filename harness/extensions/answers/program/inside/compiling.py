@@ -56,7 +56,10 @@ def build(source: str, limits: dict[str, Any], sends: int) -> None:
 
 
 def _built(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[str, Any]:
-    """Compile `source` in `folder` by the compiler at `path`; return the message of the module's table."""
+    """Compile `source` in `folder` by the compiler at `path`; return the message of the module's table.
+
+    limits: of the job; `cpu` is in seconds.
+    """
     text, binary, errors = (os.path.join(folder, name) for name in (_NAME, "program", "errors"))
     with open(text, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(source)

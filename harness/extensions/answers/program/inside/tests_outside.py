@@ -76,7 +76,11 @@ class _Line:
         self, what: str, target: Any, arguments: tuple[Any, ...], named: dict[str, Any] | None = None, **more: Any
     ) -> Any:
         """Have the program's process do something with one of its objects. Returns the value, or raises the exception
-        that came."""
+        that came.
+
+        what: the kind of request, such as "call". target: the object's name or number. arguments, named: values for the
+        call. more: further fields of the request.
+        """
         request = {"do": what, "target": target, "arguments": [encoded(value, _number) for value in arguments], **more}
         if named:
             request["named"] = {key: encoded(value, _number) for key, value in named.items()}

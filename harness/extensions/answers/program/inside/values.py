@@ -168,7 +168,10 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
 
 
 def _decode_view(tag: str, items: list[Any]) -> Any:
-    """A range, or a view of a dictionary, from its decoded parts."""
+    """A range, or a view of a dictionary, from its decoded parts.
+
+    tag: which of them. items: its parts.
+    """
     if tag == _RANGE:
         if not _is_short(span := range(*items)):  # it would keep the tests counting
             raise ValueError("a range has too many items")
