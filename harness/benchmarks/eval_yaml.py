@@ -220,7 +220,7 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None, dict[str, A
             names = ("prompt_template", "system_message", "chain_of_thought", "multiple_choice", "generate")
             _refuse(where, f"solvers[{index}]", step.name, "a card asks one turn", names)
         if given:
-            raise UsageError(f"{here}: args.{visible(next(iter(given)), 40)} has no place in a card")
+            raise UsageError(f"{here}: no card can express args.{visible(next(iter(given)), 40)}")
     return template, system, sampling
 
 
@@ -238,7 +238,7 @@ def _template(text: object, where: str) -> str:
 
 def _refuse(where: str, field: str, name: str, why: str, expected: tuple[str, ...]) -> NoReturn:
     raise UsageError(
-        f"{where}: {field} {quoted(repr(name))} has no place in a card: {why}; expected {', '.join(expected)}"
+        f"{where}: no card can express {field} {quoted(repr(name))}: {why}; expected {', '.join(expected)}"
     )
 
 

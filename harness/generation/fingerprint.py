@@ -84,17 +84,17 @@ def doubt(first: Fingerprint, url: str, n_same: int) -> str:
     n_same: beginnings that equal the run's.
     """
     return (
-        f"{url} replies differently from this run's servers: only {n_same} of {len(first.beginnings)} greedy "
-        f"beginnings equal those of {first.endpoint}, which batches do not explain. Is it the same model, with the "
-        f"same template and precision?"
+        f"{url} replies differently from this run's servers: only {n_same} of {len(first.beginnings)} replies at "
+        f"temperature 0 begin like those of {first.endpoint}; batches alone do not change so many. Is it the same "
+        f"model, with the same template and precision?"
     )
 
 
 def refusal(first: Fingerprint, url: str) -> StoreError:
     """The error that refuses to resume a run on a server that is another model."""
     return StoreError(
-        f"{url} is not the model that made this run's samples: 0 of {len(first.beginnings)} greedy beginnings equal "
-        f"those of {first.endpoint}, which no batch explains, and runs never mix. Ask the former server, or use "
+        f"{url} is not the model that made this run's samples: 0 of {len(first.beginnings)} replies at temperature 0 "
+        f"begin like those of {first.endpoint}, and a run never mixes models. Ask the former server, or use "
         f"another run folder; {option('accept_server_change', True)} mixes them all the same and records it."
     )
 

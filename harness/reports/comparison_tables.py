@@ -52,7 +52,8 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
     title = (
         f"Paired with {short(baseline)}, in points, with 95 % intervals (same questions, asked again; new questions of "
-        "this kind); p by Holm over this table; detectable: the smallest true difference seen in 80 % of repetitions"
+        "this kind); p corrected for all comparisons of this table (Holm); detectable: the smallest true difference "
+        "seen in 80 % of repetitions"
     )
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
 

@@ -381,7 +381,7 @@ def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
     worse, better = sum(move.change < 0 for move in moves), sum(move.change > 0 for move in moves)
     return Table(
         f"Questions that moved: {worse} fell, {better} rose (at most {MAX_MOVED} of each are listed); p: the chance of "
-        "such a change between equal models, by Holm over all questions",
+        "such a change between equal models, corrected for all questions (Holm)",
         ("question", short(baseline), short(second), "points", "p"),
         rows,
         (),

@@ -79,10 +79,10 @@ class Joined:
             missing = _named(map(str, self.missing_shards))
             yield Sentence(f"{name}: shards {missing} of {self.of} are missing, with all samples of their questions")
         if self.n_again:
-            yield Sentence(f"{name}: {self.n_again} samples were given twice with equal texts, and are kept once")
+            yield Sentence(f"{name}: {self.n_again} samples were in two folders with equal texts, and are kept once")
         if self.conflicts:
             keys = _named(f"{quoted(key.question_id)} #{key.sample_index}" for key in self.conflicts)
-            yield Sentence(f"{name}: {len(self.conflicts)} keys have different texts; the first one counts: {keys}")
+            yield Sentence(f"{name}: {len(self.conflicts)} samples have two texts; the first one counts: {keys}")
         if self.n_damaged:
             yield Sentence(f"{name}: {self.n_damaged} damaged lines do not count; `harness doctor` names them")
 

@@ -442,8 +442,8 @@ def _journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[st
             f"{folder.samples.name}: damaged and not counted: {named}{more}; `harness run` asks for them again"
         )
     if report.n_duplicates:
-        sentences.append(f"{report.n_duplicates} repeated records of a key left out; the first counts")
+        sentences.append(f"{report.n_duplicates} repeated records of a sample left out; the first counts")
     if report.conflicts:
         named = ", ".join(f"{quoted(k.question_id)} #{k.sample_index}" for k in report.conflicts[:MAX_NAMED])
-        sentences.append(f"{len(report.conflicts)} keys have records with different texts; the first counts: {named}")
+        sentences.append(f"{len(report.conflicts)} samples have two different texts; the first counts: {named}")
     return [*sentences, *report.warnings]

@@ -66,7 +66,7 @@ def until_ready(
         if now.ended is not None:
             raise LaunchError(_failure(spec, *now.ended))
         if guard.poll() is not None:
-            raise LaunchError(f"the server's guard ended; see {state.guard_log(starting.name)}")
+            raise LaunchError(f"the process that watches the server ended; see {state.guard_log(starting.name)}")
         why = "starting"
         try:
             model = readiness.check(waiting[0], deployment.readiness, model, spec.api_key_env)
@@ -109,11 +109,11 @@ def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Serv
         if now is not None and now.status == "exited":
             raise LaunchError(_failure(spec, *(now.ended or (now.members[0], now.log))))
         if guard.poll() is not None:
-            raise LaunchError(f"the server's guard ended; see {state.guard_log(starting.name)}")
+            raise LaunchError(f"the process that watches the server ended; see {state.guard_log(starting.name)}")
         if time.monotonic() > deadline:
             if detach:
                 raise LaunchError(
-                    f"the server's guard did not record in {path} that the server is ready; is the disk full?"
+                    f"the process that watches the server cannot record in {path} that it is ready; is the disk full?"
                 )
             return
         time.sleep(0.01)

@@ -85,7 +85,7 @@ def warned(run: harness.Run) -> list[str]:
 def test_other_weights_that_tell_nothing_of_themselves_are_named(ask: Any) -> None:
     with FaultServer(Engine("a")) as first, FaultServer(Engine("b")) as other:
         assert not warned(ask(first))
-        with pytest.raises(harness.StoreError, match="0 of 8 greedy beginnings") as refused:
+        with pytest.raises(harness.StoreError, match="0 of 8 replies at temperature 0") as refused:
             ask(other, samples=2)
         assert "accept_server_change=True" in str(refused.value)
         run = ask(other, samples=2, accept_server_change=True)
@@ -116,7 +116,7 @@ def test_another_model_behind_a_hosted_name_is_noticed(ask: Any, monkeypatch: py
     monkeypatch.setattr(asking, "FINGERPRINTED_SAMPLES", 2)
     with FaultServer(Engine("a", owner="somebody")) as first, FaultServer(Engine("b", owner="somebody")) as other:
         ask(first, samples=2)
-        with pytest.raises(harness.StoreError, match="0 of 8 greedy beginnings"):
+        with pytest.raises(harness.StoreError, match="0 of 8 replies at temperature 0"):
             ask(other, samples=3)
         run = ask(other, samples=3, accept_server_change=True)
     assert other.base_url in warned(run)[0]

@@ -154,7 +154,7 @@ class Board:
             for ask in _over(asks, self._provider.most_bytes):
                 del asks[ask]
             if not asks:
-                failure = RequestFailed("rejected", f"the request exceeds {self._provider.most_bytes} bytes of a batch")
+                failure = RequestFailed("rejected", f"the request exceeds a batch's {self._provider.most_bytes} bytes")
                 _set(self._awaited[waiting[0]], failure)
                 self._waiting.remove(waiting[0])
                 continue

@@ -206,8 +206,8 @@ def worn_out(looked: Sequence[ProviderStanding]) -> Sentence | None:
         return None
     k = max(standing.n_looks for standing in looked)
     return Sentence(
-        f"look {k} of this history cannot be judged: its share of the error is below the smallest p value that "
-        f"{MAX_SIMULATED:,} draws can give; begin a new history: give {option('history')} the name of a new file"
+        f"look {k} of this history cannot be judged: with so many looks, {MAX_SIMULATED:,} draws cannot show a change. "
+        f"Begin a new history: give {option('history')} the name of a new file"
     )
 
 

@@ -229,7 +229,8 @@ def _beside_base(results: Results) -> str:
     if results.base is None:
         return ""
     axis, name = results.base
-    return f"; * differs from {short(results.sweep.label(axis, name))} (p < 0.05 by Holm over this sweep)"
+    base = short(results.sweep.label(axis, name))
+    return f"; * differs from {base} (p < 0.05, corrected for all comparisons of this sweep)"
 
 
 # ---- models, benchmarks: a row per cell, with the columns that the file lists

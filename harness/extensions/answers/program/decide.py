@@ -186,7 +186,7 @@ def _rule_of(came: dict[str, Any]) -> tuple[str, str]:
     error = str(came.get("err", "")).strip().rpartition("\n")[2]
     if end != "closed":
         if end not in RULES:
-            raise SandboxFailedError("the sandbox sent no end of a program")
+            raise SandboxFailedError("the sandbox did not say how the program ended")
         return str(end), error
     if came.get("code") == 0:
         return "", error
