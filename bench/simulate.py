@@ -850,7 +850,7 @@ def labelled_by_hand(rng: np.random.Generator, repeats: int) -> Table:
     share = np.array(list(LABELLED_PAIRS.values()), float)
     truth = float((share / share.sum())[kinds[:, 0]].sum())
     rows = []
-    for n_questions, n_audits in ((198, 50), (198, 100), (500, 100), (500, 300)):
+    for n_questions, n_audits in ((30, 20), (198, 50), (198, 100), (500, 100), (500, 300)):
         held = []
         for _ in range(max(10, repeats // 4)):
             drawn = kinds[rng.choice(len(kinds), n_questions, p=share / share.sum())]
