@@ -21,3 +21,11 @@ def test_every_test_that_is_named_exists() -> None:
     named = set(re.findall(r"`(test_\w+)`", PAGE))
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     assert named - set(re.findall(r"def (test_\w+)\(", source)) == set()
+
+
+def test_every_file_folder_and_target_that_is_named_exists() -> None:
+    paths = set(re.findall(r"`(tests/[\w/.]+)", PAGE))
+    assert len(paths) > 15
+    assert not [path for path in paths if not (ROOT / path).exists()]
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z-]+)", PAGE)) <= targets
