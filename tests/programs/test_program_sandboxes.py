@@ -1,0 +1,106 @@
+"""Which sandbox a word names, and what is left of one that does not start: with makers of ours, without a sandbox.
+
+For: harness.extensions.answers.program.sandboxes, harness.extensions.answers.program.cells.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.core.errors import UsageError
+from harness.extensions.answers.program import bubblewrap, compilers, sandboxes
+from harness.extensions.answers.program.cells import Needs, SandboxCell
+
+
+class Maker:
+    """Starts a process that only complains. calls: what was done, in order."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.n_ended = 0
+
+    def start(self, channel: int, needs: Needs) -> subprocess.Popen[bytes]:
+        if self.error is not None:
+            raise self.error
+        return subprocess.Popen(
+            ["/bin/sh", "-c", "echo no room here >&2"], stderr=subprocess.PIPE, start_new_session=True
+        )
+
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        self.n_ended += 1
+
+
+class Cell:
+    """Stands in for `SandboxCell`."""
+
+    version = "3.12"
+    error: Exception | None = None
+    n_closed = 0
+
+    def __init__(self, maker: object) -> None:
+        pass
+
+    def start(self, needs: Needs) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def close(self) -> str:
+        type(self).n_closed += 1
+        return ""
+
+
+@pytest.fixture
+def cell(monkeypatch: pytest.MonkeyPatch) -> type[Cell]:
+    fresh = type("FreshCell", (Cell,), {})
+    monkeypatch.setattr(sandboxes, "SandboxCell", fresh)
+    monkeypatch.setattr(bubblewrap, "require", lambda: "bwrap")
+    monkeypatch.setattr(bubblewrap, "interpreter", lambda: SimpleNamespace(name="python3.12"))
+    monkeypatch.setattr(compilers, "compiler", lambda: None)
+    return fresh
+
+
+def test_a_sandbox_that_does_not_come_up_is_refused_with_its_complaint_and_ended() -> None:
+    maker = Maker()
+    cell = SandboxCell(maker)
+    with pytest.raises(UsageError, match="no sandbox could be started: no room here; nothing was executed"):
+        cell.start(Needs(0))
+    assert maker.n_ended == 1
+    assert cell.close() == "", "there is none to close"
+
+
+def test_a_maker_that_refuses_leaves_no_socket_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs: list[tuple[socket.socket, socket.socket]] = []
+    pair = socket.socketpair
+    monkeypatch.setattr(socket, "socketpair", lambda: pairs.append(pair()) or pairs[-1])
+    with pytest.raises(UsageError, match="not here"):
+        SandboxCell(Maker(UsageError("not here"))).start(Needs(0))
+    assert [end.fileno() for end in pairs[0]] == [-1, -1]
+
+
+def test_a_word_names_the_kind_of_a_sandbox(monkeypatch: pytest.MonkeyPatch, cell: type[Cell]) -> None:
+    made: list[tuple[Any, ...]] = []
+
+    def noted(*words: str) -> SimpleNamespace:
+        made.append(words)
+        return SimpleNamespace(name="fusion python3.11", engine=words[0])
+
+    monkeypatch.setattr(sandboxes, "ContainerEngine", noted)
+    monkeypatch.setattr(sandboxes, "Fusion", noted)
+    words = [None, "bwrap", "podman:localhost/python", "http://127.0.0.1:1"]
+    names = [sandboxes.sandbox_kind(word).name() for word in words]
+    assert names == ["bwrap python3.12", "bwrap python3.12", "podman python3.12", "fusion python3.11"]
+    assert made == [("podman", "localhost/python"), ("http://127.0.0.1:1",)]
+    assert cell.n_closed == 1, "the container that was asked for its version"
+
+
+def test_the_condition_of_programs_is_said_with_their_sandbox_or_why_none_runs(cell: type[Cell]) -> None:
+    no_cpp = "no C++ (g++ is not installed, or does not work)"
+    assert sandboxes.condition() == f"programs run in bwrap python3.12; {no_cpp}"
+    cell.error = UsageError("bwrap is not installed")
+    assert sandboxes.condition() == "programs: bwrap is not installed"
+    assert cell.n_closed == 2
