@@ -92,13 +92,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]
     for item in items:
-        seconds = _seconds_of(item.path)
+        seconds = seconds_of(item.path)
         if seconds is not None:
             item.add_marker(pytest.mark.timeout(seconds))
 
 
 @cache
-def _seconds_of(path: Path) -> int | None:
+def seconds_of(path: Path) -> int | None:
     """Seconds that a test of the file may take, where its folder has a limit of its own."""
     return next((seconds for folder, seconds in LEFT_OUT.items() if folder in path.parents), None)
 

@@ -181,13 +181,13 @@ def _stop_if_asked(session: pytest.Session) -> None:
 
 
 class _Reports:
-    """Sends reports to the parent, in the place of what prints them."""
+    """Sends reports to the parent, in the place of what prints them (`printing`)."""
 
-    def __init__(self, config: pytest.Config, channel: socket.socket) -> None:
+    def __init__(self, config: pytest.Config, channel: socket.socket, printing: Any) -> None:
         self.config = config
         self.channel = channel
         # Into this pytest-timeout writes where each thread stands.
-        self._tw = pytest.TerminalReporter(config, sys.stderr)._tw
+        self._tw = type(printing)(config, sys.stderr)._tw
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.say(report=self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
@@ -206,8 +206,8 @@ def _work(session: pytest.Session, channel: socket.socket) -> NoReturn:
         capture.read_global_capture()
         capture.stop_global_capturing()
         capture.start_global_capturing()
-        config.pluginmanager.unregister(name="terminalreporter")
-        reports = _Reports(config, channel)
+        printing = config.pluginmanager.unregister(name="terminalreporter")
+        reports = _Reports(config, channel, printing)
         config.pluginmanager.register(reports, "terminalreporter")
         config.workerinput = {}  # type: ignore[attr-defined]  # What pytest's plugins know a part of a session by.
         try:
