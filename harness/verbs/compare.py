@@ -33,7 +33,7 @@ from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published.all_sources import PublicAgreement, beside_all
 from harness.scoring.published.benchmark_name import find_card
-from harness.scoring.published.index import find_scores
+from harness.scoring.published.index import find_scores, scores_of_models
 from harness.scoring.spending import SpentPoint, spent_points
 from harness.scoring.uncertainty import unequal_clusters
 from harness.verbs.known_questions import known_as
@@ -217,7 +217,7 @@ def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
         (run,) = read_runs([folder], known_as=known_as)
         scored_benchmark = run.benchmarks[benchmark]
         scored(run, scored_benchmark)
-        references = published_of(run, scored_benchmark, load_published(models=[run.manifest.model]))
+        references = published_of(run, scored_benchmark, scores_of_models([run.manifest.model]))
         comparisons = beside(run, scored_benchmark, references)
     except (StoreError, UsageError):
         return PublishedBeside()

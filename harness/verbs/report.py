@@ -12,7 +12,7 @@ from harness.reports.scored import read_without_grades
 from harness.reports.settings import decided_table, failure_table, run_table
 from harness.runs import Manifest
 from harness.runs.layout import RunFolder
-from harness.scoring import load_published
+from harness.scoring.published.index import scores_of_models
 from harness.verbs.known_questions import known_as
 from harness.verbs.outputs import open_scored
 from harness.viewer.pages import RunFacts, ShownTable
@@ -25,7 +25,7 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
     `UsageError`, `StoreError`.
     """
     folders = [open_scored(source) for source in sources]
-    published = load_published(models=[Manifest.load(folder).model for folder in folders])
+    published = scores_of_models(Manifest.load(folder).model for folder in folders)
     return report_of(
         folders, published, repeat=repeat, show_withheld=options.show_withheld, ks=options.k, known_as=known_as
     )

@@ -21,11 +21,13 @@ from typing import Any
 import pytest
 
 import harness as reasoning_harness
+from harness.asking.options import ReportOptions
 from harness.asking.options.deciding import PublishedUpdateOptions, VerifyOptions
 from harness.core.errors import UsageError
 from harness.scoring.published import every_eval_ever, index
 from harness.verbs.compare import verify
 from harness.verbs.published import published, update
+from harness.verbs.report import report
 from tests.reports.run_folders import write_run
 from tests.scoring.test_scoring_published import RECORD
 from tests.system.command import harness
@@ -351,6 +353,18 @@ def test_scores_without_settings_decide_together_and_never_alone(
     assert (entry.public.verdict, entry.public.sources) == (verdict, len(percentages))
     with pytest.raises(UsageError, match="no published score"):
         verify(folder.path, VerifyOptions())
+
+
+def test_a_report_shows_scores_of_the_index_as_points_beside_the_run(tmp_path: Path) -> None:
+    for source, percent, name in (("board A", 50.0, "org/model 7b"), ("board B", 52.0, "Org/Other-7B")):
+        write(tmp_path / "store", record(name, "aime25", percent, source=source), random.Random(source))
+    update(PublishedUpdateOptions(source=str(tmp_path / "store")))
+    run = write_run(tmp_path / "run", model="Org/Model-7B", benchmarks=[("aime25", 30, 8)])
+    shown = report([run.path], ReportOptions(), lambda _manifest: [])
+    (strip,) = [plot for plot in shown.plots() if plot.name.startswith("published")]
+    assert "board A" in repr(strip)
+    assert "board B" not in repr(strip)
+    assert "board A" in shown.markdown()
 
 
 def test_names_that_may_be_another_model_are_counted_and_decide_nothing(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ along. The index holds nothing that cannot be read again, so it stands in the ca
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import sqlite3
@@ -133,6 +134,16 @@ def find_scores(model: str, benchmark: str | None = None) -> list[FoundScore]:
     relations = [(score, match(ours, NameParts.read(score.model))) for score in shipped]
     rows = [FoundScore(score=score, match=relation, file="") for score, relation in relations if relation is not None]
     return [*rows, *look_up(model, benchmark)]
+
+
+def scores_of_models(models: Iterable[str]) -> list[PublishedScore]:
+    """The shipped scores of these models, and those of the index that are surely of one of them, under its name here.
+
+    Raises as `find_scores` does.
+    """
+    names = list(dict.fromkeys(models))
+    indexed = [dataclasses.replace(row.score, model=name) for name in names for row in look_up(name) if row.match.same]
+    return [*load_published(models=names), *indexed]
 
 
 def update(
