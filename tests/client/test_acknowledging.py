@@ -40,6 +40,7 @@ def judged(first_gap: float, gap: float, *, fresh: bool = True, first: bytes = E
 def test_a_server_that_sends_within_the_wait_is_proven_to_collect_no_packets() -> None:
     assert judged(0.02, 0.02)
     assert not judged(0.041, 0.02)
+    assert not judged(0.0, 0.02), "the wall clock was set, so the stamps say nothing"
     assert not judged(0.02, 0.02, fresh=False), "no wait was on, so the packet says nothing"
     assert not judged(0.02, 0.02, first=bytes(3000)), "several packets are acknowledged at once"
 

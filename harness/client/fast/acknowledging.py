@@ -57,7 +57,8 @@ class Acknowledging:
 
         fresh: the batch begins with the first read of a connection, which was in the mode from its start.
         """
-        if fresh and len(pieces) > 1 and len(pieces[0]) <= _PACKET_BYTES and stamps[1] - stamps[0] < HELD_S:
+        # Equal stamps say that the wall clock was set meanwhile (`ClockOffset`).
+        if fresh and len(pieces) > 1 and len(pieces[0]) <= _PACKET_BYTES and 0 < stamps[1] - stamps[0] < HELD_S:
             self._proven = True
         if len(pieces) < _MIN_READS:
             return

@@ -186,7 +186,17 @@ class FastTransport:
 
     async def _open(self, peer: Peer, seconds: float) -> Connection:
         sock = await self._connector.connect(peer, seconds)
-        templates = self._templates.setdefault(peer, Templates())
-        leftovers = self._leftovers.setdefault(peer, Leftovers())
-        acknowledging = self._acknowledging.setdefault(peer, Acknowledging())
-        return Connection(self, peer, sock, templates, leftovers, acknowledging, kernel_stamps=self.kernel_stamps)
+        # Not `setdefault`, which would make these objects for each connection.
+        if peer not in self._leftovers:
+            self._templates[peer] = Templates()
+            self._leftovers[peer] = Leftovers()
+            self._acknowledging[peer] = Acknowledging()
+        return Connection(
+            self,
+            peer,
+            sock,
+            self._templates[peer],
+            self._leftovers[peer],
+            self._acknowledging[peer],
+            kernel_stamps=self.kernel_stamps,
+        )
