@@ -49,7 +49,10 @@ def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
 
 
 def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
-    """The plots of one benchmark in several runs: accuracy against budget, and each run against the first."""
+    """The plots of one benchmark in several runs: accuracy against budget, and each run against the first.
+
+    present: those runs.
+    """
     if len(present) < 2:
         return []
     scored = [Labelled(run.label, benchmark.score) for run, benchmark in present if benchmark.score is not None]

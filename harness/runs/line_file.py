@@ -232,7 +232,10 @@ def _ended(descriptor: int, path: Path) -> int:
 
 
 def _after_last_newline(descriptor: int, size: int) -> int:
-    """The offset behind the last line end in the first `size` bytes; 0 if there is none."""
+    """The offset behind the last line end in the first `size` bytes; 0 if there is none.
+
+    descriptor: of the open file.
+    """
     end = size
     while end:
         begin = max(0, end - COPY_BYTES)
@@ -247,7 +250,7 @@ def set_aside(descriptor: int, begin: int, target: Path) -> None:
     """Move everything after `begin` to the end of the file `target`, followed by a newline. Raises `OSError`.
 
     The copy is synced before the tail is cut off, so the tail is always in at least one file. After a crash in between
-    it is in both, and is not copied again.
+    it is in both, and is not copied again. descriptor: of the file that loses its tail.
     """
     length = os.fstat(descriptor).st_size - begin
     copy = open_for_writing(target, os.O_RDWR | os.O_APPEND)
@@ -280,7 +283,10 @@ def _equal(left: int, left_offset: int, right: int, right_offset: int, length: i
 
 
 def write_whole(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all of `data`, however little the disk accepts at a time. Raises `OSError`."""
+    """Write all of `data`, however little the disk accepts at a time. Raises `OSError`.
+
+    descriptor: of the open file.
+    """
     while data:
         n = os.write(descriptor, data)
         if n == 0:

@@ -150,7 +150,10 @@ def _beginning(benchmark: str) -> bytes:
 
 
 def head_key(head: bytes, benchmark: str) -> tuple[str, int] | None:
-    """The question id and the index in a line's first bytes; None if they hold no key of `benchmark`."""
+    """The question id and the index in a line's first bytes; None if they hold no key of `benchmark`.
+
+    head: those bytes.
+    """
     match = _HEAD.match(head)
     if match is None:
         return None

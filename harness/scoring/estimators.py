@@ -68,7 +68,7 @@ def g_pass_at_k(n: int, c: int, k: int, tau: float) -> float:
     """Chance that at least τ·k of k samples, drawn from n of which c are correct, are correct.
 
     G-Pass@k with τ of Liu et al. 2024 (arXiv:2412.13147), unbiased: Σ C(c, j) C(n−c, k−j) / C(n, k) over j from ⌈τk⌉ to
-    k; τ = 1 is pass^k, τ ≤ 1/k pass@k. Raises `UsageError` when k is below 1 or above n.
+    k; τ = 1 is pass^k, τ ≤ 1/k pass@k. Raises `UsageError` when k is below 1 or above n. tau: τ, from 0 to 1.
     """
     _check_k("G-Pass@", n, k)
     assert 0 <= c <= n
@@ -243,7 +243,10 @@ def _chance_over(rivals: tuple[int, ...], n: int, own: int, k: int, low: int, hi
 
 @lru_cache(maxsize=4_096)
 def _binomial(trials: int, p: float, degree: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Chances of 0 … degree successes in `trials`; zero beyond `trials`. The array is shared, so nobody changes it."""
+    """Chances of 0 … degree successes in `trials`; zero beyond `trials`. The array is shared, so nobody changes it.
+
+    p: the chance of a success.
+    """
     log_p, log_q = math.log(p), math.log1p(-p)
     weights = np.zeros(degree + 1)
     for x in range(min(trials, degree) + 1):

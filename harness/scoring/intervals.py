@@ -76,7 +76,10 @@ def t_two_sided(t: float, df: int) -> float:
 
 @lru_cache(maxsize=4096)
 def t_factor(df: int) -> float:
-    """The two-sided 95 % factor of Student's t (its 97.5 % quantile), by bisection to 1e-10."""
+    """The two-sided 95 % factor of Student's t (its 97.5 % quantile), by bisection to 1e-10.
+
+    df: degrees of freedom.
+    """
     # 12.71, the factor of one degree of freedom, is the largest.
     low, high = Z_95, 13.0
     while high - low > 1e-10:

@@ -322,7 +322,10 @@ def intervals_of(score: Score) -> Intervals:
 
 
 def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Score:
-    """`score` with G-Pass@k for each of its k. items: the score's questions."""
+    """`score` with G-Pass@k for each of its k. items: the score's questions.
+
+    tau: the share of the k samples that must be right.
+    """
     covered = sorted(items, key=lambda item: item.question.question_id)
     estimates = {k: g_pass_at(covered, k, tau) for k in score.pass_at}
     g_pass = GPass(
@@ -344,7 +347,10 @@ def beside_audit(score: Score, judge_errors: JudgeErrors | None, estimate: Audit
 
 
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
-    """Raise `UsageError` if a k exceeds `fewest`, the samples of the question that has the fewest."""
+    """Raise `UsageError` if a k exceeds `fewest`, the samples of the question that has the fewest.
+
+    ks: the k that the user asks for.
+    """
     for k in ks:
         if not 1 <= k <= fewest:
             has = f"the question with the fewest has {fewest}"
@@ -368,7 +374,10 @@ def counted_copies(score: Score, items: Sequence[QuestionTally]) -> tuple[Questi
 
 
 def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> Score:
-    """`score` with pass@k, pass^k and maj@k for more k. items: the score's questions. Raises as `check_ks` does."""
+    """`score` with pass@k, pass^k and maj@k for more k. items: the score's questions. Raises as `check_ks` does.
+
+    ks: the further k.
+    """
     check_ks(score.benchmark, ks, min((item.n for item in items), default=0))
     fresh = sorted(set(ks) - score.pass_at.keys())
     covered = sorted(items, key=lambda item: item.question.question_id)

@@ -94,7 +94,7 @@ class NotebookScreen:
         self._handle: Any = None
 
     def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None:
-        """Replace the output below the notebook's cell."""
+        """Replace the output below the notebook's cell, also for the `last` time."""
         del last
         from IPython import display as displaying
         from rich import get_console

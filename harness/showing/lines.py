@@ -157,7 +157,10 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
 
 
 def _bars(progress: Progress, width: int, height: int, ascii_only: bool) -> list[Line]:
-    """Return a line for each benchmark. If there are more than `height`, show those in progress and count the rest."""
+    """Return a line for each benchmark. If there are more than `height`, show those in progress and count the rest.
+
+    ascii_only: draw with ASCII characters.
+    """
     shown = list(progress.benchmarks)
     hidden: list[BenchmarkProgress] = []
     if len(shown) > height:
@@ -201,7 +204,10 @@ def _notes(benchmark: BenchmarkProgress) -> list[Span]:
 
 def _bar(benchmark: BenchmarkProgress, cells: int, ascii_only: bool) -> list[Span]:
     """Return a bar of `cells` columns. Its done part fills all of them only when all samples are done; each other state
-    that occurs has at least one column."""
+    that occurs has at least one column.
+
+    ascii_only: draw with ASCII characters.
+    """
     signs = _ASCII_BAR if ascii_only else _BAR
     total = max(1, benchmark.total)
     others = {"in flight": benchmark.in_flight, "retrying": benchmark.retrying, "given up": benchmark.given_up}

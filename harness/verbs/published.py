@@ -98,7 +98,10 @@ def update(options: PublishedUpdateOptions, progress: Progress = lambda *_: None
 def _update_from_folder(
     folder: Path, origin: str, progress: Progress, *, follow_links: bool = False
 ) -> PublishedUpdate:
-    """Bring the index up to date with a folder of records. origin: its name in the index."""
+    """Bring the index up to date with a folder of records. origin: its name in the index.
+
+    follow_links: also read files behind symbolic links.
+    """
     updated = index.update(
         origin,
         index.files_of(folder, follow_links=follow_links),
@@ -225,7 +228,10 @@ class _Listed(msgspec.Struct, frozen=True):
 
 def _checksums(folder: Path, follow_links: bool) -> dict[str, set[str]]:
     """SHA-256 by file name, of the records that the folder's manifests list under a UUID; empty without a manifest. A
-    file of that name that begins with something else is no manifest. Raises `UsageError` for a damaged one."""
+    file of that name that begins with something else is no manifest. Raises `UsageError` for a damaged one.
+
+    follow_links: also read files behind symbolic links.
+    """
     checksums: dict[str, set[str]] = {}
     for path in sorted(folder.rglob(MANIFEST)):
         if path.is_symlink() and not follow_links:

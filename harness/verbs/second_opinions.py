@@ -26,7 +26,10 @@ def second_opinions(
 
 
 def _of_run(run: RunFolder, library: str, python: str) -> dict[str, Agreement]:
-    """The agreement by benchmark of a run, with its stored samples and grades."""
+    """The agreement by benchmark of a run, with its stored samples and grades.
+
+    library: the other grader's name. python: the interpreter that has it.
+    """
     agreements = {}
     for name in Manifest.load(run).benchmarks:
         folder = run.benchmark(name)
@@ -38,7 +41,10 @@ def _of_run(run: RunFolder, library: str, python: str) -> dict[str, Agreement]:
 
 
 def _of_file(scored: ScoredFile, library: str, python: str) -> dict[str, Agreement]:
-    """The agreement by benchmark of another tool's outputs, with the grades made of them."""
+    """The agreement by benchmark of another tool's outputs, with the grades made of them.
+
+    library: the other grader's name. python: the interpreter that has it.
+    """
     agreements = {}
     for benchmark in scored.graded:
         name = benchmark.folder.name

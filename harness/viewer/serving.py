@@ -56,7 +56,10 @@ async def _serve(
 @contextlib.asynccontextmanager
 async def answering(make_viewer: Callable[[str, int], Viewer], ports: Sequence[int]) -> AsyncIterator[str]:
     """A viewer that answers; yields its address. make_viewer: gets the token and the port. Raises `UsageError` when no
-    port is free."""
+    port is free.
+
+    ports: tried in this order.
+    """
     listening = _listen(ports)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(TOKEN_BYTES)

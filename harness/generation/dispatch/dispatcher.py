@@ -383,7 +383,10 @@ class Dispatcher:
         self._again(task, failure, pause)
 
     def _learn_of_continuations(self, task: Task, lane_number: int, sample: Sample) -> None:
-        """Learn whether the endpoint of this lane, which answered, supports continuations."""
+        """Learn whether the endpoint of this lane, which answered, supports continuations.
+
+        lane_number: the number of that lane (one endpoint).
+        """
         if sample.salvaged_at:
             self._continuations.answered(task, lane_number)
         elif self._continuations.whole_answered(task, lane_number):
@@ -413,7 +416,10 @@ class Dispatcher:
         self.causes.gave_up(task, kind, message, status)
 
     def _leave_out(self, lane_number: int, failure: RequestFailed) -> None:
-        """Continue without an endpoint that joined during the run and refuses what the others accept."""
+        """Continue without an endpoint that joined during the run and refuses what the others accept.
+
+        lane_number: the number of its lane (one endpoint).
+        """
         lane = self._lanes[lane_number]
         # More of its requests may fail; it is left out, and reported, once.
         if not lane.left:

@@ -159,7 +159,8 @@ class Lanes:
         """Whether an endpoint that joined during the run refuses what the others accept; the run can continue without
         it.
 
-        A late endpoint was not asked for its context, as those at the beginning are.
+        A late endpoint was not asked for its context, as those at the beginning are. lane_number: the number of its
+        lane (one endpoint).
         """
         lane = self._lanes[lane_number]
         unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)
@@ -222,7 +223,8 @@ class Lanes:
     def heed(self, lane_number: int, retry_after: float | None) -> None:
         """Leave the endpoint alone for the seconds that it asked for, if it did.
 
-        retry_after: seconds that the reply asked to wait; None without.
+        retry_after: seconds that the reply asked to wait; None without. lane_number: the number of its lane (one
+        endpoint).
         """
         if retry_after is None:
             return
@@ -266,7 +268,10 @@ class Lanes:
         return slow_down
 
     def hold(self, lane_number: int) -> None:
-        """Leave the endpoint alone for a while, longer each time until it answers."""
+        """Leave the endpoint alone for a while, longer each time until it answers.
+
+        lane_number: the number of its lane (one endpoint).
+        """
         lane = self._lanes[lane_number]
         # A float overflows at 2 to the 1024th, which a long outage would reach.
         ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** min(lane.waits, 30))

@@ -283,7 +283,8 @@ class Continuations:
     def whole_answered(self, task: Task, lane_number: int) -> bool:
         """Note that a whole request became a sample.
 
-        Return whether the endpoint gets no more continuations from now on.
+        Return whether the endpoint gets no more continuations from now on. lane_number: the number of the endpoint's
+        lane.
         """
         self.forget(task)
         if lane_number not in self._in_doubt:

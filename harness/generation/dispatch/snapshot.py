@@ -68,7 +68,10 @@ class _Stream:
         self._since = now
 
     def look(self, now: float) -> None:
-        """Remember the present counts."""
+        """Remember the present counts.
+
+        now: in seconds, on the session's clock.
+        """
         self.advance(now)
         self._looks.append((now, self.busy, self.tokens))
         # The first look stays until the second is old enough, so the pace is measured over the whole period.
@@ -115,7 +118,10 @@ class Arrivals:
         self._any_events = False
 
     def began(self, task: Task, lane_number: int) -> None:
-        """A request for `task` goes to the endpoint of this lane."""
+        """A request for `task` goes to the endpoint of this lane.
+
+        lane_number: its number.
+        """
         now = self._clock()
         self._flights[task] = _Arriving(lane_number, now)
         stream = self._streams.get(lane_number)

@@ -189,13 +189,16 @@ class _SecondOpinions:
     def want_opinion_on(self, refused: Ticket, now: float) -> None:
         """Want a second opinion on this refusal, unless one is in flight.
 
-        Refusals are known sooner than acceptances, and would be counted first.
+        Refusals are known sooner than acceptances, and would be counted first. now: in seconds.
         """
         if self._asking is None and now >= self._next_at and self.state == "limited":
             self._refused = refused
 
     def record_decision(self, ticket: Ticket, now: float, *, refused: bool) -> bool:
-        """Take in whether the endpoint refused this request; return whether refusals have just proved to be random."""
+        """Take in whether the endpoint refused this request; return whether refusals have just proved to be random.
+
+        now: in seconds.
+        """
         self._lately_refused += refused
         # Counts all requests sent, not only decided ones: refusals are known sooner than acceptances.
         # At least half a window, or the first few refusals would decide alone.

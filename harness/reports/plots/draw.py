@@ -32,7 +32,10 @@ def installed() -> bool:
 
 
 def svg(plot: Plot, *, titled: bool = False) -> str:
-    """The picture as SVG: text stays text, and colours are attributes, so that a style sheet can darken them."""
+    """The picture as SVG: text stays text, and colours are attributes, so that a style sheet can darken them.
+
+    titled: with the plot's title above it.
+    """
     import vl_convert
 
     # Nothing may be fetched, whatever the specification says.

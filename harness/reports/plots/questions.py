@@ -70,6 +70,8 @@ def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
 def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:
     """Fractions of right samples of the same questions in two runs; above the diagonal the second run beats the
     baseline.
+
+    pairs: (question in the baseline, the same in the second run).
     """
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (a.question.question_id, a.correct / a.n, b.correct / b.n, a.n, b.n) for a, b in pairs

@@ -144,7 +144,10 @@ def _sorted_out(entries: list[_E], score: Callable[[_E], PublishedScore]) -> tup
 
 
 def _score(*, model: str, task: str, dataset: str, value: float, source: Source) -> PublishedScore:
-    """Raises `_NotAScoreError`."""
+    """Return one result of the hub as a published score. Raises `_NotAScoreError` if it cannot be one.
+
+    dataset: its name on the hub. task: of the data set, as the entry names it.
+    """
     card = card_of_task(dataset, task)
     if card is None:
         raise _NotAScoreError(
