@@ -212,14 +212,14 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
     return len(journal.grades)
 
 
-def publish(graded: GradedBenchmark) -> Score:
-    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score.
+def publish(graded: GradedBenchmark, score: Score | None = None) -> Score:
+    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score. score: None: it is computed here.
 
     Raises `UsageError` for a k larger than the number of samples; the grades are written even then.
     """
     # The grades first: they took the time, and stand even if the score is refused.
     grades.write(graded.folder, graded.grades)
-    score = score_of(graded)
+    score = score_of(graded) if score is None else score
     score_file.write(graded.folder, score)
     return score
 

@@ -79,7 +79,7 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     scores = [score_of(graded_benchmark) for graded_benchmark in graded]
     reading_options = {name: getattr(options, name) for name in _READING_OPTIONS if name in options.changed}
     try:
-        _keep(folder, graded, digest, reading_options, options.written_by or UNKNOWN_MODEL)
+        _keep(folder, graded, scores, digest, reading_options, options.written_by or UNKNOWN_MODEL)
     except StoreError as error:
         watcher.warn(Sentence(f"the scores could not be stored, and no report can use them: {error.sentence.marked}"))
     scored = ScoredFile(folder=folder, scores=scores, graded=graded, pairs=pairs)
@@ -128,11 +128,17 @@ def open_scored(path: Path | str) -> RunFolder:
 
 
 def _keep(
-    folder: OutputsFolder, graded: Sequence[GradedBenchmark], digest: str, read: Mapping[str, Any], model: str
+    folder: OutputsFolder,
+    graded: Sequence[GradedBenchmark],
+    scores: Sequence[Score],
+    digest: str,
+    read: Mapping[str, Any],
+    model: str,
 ) -> None:
     """Write the files that a report reads. The manifest comes last: a reader believes nothing before it is there.
 
-    graded: the benchmarks of the file. digest: checksum of the file. read: options with which it was read.
+    graded: the benchmarks of the file, scores: theirs. digest: checksum of the file. read: options
+    with which it was read.
     """
     try:
         # The old manifest goes first: files that are half replaced must not be read under it.
@@ -140,10 +146,10 @@ def _keep(
     except OSError as error:
         raise disk_error(folder.manifest, error) from error
     records = {}
-    for benchmark in graded:
+    for benchmark, score in zip(graded, scores, strict=True):
         questions.forget(benchmark.folder)
         questions.write(benchmark.folder, benchmark.questions)
-        publish(benchmark)
+        publish(benchmark, score)
         most = max(grade.sample_index for grade in benchmark.grades) + 1
         records[benchmark.folder.name] = BenchmarkRecord(
             identity={}, plan=Plan(samples=most), settings={OUTPUTS: {"digest": digest, "read": dict(read)}}
