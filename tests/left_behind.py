@@ -28,6 +28,7 @@ from server_launchers import isolated
 from tests.conftest import seconds_of
 
 LIMITS = {name: getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
+del LIMITS["RLIMIT_NOFILE"]  # a run raises it for good where it needs more
 
 
 def state() -> dict[str, Any]:

@@ -108,7 +108,7 @@ class SchedulerExtension(Protocol):
     ) -> str:
         """The script of a job with `members` servers, each started by `command` (argv) and registered in `folder`.
 
-        directives: options of the scheduler, such as --partition=gpu. nodes: of each server. head_port: of the first
+        directives: options of the scheduler, such as its partition. nodes: of each server. head_port: of the first
         node; None: a free one.
         """
 

@@ -255,7 +255,7 @@ def test_needles_are_read_as_the_program_that_makes_them_writes_them(tmp_path: P
     (built_question,) = made(
         "ruler_4k", [{"index": 0, "input": of_documents, "outputs": ["17", "seventeen"]}], tmp_path
     )
-    assert built_question.references == ('{"any": ["17", "1 7"]}',)
+    assert built_question.references == ('{"any": ["17", "seventeen"]}',)
     with pytest.raises(UsageError, match="holds no question"):
         made("ruler_4k", [{"question": "Which?", "answer": []}], tmp_path)
 

@@ -34,6 +34,12 @@ from tests.system.command import harness as command
 N, M = 6, 2
 
 
+@pytest.fixture(autouse=True)
+def _what_a_cluster_is_told_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run on a cluster sets it for good where it is not set."""
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+
+
 class Here:
     """In place of a cluster: each task runs in this process, and the first of them twice, as where its node is lost."""
 
