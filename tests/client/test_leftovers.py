@@ -390,11 +390,14 @@ def test_a_server_that_closes_or_times_out_idle_connections_is_not_doubted(make:
 def test_a_leftover_after_the_last_reply_says_at_the_end_how_many_may_be_wrong(
     make: Callable[[], Transport], after_the_last: bytes
 ) -> None:
+    read, sent = threading.Event(), threading.Event()
+
     def answer(request: Request) -> Iterable[Step]:
         yield counted(word_of(request), 10)
         if word_of(request) == "w3":
-            yield Pause(0.002)
+            read.wait(PATIENCE_SECONDS)
             yield after_the_last
+            sent.set()
 
     async def main(url: str) -> int:
         transport = make()
@@ -402,6 +405,8 @@ def test_a_leftover_after_the_last_reply_says_at_the_end_how_many_may_be_wrong(
             body = json.dumps({"model": "m", "messages": word}).encode()
             done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
             assert (done.text, done.notes) == (word, ())
+        read.set()
+        sent.wait(PATIENCE_SECONDS)  # the loop stands still meanwhile: nothing is read before the end
         return await transport.close()
 
     with FaultServer(answer) as server:
