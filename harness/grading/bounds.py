@@ -61,7 +61,7 @@ WORKER_MEMORY_BYTES = 1 << 30
 """Address space of one worker."""
 
 WARMING_SECONDS = 30.0
-"""Deadline of an answer, in seconds, while its worker starts or imports sympy."""
+"""Deadline of an answer, in seconds, while its worker starts, or imports sympy or a verifier."""
 
 MAX_FRAME_BYTES = 8 << 20
 """Longest message between the parent and a worker, in bytes."""

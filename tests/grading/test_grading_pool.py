@@ -61,6 +61,12 @@ def test_an_answer_to_a_prompt_longer_than_a_message_is_graded() -> None:
     assert verdict.verdict == "correct"
 
 
+def test_the_import_of_a_verifier_is_no_time_of_its_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.slow_verifier")
+    (verdict,) = graded(["right"], GradeRules(grader="tests.grading.slow_verifier:is_right"), deadline_s=0.5)
+    assert verdict.verdict == "correct"
+
+
 def test_verdicts_do_not_depend_on_workers_or_order() -> None:
     questions, samples = some_pairs()
     by_one_worker = list(grade_all(questions, samples, workers=1))
