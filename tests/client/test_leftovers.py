@@ -359,12 +359,17 @@ def test_what_was_under_way_over_a_used_connection_at_the_first_doubt_is_asked_a
 
 @pytest.mark.parametrize("make", KEEPING)
 def test_a_server_that_closes_or_times_out_idle_connections_is_not_doubted(make: Callable[[], Transport]) -> None:
+    closed = threading.Event()
+
     def answer(request: Request) -> Iterable[Step]:
-        yield reply(word_of(request))
-        yield Pause(0.01)
-        if request.number % 2:
-            yield b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        yield CLOSE
+        try:
+            yield reply(word_of(request))
+            yield Pause(0.01)
+            if request.number % 2:
+                yield b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            yield CLOSE
+        finally:
+            closed.set()
 
     async def main(url: str) -> list[tuple[str, ...]]:
         transport, notes = make(), list[tuple[str, ...]]()
@@ -373,6 +378,8 @@ def test_a_server_that_closes_or_times_out_idle_connections_is_not_doubted(make:
             done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
             assert done.text == word
             notes.append(done.notes)
+            assert closed.wait(PATIENCE_SECONDS)
+            closed.clear()
             await asyncio.sleep(0.05)
         await transport.close()
         return notes
@@ -390,14 +397,16 @@ def test_a_server_that_closes_or_times_out_idle_connections_is_not_doubted(make:
 def test_a_leftover_after_the_last_reply_says_at_the_end_how_many_may_be_wrong(
     make: Callable[[], Transport], after_the_last: bytes
 ) -> None:
-    read, sent = threading.Event(), threading.Event()
+    received, sent = threading.Event(), threading.Event()
 
     def answer(request: Request) -> Iterable[Step]:
         yield counted(word_of(request), 10)
         if word_of(request) == "w3":
-            read.wait(PATIENCE_SECONDS)
-            yield after_the_last
-            sent.set()
+            try:
+                received.wait(PATIENCE_SECONDS)
+                yield after_the_last
+            finally:
+                sent.set()
 
     async def main(url: str) -> int:
         transport = make()
@@ -405,8 +414,8 @@ def test_a_leftover_after_the_last_reply_says_at_the_end_how_many_may_be_wrong(
             body = json.dumps({"model": "m", "messages": word}).encode()
             done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
             assert (done.text, done.notes) == (word, ())
-        read.set()
-        sent.wait(PATIENCE_SECONDS)  # the loop stands still meanwhile: nothing is read before the end
+        received.set()
+        assert sent.wait(PATIENCE_SECONDS)  # and the loop stands still, so that it is the end that looks
         return await transport.close()
 
     with FaultServer(answer) as server:
