@@ -30,7 +30,7 @@ EVENT = b"5\r\ndata:" + END_OF_FRAME
 
 
 def judged(first_gap: float, gap: float, *, fresh: bool = True, first: bytes = EVENT, double: int = 0) -> bool:
-    """Whether acknowledgements wait after a batch of ten reads, of which the last `double` but one hold two events."""
+    """Whether acknowledgements wait after a batch of ten reads, of which `double` hold two events."""
     acknowledging = Acknowledging()
     pieces = [first] + [EVENT] * (8 - double) + [2 * EVENT] * double + [3 * EVENT]
     acknowledging.judge(pieces, list(accumulate([first_gap] + [gap] * 8, initial=100.0)), fresh=fresh)
@@ -48,7 +48,9 @@ def test_a_server_that_sends_within_the_wait_is_proven_to_collect_no_packets() -
 def test_a_slow_reply_is_never_held_back() -> None:
     assert judged(0.08, 0.08)
     assert not judged(0.08, 0.045)
-    assert not judged(0.08, 0.08, double=1), "a server that collects joins events"
+    assert judged(0.08, 0.08, double=1), "a client that reads late joins a few events"
+    assert not judged(0.08, 0.08, double=2), "a server that collects joins many"
+    assert not judged(0.08, 0.08, first=b"half an event"), "packets that end inside an event say nothing"
 
 
 @pytest.mark.parametrize("gap", [0.004, 0.5])
