@@ -56,7 +56,11 @@ class EndpointsFile:
             # Before the file is read: a change during the read then shows at the next look.
             self._seen = self._state()
             return [line for file in self._files() for line in self._lines_of(file)]
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
+            name = Path(error.filename or self.path).name
+            which = "" if name == self.path.name else f"{visible(name, 80)}: "
+            raise self._refused(f"{which}{error.strerror or error}.") from error
+        except UnicodeDecodeError as error:
             raise self._refused(f"{error}.") from error
 
     def _files(self) -> list[Path]:
