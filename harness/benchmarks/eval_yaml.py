@@ -220,7 +220,7 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None, dict[str, A
             names = ("prompt_template", "system_message", "chain_of_thought", "multiple_choice", "generate")
             _refuse(where, f"solvers[{index}]", step.name, "a card asks one turn", names)
         if given:
-            raise UsageError(f"{here}: no card can express args.{visible(next(iter(given)), 40)}")
+            raise UsageError(f"{here}: args.{visible(next(iter(given)), 40)} has no place in a card")
     return template, system, sampling
 
 
