@@ -37,8 +37,8 @@ def command(run: Path, verb: str, value: str, as_json: bool) -> None:
     harness ctl results/qwq-32b status
     harness ctl results/qwq-32b concurrency 128
     harness ctl results/qwq-32b pause | resume
-    harness ctl results/qwq-32b drain            finish what is in flight, then end with what is owed
-    harness ctl results/qwq-32b cancel aime-7:3  not in this session; without :3 all samples of the question
+    harness ctl results/qwq-32b drain            finish the requests in flight, then end; the rest stays missing
+    harness ctl results/qwq-32b cancel aime-7:3  skip this sample in this session; aime-7: all of the question
     harness ctl results/qwq-32b reload           read the file of --endpoints again
     """
     import msgspec

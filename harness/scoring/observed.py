@@ -48,7 +48,7 @@ Rows = NDArray[np.int64]
 _SIGNS: tuple[Anomaly, ...] = get_args(Anomaly)
 
 _SIGNS_OF_BITS = [tuple(sign for bit, sign in enumerate(_SIGNS) if bits >> bit & 1) for bits in range(1 << len(_SIGNS))]
-"""The signs for each value that the bits of a row can have."""
+"""The signs of a broken reply by bit mask: for each mask that a row can have, the signs whose bits are set."""
 
 _MAX_NUMBER = float(1 << 53)
 """Largest number that is stored; larger ones count as this one.

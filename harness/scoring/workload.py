@@ -245,10 +245,14 @@ def _stated(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _rates(observed: Observed, rows: Rows, first: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Tokens per second after the first token, of each sample with such a rate; a reply in one piece has none."""
+    """Tokens per second after the first token, of each sample with such a rate; a reply in one piece has none.
+
+    first: when each sample's first token came.
+    """
     tokens = observed.completion_tokens.of(rows)
     thought = np.nan_to_num(observed.reasoning_tokens.of(rows))
-    tokens -= np.where(observed.reasoned(rows), 0.0, thought)  # Hidden reasoning came before the first token.
+    shown = observed.reasoned(rows)
+    tokens -= np.where(shown, 0.0, thought)  # Reasoning that was not streamed was over before the first token.
     seconds = observed.last_token.of(rows) - first
     timed = (tokens >= 2) & (seconds > 0)  # False where either number is NaN.
     return (tokens[timed] - 1) / seconds[timed]

@@ -108,8 +108,8 @@ class SchedulerExtension(Protocol):
     ) -> str:
         """The script of a job with `members` servers, each started by `command` (argv) and registered in `folder`.
 
-        directives: options of the scheduler, such as its partition. nodes: of each server. head_port: of the first
-        node; None: a free one.
+        directives: options of the scheduler, such as its partition. nodes: how many each server takes.
+        head_port: the port on a server's first node; None: a free one.
         """
 
     def submit(self, text: str, folder: Path) -> str:

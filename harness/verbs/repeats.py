@@ -284,7 +284,10 @@ def _stored(folder: RunFolder) -> Iterator[tuple[str, Counts, Counts, tuple[str,
 
 
 def _several(folders: Sequence[RunFolder]) -> Iterator[tuple[str, Counts, Counts]]:
-    """(benchmark, right samples, samples), both of shape (runs, questions), of runs with the same settings."""
+    """For each benchmark of runs with the same settings: (name, numbers of right samples, numbers of samples).
+
+    The numbers have the shape (runs, questions). Raises `StoreError` if the runs have different questions.
+    """
     runs = read_runs(folders)
     for name in runs[0].benchmarks:
         rows: list[tuple[Counts, Counts]] = []

@@ -62,7 +62,7 @@ class _Scanner:
         for comma in self._ends():
             yield self._element(start, comma)
             start = comma + 1
-        # What is left is the beginning of one element, so the buffer stays as long as the longest.
+        # Only the beginning of one element is left, so the buffer never grows beyond the longest element.
         del self._buffer[:start]
         self._scanned -= start
         if len(self._buffer) > self._max_bytes:

@@ -244,7 +244,7 @@ class Pace:
 
     @property
     def state(self) -> State:
-        """The state by the module's first table: "limited" or "at random"."""
+        """Where the refusals seem to come from: "limited" by a limiter, or "at random", whatever is in flight."""
         return self._opinions.state
 
     @property

@@ -69,7 +69,8 @@ _SMALL_PRIMES = prod(n for n in range(3, 1_000, 2) if all(n % divisor for diviso
 
 
 def _is_prime(number: int) -> bool:
-    """Whether the odd `number` is prime, by the test of Miller and Rabin for thirty bases."""
+    """Whether `number`, odd and of many digits, is prime, by the test of Miller and Rabin for thirty bases."""
+    # How often 2 divides number - 1.
     twos = ((number - 1) & (1 - number)).bit_length() - 1
     # Fixed bases suffice: the candidates come from a hash, so nobody chooses one that passes by design.
     for base in range(2, 32):

@@ -298,7 +298,10 @@ class Point:
         return self.without_noise(value, max(mp.mpf(1), abs(x)) if may_vanish else abs(value))
 
     def real_function(self, name: str, values: list[Any]) -> Any:
-        """Return the value of a function of real numbers."""
+        """Return the value of a function of real numbers; a number that is whole but for rounding counts as whole.
+
+        Raises `NotNumeric` for an unknown function and for values out of its bounds.
+        """
         mp = self.mp
         x = values[0]
         if name == "floor":

@@ -321,7 +321,7 @@ def _key(node: Node) -> Any:
         if number.imag != 0:
             raise NotASet("complex ends")
         number = number.real
-    # Beyond this size 150 decimals are more digits than the number was computed to.
+    # Up to this size, 300 digits hold 150 decimals and leave 120 for terms that cancel.
     if abs(number) > 1e30:
         raise NotASet("ends that cannot be ordered")
     return Fraction(int(number * 10**_DECIMALS), 10**_DECIMALS)

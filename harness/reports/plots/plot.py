@@ -181,7 +181,8 @@ def labelled_row(top: int, name: str, *, gap: int, room: int) -> tuple[int, int]
 def labelled_rows(height: int, layers: Sequence[Mapping[str, Any]], *, name: str, value: str) -> dict[str, Any]:
     """The drawing of rows below each other, with two texts above each: column `name` at the left, `value` at the right.
 
-    height: of all rows, in pixels. layers: the marks; column `y` is their place, column `above` that of the texts.
+    height: of all rows, in pixels. layers: the marks of the rows. The data, which the caller adds, hold the vertical
+    place of a row's marks in column `y`, and that of its texts in column `above`.
     """
     down = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "reverse": True, "nice": False}}
 

@@ -141,10 +141,12 @@ def _added(subject: Subject) -> Seen:
         return untested(sent, "the server states no usage")
     n, with_system = alone.prompt_tokens, after.prompt_tokens
     if n > with_system:
-        return warns(sent, f"{n} tokens alone, {with_system} after it: where none is sent, a system prompt is added")
+        return warns(
+            sent, f"{n} tokens alone, {with_system} with a system message: the server adds one where none is sent"
+        )
     if n > MAX_OVERHEAD:
         return warns(sent, f"{n} tokens for one word: a system prompt that nobody asked for")
-    return sound(sent, f"{n} tokens alone, {with_system} after it")
+    return sound(sent, f"{n} tokens alone, {with_system} with a system message")
 
 
 def _copied(subject: Subject) -> Seen:

@@ -84,7 +84,7 @@ def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Crow
             counts["same"] += 1
         elif not text:
             counts["empty"] += 1
-        # In a batch, a reply may turn into that of another prompt that begins alike; this is no swap.
+        # Replies to two prompts may have the same beginning, and a batch may turn one into the other: no swap.
         elif text in own and text[:FIRST_CHARS] != expected[:FIRST_CHARS]:
             counts["swapped"] += 1
         elif expected.startswith(text) and reply.finish_reason == "stop":

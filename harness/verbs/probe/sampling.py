@@ -157,7 +157,8 @@ CUTS: tuple[tuple[str, float, Callable[[list[float]], float]], ...] = (
     ("top_p", 0.3, _nucleus(0.33)),
     ("min_p", 0.5, lambda ps: ps[0] / 2),
 )
-"""(field, value, the smallest probability that it leaves of all in falling order) of each cut that is tested."""
+"""Each cut that is tested: (field, value, function). The function takes all probabilities in falling order and returns
+the smallest that the cut keeps."""
 
 
 def _penalties(subject: Subject) -> Seen:
