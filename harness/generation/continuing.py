@@ -186,7 +186,11 @@ def over_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
 
 
 def _closed_if_it_is(begun: Partial, tokens: Tokens) -> Partial:
-    """`begun`, with its reasoning marked as closed if the last of its ids closed it and nothing followed."""
+    """`begun`; where its token ids contain the one that ends the reasoning, with an empty text, so that an answer may
+    follow.
+
+    begun: a reply that was cut before any text of its answer. Raises `WrittenAnew` where no single token ends it.
+    """
     tag = tokens.tokens_of(THINK_END)
     if len(tag) != 1:
         raise WrittenAnew("the tag that ends its reasoning is not a single token of this model")

@@ -167,7 +167,7 @@ class Journal:
         done.result()
 
     def close(self) -> None:
-        """Store what was appended, stop the writer, close the files. Raises `StoreError` when the journal stopped."""
+        """Store what was appended, stop the writer, close the files. Raises `StoreError` if a write had failed."""
         with self._lock:
             first, self._closed = not self._closed, True
         if not first:

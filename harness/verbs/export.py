@@ -14,9 +14,9 @@ from harness.runs import RunFolder
 
 
 def export(source: Path, options: ExportOptions) -> Written:
-    """Write `source` as the options say: a run folder, or with `solution_key` a benchmark's name or card file.
+    """Export a run, or with `solution_key` a benchmark's solutions.
 
-    Raises `UsageError`, `StoreError`.
+    source: the run's folder; with `solution_key`, the benchmark's name or card file. Raises `UsageError`, `StoreError`.
     """
     given = dict(options)
     column = given.pop("solution_key")

@@ -413,7 +413,7 @@ class _AnswerParser(Powers):
         return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
 
     def product(self) -> Node:
-        """Parse factors joined by `*`, `/`, `mod` or nothing, from the left. Two numbers may be a mixed one.
+        """Parse factors joined by `*`, `/`, `mod` or nothing, from the left; `1 1/2` is a mixed number.
 
         A `(mod m)` behind them is left to the caller, and an `(n integer)` is passed over.
         """
