@@ -108,7 +108,7 @@ def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
     recorded = settings.get(CARD)
     if isinstance(recorded, str):
         return Path(recorded) if Path(recorded).is_file() else None
-    return next((path for path in _card_files() if fold_name(path.stem) == fold_name(_base_name(name))), None)
+    return next((path for path in _card_files() if fold_name(path.stem) == fold_name(base_name(name))), None)
 
 
 def apply_card_rules(
@@ -160,7 +160,7 @@ def may_publish(name: str, settings: Mapping[str, object]) -> bool:
     """
     if settings.get("publish_questions") is False:
         return False
-    named = [_named_card(path) for path in _card_files() if fold_name(path.stem) == fold_name(_base_name(name))]
+    named = [_named_card(path) for path in _card_files() if fold_name(path.stem) == fold_name(base_name(name))]
     return all(named_card.publish_questions for named_card in named if named_card is not None)
 
 
@@ -176,7 +176,7 @@ def is_test_set(name: str, settings: Mapping[str, object]) -> bool:
 
 def shipped_card_of(name: str, settings: Mapping[str, object]) -> Card | None:
     """The shipped card of a run's benchmark; None if the run used a user's card, or if no card of that name ships."""
-    return None if settings.get(CARD) is not None else shipped_card_named(_base_name(name))
+    return None if settings.get(CARD) is not None else shipped_card_named(base_name(name))
 
 
 def shipped_card_named(name: str) -> Card | None:
@@ -197,7 +197,7 @@ def shipped_folder() -> Path:
     return files.shipped_folder("datasets", "datasets")
 
 
-def _base_name(name: str) -> str:
+def base_name(name: str) -> str:
     """A benchmark's name without the release or the dates behind its @."""
     return name.partition("@")[0]
 

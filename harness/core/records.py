@@ -6,7 +6,7 @@ that a reader finds it at the start of a line without decoding the text. All rec
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -230,7 +230,9 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     completion_tokens: int | None = None
     anomalies: tuple[Anomaly, ...] = ()
     basis: str = ""
-    parts: tuple[int, int] | msgspec.UnsetType = msgspec.UNSET
+    parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
 
     @property
     def key(self) -> Key:

@@ -116,7 +116,7 @@ def _by_parts(right: object, total: object) -> Ruling:
     """The ruling on an answer of which `right` of `total` parts are right; undecided if these are no such numbers."""
     if type(right) is not int or type(total) is not int or not (0 <= right <= total and total >= 1):
         step = f"the verifier returned {visible(repr(right), 40)} right parts of {visible(repr(total), 40)}"
-        return Ruling(None, f"{RAISED}no parts: numbers out of range", (step,))
+        return Ruling(None, f"{RAISED}no parts: not two whole numbers, 0 to the total", (step,))
     step = f"{right:,} of {total:,} parts are right"
     return Ruling(right == total, "verifier", (step,), Parts(right, total))
 

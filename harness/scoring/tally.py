@@ -75,8 +75,8 @@ class QuestionTally:
         object.__setattr__(self, "undecided", verdicts.count("undecided"))
         if parts:
             object.__setattr__(self, "parts", max(total for _, total in parts))
-            object.__setattr__(self, "shares", math.fsum(right / total for right, total in parts))
-            object.__setattr__(self, "squares", math.fsum((right / total) ** 2 for right, total in parts))
+            object.__setattr__(self, "shares", math.fsum(min(right / total, 1.0) for right, total in parts))
+            object.__setattr__(self, "squares", math.fsum(min(right / total, 1.0) ** 2 for right, total in parts))
 
     @property
     def n(self) -> int:

@@ -42,7 +42,7 @@ def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) 
 
     record: what the run recorded of this benchmark. questions: the planned ones.
     """
-    shipped = catalogue.shipped_card_named(name)
+    shipped = catalogue.shipped_card_named(catalogue.base_name(name))
     if not _may_be_others(record, shipped):
         return name
     card = next(_holding(record, questions), None)

@@ -256,7 +256,7 @@ def test_a_leftover_is_malformed_and_the_next_reply_says_how_many_may_be_wrong()
     assert (leftovers.doubted, leftovers.n_exposed, leftovers.n_untold, leftovers.note()) == (False, 1, 0, None)
     assert leftovers.may_be_one("2", second)
     assert not leftovers.may_be_one("1", second)
-    with pytest.raises(RequestFailed, match="once more: a leftover") as again:
+    with pytest.raises(RequestFailed, match="earlier reply again") as again:
         leftovers.check(told("b", "2"), second, 9, used=True)
     assert (again.value.kind, leftovers.doubted, leftovers.n_untold) == ("malformed", True, 2)
     with pytest.raises(RequestFailed, match="had carried another request") as later:
@@ -274,7 +274,7 @@ def test_one_reply_to_the_same_prompt_may_come_from_a_cache_and_to_another_it_is
     leftovers.check(told("a", "1"), None, 7, used=False)
     leftovers.check(told("b", "2"), None, 8, used=False)
     leftovers.check(told("a", "1"), None, 7, used=True)
-    with pytest.raises(RequestFailed, match="leftover"):
+    with pytest.raises(RequestFailed, match="earlier reply again"):
         leftovers.check(told("a", "1"), None, 8, used=False)
     assert leftovers.check(told("a", "1"), None, 9, used=False) is not None  # a third time: its ids prove nothing
     shared = Leftovers()
@@ -346,13 +346,13 @@ def test_the_prompt_and_the_reply_of_longest_ago_are_forgotten_first(monkeypatch
     both = Leftovers()
     for text in ("a", "b"):
         both.check(told(text, text), None, 1, used=False)
-    with pytest.raises(RequestFailed, match="leftover"):
+    with pytest.raises(RequestFailed, match="earlier reply again"):
         both.check(told("a", "a"), None, 2, used=False)
     replies = Leftovers()
     for text in ("a", "b", "c"):
         replies.check(told(text, text), None, 1, used=False)
     assert replies.check(told("a", "a"), None, 2, used=False) is not None
-    with pytest.raises(RequestFailed, match="leftover"):
+    with pytest.raises(RequestFailed, match="earlier reply again"):
         replies.check(told("c", "c"), None, 2, used=False)
 
 

@@ -28,7 +28,10 @@ class Maker:
         if self.error is not None:
             raise self.error
         return subprocess.Popen(
-            ["/bin/sh", "-c", "echo no room here >&2"], stderr=subprocess.PIPE, start_new_session=True
+            ["/bin/sh", "-c", "echo no room here >&2"],
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=(channel,),  # as a sandbox does, it holds the channel until it has complained
         )
 
     def end(self, process: subprocess.Popen[bytes]) -> None:

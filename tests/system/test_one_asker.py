@@ -284,6 +284,7 @@ MAKERS = {
     "verbs/probe/bare.py": "the asker's own body with other messages, to see which of them reach the model",
     "verbs/probe/refusals.py": "the asker's own body with a picture, which no run sends",
     "verbs/probe/worth.py": "the name of a check",
+    "asking/prepare.py": "who chose the prompt, for the record",
     "cli/help.py": "words for which a flag is found",
     "cli/plugins.py": "prompts are a kind of plug-in",
 }

@@ -225,7 +225,7 @@ def test_the_audit_is_of_the_samples_that_the_score_counts(tmp_path: Path) -> No
 def test_without_a_terminal_the_files_are_named(tmp_path: Path, judged: RunFolder) -> None:
     refused = harness(tmp_path, "audit", "run")
     assert refused.code == 2
-    assert "--out FILE writes the samples, --verdicts FILE reads" in refused.err
+    assert "write the samples by --out FILE, fill in their verdicts, and read them by --verdicts FILE" in refused.err
 
 
 def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class Commands(Cursor):
             return sym(name)
         else:
             raise Unreadable(f"{name} without an argument")
-        if name in ("max", "min") and base is None and len(call.args) == 2 and call.args[1].op in ("sym", "apply"):
+        if name in ("max", "min") and base is None and len(call.args) == 2 and _is_function(call.args[1]):
             return sym(f"{name}_{call.args[1].args[0]}")  # the largest value of a function, and no function of it
         if base is not None:
             if name == "log":
@@ -263,6 +263,11 @@ class Commands(Cursor):
         if not parts:
             raise Unreadable("an empty environment")
         return Node("list", parts)
+
+
+def _is_function(node: Node) -> bool:
+    """Whether the node is a function as such: a name, or a name with a letter, as f(x); not a value of it, as f(2)."""
+    return node.op == "sym" or (node.op == "apply" and node.args[1].op == "sym")
 
 
 def _label(node: Node) -> str:

@@ -108,10 +108,6 @@ def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
     if measure is None or read is None or read[0] is None:
         return reference, answer
     spelled = " ".join(f"{letter}^{power}" for letter, power in read[1])
-    if (joined := "".join(letter for letter, _ in read[1])) and all(power == 1 for _, power in read[1]):
-        # M and J side by side are a megajoule where a megajoule fits.
-        joined_unit = unit_of(joined)
-        spelled = joined if joined_unit is not None and _measures_the_same(joined_unit, measure) else spelled
     named = unit_of(spelled)
     if named is None or not _measures_the_same(named, measure):
         return reference, answer

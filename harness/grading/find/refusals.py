@@ -41,7 +41,7 @@ _GIVES_UP = re.compile(
 
 _ECHO = re.compile(
     r"(?i)\b(?:you\s+(?:ask|asked|gave|said|wrote|wanted)|the\s+(?:question|problem|prompt|exercise|task)\b|appears|guess"
-    r"|says\b|(?:expected|reference|official)\s+answer\b|answer\s+to\s+be\b)"
+    r"|(?:user|key|book|sheet)\s+(?:says|claims|expects)\b|(?:expected|reference|official)\s+answer\b)"
 )
 """Words of a sentence that repeats the question, or guesses."""
 

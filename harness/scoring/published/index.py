@@ -18,7 +18,7 @@ import sqlite3
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -139,10 +139,14 @@ def find_scores(model: str, benchmark: str | None = None) -> list[FoundScore]:
 def scores_of_models(models: Iterable[str]) -> list[PublishedScore]:
     """The shipped scores of these models, and those of the index that are surely of one of them, under its name here.
 
-    Raises as `find_scores` does.
+    An index that cannot be read counts as empty: what is drawn beside a run must not keep its report from being made.
     """
     names = list(dict.fromkeys(models))
-    indexed = [dataclasses.replace(row.score, model=name) for name in names for row in look_up(name) if row.match.same]
+    indexed: list[PublishedScore] = []
+    with suppress(UsageError):  # `harness published` says what is wrong with it
+        indexed = [
+            dataclasses.replace(row.score, model=name) for name in names for row in look_up(name) if row.match.same
+        ]
     return [*load_published(models=names), *indexed]
 
 
