@@ -391,6 +391,8 @@ RESPONSES: dict[str, list[tuple[str, str, bool]]] = {
         ("b", r"\boxed{(a) b}", False),
     ],
     "rules 11": [
+        ("12", "I calculated the final answer to be $12$.", True),
+        ("1/2", "Bayes' rule says $P = 1/2$.", True),
         ("12", "The answer is 12 if the dice are fair.", False),
         ("12", "The answer is 12 apples for the whole class.", True),
         ("12", "The answer is 12, provided that n > 3.", False),
