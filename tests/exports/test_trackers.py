@@ -107,7 +107,10 @@ def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, to
 
 def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, told: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied())
-    for options, sentence in (({"step": 1}, "name it with track"), ({"series": "s"}, "give this run's number with step")):
+    for options, sentence in (
+        ({"step": 1}, "name it with track"),
+        ({"series": "s"}, "give this run's number with step"),
+    ):
         with pytest.raises(UsageError, match=sentence):
             harness.score(run, **options)
 
