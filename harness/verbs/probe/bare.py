@@ -142,7 +142,7 @@ def _added(subject: Subject) -> Seen:
     n, with_system = alone.prompt_tokens, after.prompt_tokens
     if n > with_system:
         return warns(
-            sent, f"{n} tokens alone, {with_system} with a system message: the server adds one where none is sent"
+            sent, f"{n} tokens alone, {with_system} with a system message: a system prompt is added where none is sent"
         )
     if n > MAX_OVERHEAD:
         return warns(sent, f"{n} tokens for one word: a system prompt that nobody asked for")
