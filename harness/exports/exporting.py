@@ -65,8 +65,7 @@ def export(
     """Write the run in the format `to`. out: the folder for the files; None: `exports/FORMAT` in the run folder.
 
     take … reasoning: see `SampleChoice`; None: the default of the format's kind (see `Kind`). i_know: also export
-    training data from test sets, and questions that may not be published. Raises `UsageError`, `StoreError`. shortest:
-    samples of each question. finish_reasons: those that are exported. distinct: equal texts once.
+    training data from test sets, and questions that may not be published. Raises `UsageError`, `StoreError`.
     """
     exporter = find_exporter(to)
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}

@@ -120,7 +120,7 @@ def test_lm_evals_results_have_the_question_error(run: RunFolder, tmp_path: Path
 def test_the_hubs_file_names_the_data_set_and_its_revision(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", {"math500": varied("math500"), "aime25": varied("aime25"), "own": varied()})
     written = harness.export(run, "hf", out=tmp_path / "out")
-    files = {one.path.name: one.path for one in written.files}
+    files = {file.path.name: file.path for file in written.files}
     assert sorted(files) == ["aime25.yaml", "math500.yaml"]
     # The card reads two configurations, and the score is of neither.
     assert yaml.safe_load(files["aime25.yaml"].read_text())[0]["dataset"]["task_id"] == "aime25"

@@ -80,14 +80,14 @@ def test_settings_that_move_a_score_most_come_first() -> None:
 def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: Path) -> None:
     decided = {"temperature": "preset r1"}, {"stream_usage": "provider generic", "seed_field": "provider generic"}
     chosen_by = {"samples": "card", "model": "server"}
-    told = {"sampling_from": decided[0], "spelt_by": decided[1], "seed_field": "seed", "chosen_by": chosen_by}
-    (run,) = read_runs([write_run(tmp_path / "run", settings=told)])
+    recorded = {"sampling_from": decided[0], "spelt_by": decided[1], "seed_field": "seed", "chosen_by": chosen_by}
+    (run,) = read_runs([write_run(tmp_path / "run", settings=recorded)])
     rows = {name: (value, who) for name, value, who in decided_table(run, next(iter(run.benchmarks))).rows}
     assert rows["temperature"][1] == "preset r1"
     assert rows["seed_field"] == ("seed", "provider generic")
     assert [rows[name][1] for name in ("samples a question", "model")] == ["card", "server"]
     assert "stream_usage" not in rows, "a decider is no value"
-    assert not [name for name in rows if name.partition(".")[0] in told and name != "seed_field"]
+    assert not [name for name in rows if name.partition(".")[0] in recorded and name != "seed_field"]
 
 
 def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) -> None:

@@ -60,11 +60,11 @@ def test_shards_become_the_run_that_they_are_parts_of(quick_path: Path) -> None:
 
 
 def test_work_by_hand_that_stays_behind_is_named(quick_path: Path) -> None:
-    one, two = shards(quick_path, 2)
-    assert merge([one, two], RunFolder(quick_path / "before")).notes == ()
-    one.benchmark(NAME).overrides.touch()
-    two.benchmark(NAME).labels.touch()
-    merged = merge([one, two], RunFolder(quick_path / "all"))
+    first, second = shards(quick_path, 2)
+    assert merge([first, second], RunFolder(quick_path / "before")).notes == ()
+    first.benchmark(NAME).overrides.touch()
+    second.benchmark(NAME).labels.touch()
+    merged = merge([first, second], RunFolder(quick_path / "all"))
     assert [str(note) for note in merged.notes] == [
         "verdicts corrected by hand stay in shard1",
         "labels given by hand stay in shard2",
