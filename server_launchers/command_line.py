@@ -1,6 +1,6 @@
 """The flags that describe a server, for both commands that start one: `python -m server_launchers`, `harness serve`.
 
-    made = spec_from("vllm", "Qwen/QwQ-32B", {"server_tp": 8}, extra_flags=())
+    spec = spec_from("vllm", "Qwen/QwQ-32B", {"server_tp": 8}, extra_flags=())
 
 The parameter of a flag is called `server_<field>`: a command may have a `seed` of its own.
 """

@@ -26,7 +26,7 @@ class ProcessCommand(msgspec.Struct, frozen=True):
     """
 
     def adding(self, environment: Mapping[str, str]) -> ProcessCommand:
-        """This command with more variables; where both set a variable, the command's own value wins."""
+        """A copy of this command with these variables added; a variable that the command sets keeps its value."""
         return replace(self, environment={**environment, **self.environment})
 
     def line(self) -> str:
@@ -54,7 +54,8 @@ class PlannedProcess(msgspec.Struct, frozen=True):
     port: int | None
     devices: tuple[str, ...] | None = None
     keeps_folder: bool = False
-    """Started in the caller's folder; engines otherwise start in an empty one, where nothing shadows a library."""
+    """Whether the process starts in the caller's folder; else it starts in an empty one, where no file of the user can
+    be imported in place of a library."""
 
 
 class Readiness(msgspec.Struct, frozen=True):

@@ -1,17 +1,19 @@
-"""The one place that starts Python: what a child may import, what it sees of our environment, when its answer is late.
+"""The one place that starts Python processes: what a child process may import, which variables it sees, and when its
+answer is late.
 
     python -I …/server_launchers/isolated.py PROGRAM WORDS …
 
-PROGRAM is a module, or a file that ends in `.py`. `command` makes that line; run as a program, this file obeys it.
+PROGRAM is a module, or a file that ends in `.py`. The function `command` writes that line. The process that it starts
+runs this file, which then runs PROGRAM.
 
 Guarantees, for every child that `command` starts: the folder in which it starts, the folder of its file and relative or
 empty entries of PYTHONPATH are never searched for modules, nor for `sitecustomize` and `usercustomize`. Neither the
 child nor what it starts leaves a core file. `harness` and
 `server_launchers` come from beside this file, whatever else has those names. Absolute entries of PYTHONPATH come first,
-as for any Python. A child with the `environment` that is made here sees no variable but those named.
+as for any Python. A child whose variables come from `environment` sees only the variables that are named there.
 
-Not covered: an engine is somebody else's program. It has our whole environment, PYTHONPATH with it, and starts in an
-empty folder of the launcher's own. What the user's own site-packages run at the start of Python is trusted.
+Not covered: an engine is somebody else's program. It gets our whole environment, also PYTHONPATH, and starts in an
+empty folder that the launcher made. Code that the user's own site-packages run when Python starts is trusted.
 
 Standard library only, in words that Python 3.8 reads: the interpreter of another environment runs this file, too.
 """
@@ -56,10 +58,11 @@ MODELS = (
 def command(program: str, *words: str, python: str = PYTHON, seeded: bool = False) -> list[str]:
     """The argv that runs `program` (a module, or the path of a file) with `words`, isolated.
 
-    python: the interpreter. seeded: Python obeys PYTHONHASHSEED and its other variables, which is safe only if the
-    child gets an `environment` from this module.
+    python: the interpreter. seeded: the child obeys PYTHONHASHSEED and Python's other variables, which is safe only if
+    its variables come from `environment`.
     """
-    # -I ignores all variables of Python; -P and -s do the rest of what -I does, without that, and need Python 3.11.
+    # -I means -P, -s and -E. -E ignores all of Python's variables, so a seeded child gets -P and -s alone; -P needs
+    # Python 3.11.
     flags = ("-P", "-s") if seeded else ("-I",)
     return [python, *flags, str(_FILE), program, *words]
 
@@ -72,8 +75,8 @@ def code(text: str, *, python: str = PYTHON) -> list[str]:
 def leave_no_core() -> None:
     """Forbid memory dumps of this process and of all that it starts: a dump would contain the keys.
 
-    The limit is 1 byte, not 0: on Linux this also keeps dumps from a program that core_pattern pipes them to. If the
-    hard limit is 0, that program is trusted to obey it, as systemd-coredump and apport do.
+    Where Linux's core_pattern pipes dumps to a program, the kernel ignores a limit of 0 bytes but obeys one of 1 byte.
+    If the hard limit is 0, we cannot set 1; systemd-coredump and apport, the usual such programs, obey 0 themselves.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     soft = 1 if sys.platform == "linux" and hard != 0 else 0
@@ -143,9 +146,8 @@ class Deadline:
         self._waited = self._seconds_without_processor()
 
     def is_over(self) -> bool:
-        """Whether the answer is late.
-
-        Time without a processor puts `ends_at` off, so that a busy machine changes no verdict.
+        """Whether the answer is late. The time for which the process waited for a processor does not count, so that
+        a busy machine changes no verdict.
         """
         if time.monotonic() < self.ends_at:
             return False
@@ -155,7 +157,7 @@ class Deadline:
         return time.monotonic() >= self.ends_at
 
     def close(self) -> None:
-        """Close the file of the system's report."""
+        """Close the file in which the system reports the waiting time."""
         if self._schedstat is not None:
             os.close(self._schedstat)
             self._schedstat = None

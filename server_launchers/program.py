@@ -40,7 +40,10 @@ def keyed(module: str) -> tuple[str, ...]:
 
 
 def install_hint(requirement: str, *others: str) -> str:
-    """The sentence that says how to install an engine into its own environment, and other ways to get it."""
+    """The sentence that says how to install an engine into its own environment.
+
+    requirement: what pip is asked for. others: options that get the engine in another way, such as "--docker IMAGE".
+    """
     environment = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
     ways = "".join(f", or {way}" for way in others)
     return f"install it into an environment of its own: {environment}, then --python ENV/bin/python{ways}"

@@ -45,26 +45,28 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     shares = _devices(spec, launcher, count, facts)
     kind = launcher.runs_on(spec)
     processes = []
-    # The router gets the port that the user named; its replicas get the ports after it.
-    own = ports[1:] if routed else ports
-    for port, share in zip(own[:count], shares, strict=True):
+    # The router gets the port that the user named, its replicas the ports after it, its metrics the last one.
+    replica_ports = ports[1 : count + 1] if routed else ports[:count]
+    for port, share in zip(replica_ports, shares, strict=True):
         command = launcher.written(spec, facts.flags, port, ",".join(share or ())).adding(facts.environment)
         # A container gets its devices by docker's own options.
         if share is not None and spec.docker is None:
             command = command.adding({accelerators.VARIABLES[kind]: ",".join(share)})
         processes.append(PlannedProcess("engine", command, port, share, keeps_folder=launcher.keeps_folder))
-    urls = tuple(f"http://{_reached(spec.host)}:{port}" for port in own[:count])
+    urls = tuple(f"http://{_reached(spec.host)}:{port}" for port in replica_ports)
     readiness = msgspec.structs.replace(launcher.ready_by(spec), owns_port=spec.docker is None)
     if routed:
         router = launcher.router
-        before = router.command(spec, urls, python=facts.router_python, port=ports[0], metrics_port=own[count])
-        processes.append(PlannedProcess("router", before, ports[0]))
+        router_command = router.command(
+            spec, urls, python=facts.router_python, port=ports[0], metrics_port=ports[count + 1]
+        )
+        processes.append(PlannedProcess("router", router_command, ports[0]))
         urls = (f"http://{_reached(spec.host)}:{ports[0]}",)
         readiness = router.readiness
     # Only node 0 answers requests; the others lend their devices.
     if spec.node_rank > 0:
         urls = ()
-    # Engines may get secrets by a variable, which no argv contains.
+    # vLLM's servers report this setting only in their development mode, so it is recorded beside the versions.
     versions = {**facts.versions, "deterministic": "on"} if spec.deterministic else facts.versions
     return Deployment(tuple(processes), urls, readiness, versions)
 
@@ -80,15 +82,15 @@ def _count(spec: ServerSpec) -> int:
 
 
 def _devices(spec: ServerSpec, launcher: Launcher, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
-    """Devices of each replica; None leaves the choice to the engine (one replica on all visible devices)."""
+    """The devices of each of `count` processes; None instead of a tuple: the engine uses all devices that it sees."""
     sliced = launcher.devices == "sliced" or (launcher.devices == "named" and spec.devices is not None)
     if not sliced or spec.device == "cpu":
         return [None] * count
     kind = launcher.runs_on(spec)
     # With data parallelism inside the engine, one process holds the devices of all its replicas.
-    inside = spec.dp if count == 1 else 1
-    each = max(1, spec.tp * spec.pp * inside // spec.nodes)
-    shares = accelerators.slices(kind, count, each, spec.devices, facts.device_ids)
+    replicas_inside = spec.dp if count == 1 else 1
+    per_process = max(1, spec.tp * spec.pp * replicas_inside // spec.nodes)
+    shares = accelerators.slices(kind, count, per_process, spec.devices, facts.device_ids)
     # A container on Ascend sees only devices that are passed by name.
     if count == 1 and spec.devices is None and not (spec.docker and kind == "ascend"):
         return [None]

@@ -24,8 +24,9 @@ _KEY_SHAPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{20,}\Z")
 
 
 def is_secret(variable: str, value: str) -> bool:
-    """Whether the value of an environment variable must not be shown or logged (it is no path and no flag)."""
-    # Paths are as long and as mixed as keys.
+    """Whether the value of an environment variable must not be shown or logged: the variable is called like a key, or
+    the value looks like one."""
+    # Paths look like keys too: long, of letters and digits.
     shaped = bool(_KEY_SHAPED.match(value)) and not value.startswith((".", "/"))
     return shaped or bool(_SECRET_VARIABLE.search(variable))
 
@@ -45,6 +46,7 @@ def assignments(environment: Mapping[str, str]) -> list[str]:
 
 def words(argv: Iterable[str]) -> Iterator[str]:
     """The words of a command line; values of options and variables called like keys are hidden."""
+    # hide: the words of such an option's value follow. first: the next one is the first, which may begin with a dash.
     hide = first = False
     for word in argv:
         name, equals, _ = word.partition("=")

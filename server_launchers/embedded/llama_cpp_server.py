@@ -49,7 +49,12 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--gpu-layers", type=int, help="layers to put on a GPU where the build has one")
     options.add_argument("--chat-template", type=Path, help="Jinja file used instead of the model's own template")
     options.add_argument("--api-key-env", help="environment variable with the key that clients must send")
-    options.add_argument("--grace", type=float, default=DEFAULT_GRACE_SECONDS, help="seconds (%(default)s)")
+    options.add_argument(
+        "--grace",
+        type=float,
+        default=DEFAULT_GRACE_SECONDS,
+        help="seconds that running requests get to finish after SIGTERM (%(default)s)",
+    )
     return options
 
 

@@ -181,8 +181,10 @@ class _Session:
             return next((urljoin(response.url, link) for link in parser.links if _name_of(link) == filename), None)
 
     def copy(self, link: str, target: IO[bytes], progress: OnBytes) -> None:
-        """Download a file into `target`. Raises `ValueError` if it is cut off or its checksum differs from
-        the index's."""
+        """Download the file at `link` into `target`. The link's fragment may state a checksum (`#sha256=…`).
+
+        Raises ValueError if the download is cut off, or its checksum differs.
+        """
         url, fragment = urldefrag(link)
         algorithm, _, expected = fragment.partition("=")
         # Weaker digests (md5 in old indexes) prove nothing; the caller pins the file's content itself.
@@ -197,14 +199,14 @@ class _Session:
                 if digest is not None:
                     digest.update(chunk)
                 progress(done, total)
-        # Read in pieces, http.client ends a cut-off body without an error.
+        # http.client reports no error if a body that is read in pieces is cut off.
         if total is not None and done != total:
             raise ValueError(f"the download ended after {done} of {total} bytes")
         if digest is not None and digest.hexdigest() != expected:
             raise ValueError(f"{algorithm} of the download differs from the index's")
 
     def _open(self, url: str, headers: dict[str, str]) -> urllib.response.addinfourl:
-        """Open an address, with the password that it may contain."""
+        """Open an address; a user name and a password in it are sent as HTTP authentication."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https", "file"):
             raise ValueError(f"addresses of kind {parts.scheme!r} are not supported")

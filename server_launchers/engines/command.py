@@ -17,9 +17,8 @@ PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")
 
 
 def readiness(spec: ServerSpec) -> Readiness:
-    """How to see that the server is ready: its health page if one is named, and its model list if a model name is
-    given.
-    """
+    """The signs that the server is ready: its health page if the spec names one, and its model list if the spec names
+    the model."""
     return Readiness(spec.health_path, lists_models=bool(LAUNCHER.client_name(spec)))
 
 
@@ -27,7 +26,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     """The facts unchanged. Raises LaunchError where the program does not exist."""
     from server_launchers.machine import environments
 
-    # Before the guard starts: a missing program would otherwise show as a log line of the guard.
+    # If the guard were the first to miss the program, only a line of its log would say so.
     environments.find_program(spec.extra_flags, "give the path of a program after `--`")
     return facts
 

@@ -34,7 +34,7 @@ class FactField(msgspec.Struct, frozen=True):
 
 
 def stated_at(page: str, kind: FactKind, within: tuple[str, ...] = (), **names: str) -> tuple[FactField, ...]:
-    """Facts of one page: name → key below `within`; a slash in a key steps into an object."""
+    """The fields of one page that state facts. names: fact → its key in the object at `within`; `a/b` is key b of a."""
     return tuple(FactField(name, kind, page, (*within, *key.split("/"))) for name, key in names.items())
 
 
@@ -51,15 +51,15 @@ class Neutral(msgspec.Struct, frozen=True):
 class Reading(msgspec.Struct, frozen=True):
     """Where a page states a number.
 
-    path: keys from the page's object down to the number; for a list on the way, the first of its objects with the next
-    key counts.
+    path: keys from the page's object down to the number. Where the path meets a list, it goes on in the first of the
+    list's objects that has the next key.
     """
 
     page: str
     path: tuple[str, ...]
 
     def value(self, page: Mapping[str, Any]) -> object:
-        """The value at that place; None where the page states nothing."""
+        """The value at the end of `path` in `page`; None where the page has none."""
         value: object = page
         for key in self.path:
             if isinstance(value, list):

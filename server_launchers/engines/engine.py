@@ -57,8 +57,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     address: Callable[[ServerSpec], str] | None = None
     program: Callable[[ServerSpec], Program] | None = None
     """The program of an engine that is a Python package: its environment is asked for its version and options."""
-    unasked: str | None = None
-    """The version whose recorded options count if the version is unknown; None: the newest."""
+    assumed_version: str | None = None
+    """The version whose recorded options count if the installed version is unknown; None: the newest recorded."""
     look: Callable[[ServerSpec, Facts], Facts] | None = None
     """Checks that the machine has what this engine needs, given the facts so far; raises LaunchError."""
     served_as: Callable[[ServerSpec], str] = model_name
@@ -77,9 +77,9 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a router always stands before the replicas, whatever the spec says."""
     accelerator: Accelerator = "cuda"
     devices: Literal["sliced", "named", "none"] = "sliced"
-    """Whether each replica gets accelerators of its own: always, where the spec names some, or never."""
+    """When each replica gets accelerators of its own: "sliced" always, "named" if the spec names some, "none" never."""
     keeps_folder: bool = False
-    """Whether it is started in the caller's folder (see `deployment.PlannedProcess`)."""
+    """Whether the engine is started in the caller's folder (see `deployment.PlannedProcess`)."""
     fetches_weights: bool = False
     """Whether a name known to `harness models` is first turned into a file."""
 
@@ -100,7 +100,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         return "ascend" if spec.device == "npu" else self.accelerator
 
     def written(self, spec: ServerSpec, flags: Flags, port: int, devices: str) -> ProcessCommand:
-        """The whole command of one replica or node. devices: of this replica, joined by commas."""
+        """The whole command of one replica or node. devices: the ids of its devices, joined by commas."""
         assert self.command is not None
         command = self.command(spec, flags, port)
         if self.program is None:
@@ -115,7 +115,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         from server_launchers.machine import inspection
 
         package = spec.engine if self.program is None else self.program(spec).package
-        return inspection.recorded(spec, package, self.unasked)
+        return inspection.recorded(spec, package, self.assumed_version)
 
     def inspect(self, spec: ServerSpec) -> Facts:
         """Facts about this machine. Raises LaunchError where the engine is missing or its version does not fit."""
@@ -141,15 +141,15 @@ class LogWords(msgspec.Struct, frozen=True):
 
 
 class WeightSwap(msgspec.Struct, frozen=True):
-    """How a running server loads other weights: POST `page` with the model under `field`.
+    """How a running server loads other weights: POST `page` with the model's path as the field `field`.
 
-    Afterwards `told_page` names the model under `told_field`.
+    Afterwards a GET of `model_page` states that path in its field `model_field`.
     """
 
     page: str
     field: str
-    told_page: str
-    told_field: str
+    model_page: str
+    model_field: str
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):

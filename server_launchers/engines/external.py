@@ -22,7 +22,8 @@ def address(spec: ServerSpec) -> str:
 
 
 def readiness(spec: ServerSpec) -> Readiness:
-    """How to see that the server is ready: its health page and model list, where the spec names what to look for."""
+    """The signs that the server is ready: its health page if the spec names one, and its model list if the spec names
+    the model."""
     return Readiness(spec.health_path, lists_models=spec.served_name is not None, owns_port=False)
 
 

@@ -41,12 +41,12 @@ class Router(msgspec.Struct, frozen=True):
 
     @property
     def readiness(self) -> Readiness:
-        """The signs by which a start sees that the router and its workers are ready."""
+        """The signs that the router and its workers are ready."""
         return Readiness("/readiness", lists_models=self.lists_models)
 
     @property
     def install(self) -> str:
-        """The line that installs the router."""
+        """The sentence that says how to install the router."""
         return (
             "install the router into an environment of its own: uv venv ENV && "
             f"uv pip install --python ENV/bin/python {self.module.replace('_', '-')}=={self.version}, "
@@ -63,17 +63,17 @@ class Router(msgspec.Struct, frozen=True):
         given = spec.router_python or spec.python
         return "python3" if given is None else str(given.expanduser())
 
-    def here_or(self, spec: ServerSpec) -> str:
-        """Like `interpreter`, but prefers our own Python to the engine's if the router is installed there."""
+    def preferred_interpreter(self, spec: ServerSpec) -> str:
+        """The interpreter that `--router-python` names; else ours if it has the router; else as `interpreter`."""
         ours = spec.router_python is None and importlib.util.find_spec(self.module) is not None
         return isolated.PYTHON if ours else self.interpreter(spec)
 
     def command(
         self, spec: ServerSpec, workers: Sequence[str], *, python: str, port: int, metrics_port: int
     ) -> ProcessCommand:
-        """The command of the router in the environment of `python`, on `port`, before `workers` (URLs without `/v1`)
+        """The command that starts the router on `port` by the interpreter `python`.
 
-        metrics_port: the port of the router's own figures.
+        workers: addresses of the replicas, without `/v1`. metrics_port: the port where the router shows its metrics.
         """
         from server_launchers.machine import known_flags
 

@@ -81,19 +81,23 @@ def dialect(name: str | None) -> Dialect:
 
 
 def dialect_of_entry(entry: Mapping[str, Any]) -> Dialect:
-    """The dialect that an entry of a model list reveals; older servers name no owner and are recognised by a key."""
+    """The dialect of the server whose model list has this entry; `UNKNOWN` if the entry does not reveal the engine.
+
+    Older servers name no owner and are recognised by a key that only their engine writes.
+    """
     owner = next((candidate for candidate in dialects() if candidate.owns(entry)), None)
     return owner or next((candidate for candidate in dialects() if candidate.marked(entry)), UNKNOWN)
 
 
 @cache
 def anonymous() -> Dialect:
-    """The dialect of routers that hide their workers' model names: such a server is read as its workers would be."""
+    """The dialect of routers that hide their workers' model names."""
     return next(candidate for candidate in dialects() if candidate.hides_behind)
 
 
 def batch_words(requests: Path, results: Path) -> tuple[str, ...]:
-    """A command that answers a file of requests, of the first engine that has one."""
+    """The command line with which an engine answers a file of requests and writes a file of results; of the first
+    engine that can."""
     return next(engine.batch_words(requests, results) for engine in every().values() if engine.batch_words is not None)
 
 
@@ -130,7 +134,7 @@ def inspect(spec: ServerSpec) -> Facts:
     check(spec)
     launcher = launcher_of(spec)
     router = launcher.router
-    facts = replace(launcher.inspect(spec), router_python=router.here_or(spec))
+    facts = replace(launcher.inspect(spec), router_python=router.preferred_interpreter(spec))
     if not launcher.routed(spec):
         return facts
     from server_launchers.machine import environments

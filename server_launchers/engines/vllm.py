@@ -82,7 +82,7 @@ def _shared_options(spec: ServerSpec, port: int) -> list[str]:
     model = local_model(spec)
     subcommand = program(spec).subcommand
     pairs = (
-        # Without it a folder is served under its absolute path, which is not the name that clients ask for.
+        # Without this option a folder is served under its absolute path, which is not the name that clients ask for.
         ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
         ("--host", spec.host),
         ("--port", port),
@@ -122,7 +122,7 @@ def _sampling_defaults(spec: ServerSpec, flags: Flags) -> list[str]:
     otherwise.
     """
     flag = NEUTRAL_WORDS[0]
-    # Our neutral values must not override the user's own choice, in whichever spelling it came.
+    # Our neutral values must not override the user's own choice, whether spelt --generation-config or _config.
     given = any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags)
     if given or spec.sampling_defaults == "model" or flag not in flags:
         return []
@@ -133,7 +133,7 @@ def _environment(spec: ServerSpec, flags: Flags) -> dict[str, str]:
     """The variables of one replica. Raises LaunchError where this version cannot be deterministic as requested."""
     environment = dict(spec.environment)
     if spec.attention_backend is not None and "--attention-backend" not in flags:
-        # Versions without the option read a variable instead, and end at an option that they do not know.
+        # Versions without the option read a variable instead; an unknown option would end them.
         environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend
     if spec.deterministic:
         if spec.device == "cpu":
@@ -142,8 +142,7 @@ def _environment(spec: ServerSpec, flags: Flags) -> dict[str, str]:
         if version_key(flags.version) < BATCH_INVARIANT_SINCE:
             raise LaunchError(
                 f"vLLM {flags.version} has no batch-invariant kernels and would ignore --deterministic: use 0.11.1 or "
-                f"a "
-                "newer one, or leave out --deterministic"
+                "a newer one, or leave out --deterministic"
             )
         environment["VLLM_BATCH_INVARIANT"] = "1"
     if spec.node_address is not None:
@@ -184,6 +183,7 @@ def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
 
 
 def _switch(flags: Flags, flag: str, on: bool) -> list[str]:
+    """The option that switches a feature on or off; empty if this version has no option to switch it off."""
     if on:
         return [flag]
     negative = f"--no-{flag[2:]}"

@@ -69,14 +69,15 @@ def check_pair(vllm_version: str, ascend_version: str) -> None:
 
 
 def program(spec: ServerSpec) -> Program:
-    """vLLM's command of this version, with the lines that install it for NPUs."""
+    """How vLLM of the spec's version is called; the hint says how to install it for NPUs."""
     return replace(vllm.program(spec), install=INSTALL + pairing_table())
 
 
 def look(spec: ServerSpec, facts: Facts) -> Facts:
     """The facts with the plug-in's version added.
 
-    Raises LaunchError if the plug-in is missing or fits another vLLM, or if an NPU is reported as unhealthy.
+    Raises LaunchError if the plug-in is missing, if it is for another version of vLLM, or if npu-smi reports an NPU as
+    unhealthy.
     """
     installed = facts.versions.get(vllm.PROGRAM.package)
     # In a container, or in the environment that uv makes, nothing can be asked before the start.
@@ -88,7 +89,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     version = environments.installed_version(environments.prefix(spec, plugin), plugin) or "unknown"
     check_pair(installed, version)
     if unhealthy := accelerators.unhealthy_ascend():
-        raise LaunchError(f"npu-smi reports a device that is not well: {unhealthy[0]}")
+        raise LaunchError(f"npu-smi reports an unhealthy device: {unhealthy[0]}")
     return replace(facts, versions={**facts.versions, "vllm_ascend": version})
 
 
@@ -112,7 +113,7 @@ ENGINE = replace(
         vllm.LAUNCHER,
         takes=vllm.TAKES - {"deterministic"},
         program=program,
-        unasked=_NEWEST.vllm,
+        assumed_version=_NEWEST.vllm,
         look=look,
         command=command,
         accelerator="ascend",

@@ -101,7 +101,7 @@ _SHARED_CAUSES = (
     (r"^\[harness\] cannot run (.+)", "{}: the program cannot be run"),
 )
 _ERROR = re.compile(r"(?:\b\w*(?:Error|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
-# Sentences that only send the reader to another line are no cause, though they look like one.
+# Errors that only send the reader to another line: they are no cause.
 _POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
 _SIGNALS = {
     4: "it was killed by signal 4 (SIGILL): this CPU lacks an instruction that the build uses",
@@ -114,7 +114,7 @@ _SIGNALS = {
 
 
 def tail(path: Path) -> list[str]:
-    """The last lines of the log, empty where there is none yet."""
+    """The last lines of the log, without blank ones; empty where there is no log yet."""
     # A cut in the middle of a character, or binary noise of a crashed engine, must not hide the rest.
     text = (private_files.read_end(path, TAIL_BYTES) or b"").decode("utf-8", "replace")
     return [visible(line) for line in text.split("\n") if line.strip()]
@@ -138,15 +138,14 @@ def _causes() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 @cache
 def _tells_no_phase() -> re.Pattern[str]:
-    """Patterns of lines that list settings and so show no progress."""
+    """One pattern that matches every line that shows no phase, although it may contain the words of one."""
     settings = dict.fromkeys(pattern for engine in table.every().values() for pattern in engine.log.settings)
     # "disabl": a line such as "torch.compile is disabled" names a phase that will not come.
     return re.compile("|".join((*settings, "disabl")))
 
 
 def phase(lines: Iterable[str]) -> str | None:
-    """The phase of the start, by the last line that shows one; empty if none does."""
-    # From the end: the phases that are over stay in the log.
+    """The phase of the start, by the last line that shows one; None if no line does."""
     for line in reversed([line for line in lines if not _tells_no_phase().search(line)]):
         for pattern, text in _phases():
             if match := pattern.search(line):
@@ -155,7 +154,7 @@ def phase(lines: Iterable[str]) -> str | None:
 
 
 def is_fatal(lines: Iterable[str]) -> bool:
-    """Whether a line says that the start has failed, even if the engine does not end."""
+    """Whether a line says that the start has failed. Engines may write such a line and hang instead of ending."""
     return any(_FATAL.search(line) for line in lines)
 
 
@@ -177,7 +176,6 @@ def cause(path: Path, exit_code: int | None) -> str:
     if sentence := known_cause(lines):
         return sentence
     text = "\n".join(lines)
-    # Wrappers re-raise an error with "see stack trace"; only errors that say something themselves count.
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if not errors:
         return _exit_sentence(exit_code)

@@ -109,21 +109,22 @@ class KeptProcess:
         self.record |= {"pid": child.pid, "started": self.main.started, "exit_code": None}
 
     def survey(self) -> bool:
-        """Record new descendants while their parents are alive and show the descent; return whether any is new.
+        """Add new descendants to `seen` and to the record; return whether `seen` changed.
 
-        Engines overwrite their environment with a title, so the mark alone does not find their workers.
+        Done while their parents live, which alone show who descends from whom. Engines overwrite their environment with
+        a title, so the mark does not find all workers.
         """
         if self.main is None:
             return False
         family = map(processes.process, processes.descendants(self.main.pid))
-        # Kept after its parent died: once an orphan moves to the guard, nothing else shows which member started it.
+        # An orphan stays in `seen`: nothing else shows later which member started it.
         seen = {member for member in self.seen if member.alive()} | {member for member in family if member is not None}
         changed, self.seen = seen != self.seen, seen
         self.record["family"] = sorted([member.pid, member.started] for member in seen)
         return changed
 
     def end_container(self) -> None:
-        """Remove the container, which would outlive its client; does nothing without a container."""
+        """Remove this member's container, if it has one; killing docker's client would leave the container running."""
         if self.record.get("container"):
             containers.end(self.record["container"], self.mark)
 
@@ -131,7 +132,7 @@ class KeptProcess:
         """All living processes of this member."""
         if self.main is None:
             return []
-        # The group finds workers that were renamed, the mark those that left the group; either alone misses some.
+        # The group finds workers that overwrote their environment, the mark those that left the group.
         numbers = {*processes.group(self.main.pid), *processes.marked(self.mark)}
         living = {process for process in map(processes.process, numbers) if process is not None}
         return [process for process in living | self.seen | {self.main} if process.alive()]
@@ -145,7 +146,7 @@ class Guard:
         self.state: dict[str, Any] = config["state"]
         self.grace: float = config["grace"]
         self.restarts: int = config["restarts"]
-        # The key is read from the environment here, so that its value is not in the orders either.
+        # The configuration holds only the name of a key's variable; the value is read here.
         secrets = [value for name in config["secret_names"] if (value := os.environ.get(name))] + config["secrets"]
         self.members = [
             KeptProcess(record, secrets, f"{config['mark']}:{index}")
@@ -159,11 +160,11 @@ class Guard:
         self._rest = rest
 
     def run(self, lifeline: IO[bytes]) -> int:
-        """Start the members and keep them until all have ended or a stop is asked for."""
+        """Start the members and keep them until all have ended or a stop is requested. Returns the exit status."""
         wake_read, wake_write = os.pipe()
-        for end in (wake_read, wake_write):
+        for descriptor in (wake_read, wake_write):
             # A full wakeup pipe must not block in the signal handler: one unread byte already wakes the loop.
-            os.set_blocking(end, False)
+            os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(wake_write)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop)
@@ -180,8 +181,8 @@ class Guard:
             next_survey = 0.0
             while not self.stopping and any(member.main or member.restart_at for member in self.members):
                 self._turn(TICK_SECONDS)
-                # A harness killed before it closed the pipe may have passed the other end to a child; a new parent
-                # shows its death.
+                # A child of a killed harness may still hold the lifeline open; then only our new parent shows the
+                # harness's death.
                 if self.parent is not None and os.getppid() != self.parent:
                     break
                 if time.monotonic() >= next_survey:
@@ -195,9 +196,9 @@ class Guard:
         return 0
 
     def _stop(self, *_: object) -> None:
+        # A signal handler only sets a flag, on which the loop acts after the turn, so no lock is needed.
         self.stopping = True
 
-    # No lock or queue: signals only set a flag, and the loop acts on it between two turns.
     def _read_lifeline(self) -> None:
         """Obey the words that the harness wrote: ready, detach, stop. A closed pipe means stop."""
         assert self.lifeline is not None
@@ -241,14 +242,14 @@ class Guard:
         for member in self.members:
             if member.main is not None and member.main.pid in died:
                 self._died(member, died[member.main.pid])
-            # A restart during the stop ladder would start what the ladder has already passed.
+            # A member restarted while the server stops would be missed by the stop ladder.
             elif member.restart_at is not None and time.monotonic() >= member.restart_at and not self.stopping:
                 member.restart_at = None
                 self._start(member)
                 self._save()
 
     def _drain(self, member: KeptProcess) -> None:
-        """Pass what the process printed to its log."""
+        """Read once from the process's output into its log; close the pipe at its end."""
         assert member.pipe is not None
         data = os.read(member.pipe.fileno(), READ_BYTES)
         if data:
@@ -279,7 +280,7 @@ class Guard:
 
         code: exit status of the process.
         """
-        # Leftover workers end first: what they still write would be lost once the pipe is closed.
+        # Leftover workers are ended before the pipe is closed, so that their last output is read.
         left = processes.end(member.everyone(), SWEEP_SECONDS)
         if member.pipe is not None:
             with contextlib.suppress(BlockingIOError):
@@ -292,7 +293,7 @@ class Guard:
         member.log.note(f"the process ended with {_exit_text(code)}")
         if left:
             member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
-        # A start that fails is reported with its cause; restarting it would hide that behind a timeout.
+        # A member that dies before the server is ready is not restarted: the launcher reports the failed start.
         if self.ready and not self.stopping and member.record["restarts"] < self.restarts:
             member.record["restarts"] += 1
             member.restart_at = time.monotonic() + RESTART_SECONDS
@@ -309,7 +310,7 @@ class Guard:
         groups = [member for member in self.members if member.main is not None]
         for member in groups:
             assert member.main is not None
-            # Before TERM: once the main process is gone, its workers have another parent and descent shows nothing.
+            # Before TERM: once the main process is gone, its workers have another parent and are no descendants of it.
             member.survey()
             member.log.note("stopping: TERM")
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -339,7 +340,7 @@ class Guard:
                 member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
             member.log.close()
         self.state["survivors"] = [processes.describe(process.pid) for process in left]
-        # The last act: `servers.end` waits for this word before it counts the server as ended.
+        # "exited" is written last: `servers.end` waits for it.
         self.state["status"] = "exited"
         self._save()
 
@@ -359,13 +360,16 @@ def _exit_text(code: int) -> str:
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
-        # A libc without prctl only loses this second net; the guard's own ladder stays.
+        # Without prctl the guard's stop ladder still ends the engine.
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 def _die_with(guard: int) -> None:
-    """In the child, before it becomes the engine: have the kernel kill it when its parent `guard` ends."""
+    """Ask the kernel to kill this process when its parent ends; called in a child before it becomes the engine.
+
+    guard: number of the parent.
+    """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # The guard may have died before the call above.
     if os.getppid() != guard:
@@ -381,7 +385,7 @@ def main() -> int:
         if not data:
             return 1
         line += data
-    # Before the first member starts: a process orphaned earlier would go to init and out of reach.
+    # As subreaper the guard inherits all orphans of members that start from now on; else init would.
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     config, _, rest = line.partition(b"\n")
     return Guard(json.loads(config), rest).run(lifeline)

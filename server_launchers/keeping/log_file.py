@@ -27,14 +27,15 @@ class LogFile:
         self._last_bar = 0.0
 
     def feed(self, data: bytes) -> None:
-        """Store `data`; of a progress bar that is redrawn on one line, one state a second is kept."""
+        """Write the whole lines in `data`; the rest waits for its line end. Of a progress bar that is redrawn on one
+        line, one state a second is written."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         # An engine that never ends its line would otherwise fill the memory of the guard.
         if len(self._rest) > 4 * MAX_LINE_CHARS:
             lines.append(self._rest)
             self._rest = b""
         for line in lines:
-            # Before the last carriage return stands what a terminal would have overwritten.
+            # A terminal shows only what follows the last carriage return.
             self.write(line.rstrip(b"\r").rpartition(b"\r")[2])
         if b"\r" in self._rest:
             bar, _, self._rest = self._rest.rpartition(b"\r")

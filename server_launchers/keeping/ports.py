@@ -16,18 +16,18 @@ def choose(spec: ServerSpec, count: int) -> list[int]:
     """
     if spec.port:
         return list(range(spec.port, spec.port + count))
-    held, ports = [], []
+    probes, ports = [], []
     # All ports are bound at the same time, so that no two are equal.
     for _ in range(count):
         probe = socket.socket(_family(spec.host))
-        held.append(probe)
+        probes.append(probe)
         try:
             # Port 0 lets the kernel choose one that is free now; a random number could hit one in use.
             probe.bind((spec.host, 0))
         except OSError as error:
             raise LaunchError(f"cannot listen on {spec.host}: {error.strerror}; correct --host") from None
         ports.append(int(probe.getsockname()[1]))
-    for probe in held:
+    for probe in probes:
         probe.close()
     return ports
 

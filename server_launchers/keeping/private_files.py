@@ -34,7 +34,7 @@ MAX_LINKS = 40
 
 _CHANGES = stat.S_IWGRP | stat.S_IWOTH
 _ALL_NUMBERS = 2**32 - 1
-"""Number of users that the initial user namespace maps."""
+"""Number of users that the initial user namespace maps; any other namespace maps fewer."""
 
 
 def make_folder(folder: Path) -> None:
@@ -67,13 +67,10 @@ def read_end(path: Path, limit: int) -> bytes | None:
 
 
 def _read(path: Path, limit: int, *, from_end: bool) -> bytes | None:
-    """The first or last `limit` bytes of a file of ours; None if it is not ours or cannot be read.
-
-    from_end: the last bytes, else the first.
-    """
+    """The last (`from_end`) or first `limit` bytes of a file; None if it is not ours or cannot be read."""
     try:
-        # NONBLOCK: opening a pipe that somebody put there would wait for ever. The checks follow on the descriptor, so
-        # the file cannot be changed for another in between.
+        # NONBLOCK: opening a pipe that somebody put there would wait for ever. The open file is checked, not its path,
+        # which could name another file a moment later.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             if not _is_ours(status):
@@ -123,7 +120,7 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _doubt(folder: Path) -> str | None:
-    """The reason why others could have changed what is in `folder`, in words; empty if they could not."""
+    """The reason why others could have changed what is in `folder`, in words; None if they could not."""
     status = folder.lstat()
     if stat.S_ISLNK(status.st_mode):
         return f"{folder} is a link"
@@ -144,7 +141,7 @@ def _doubt(folder: Path) -> str | None:
 
 def _way(folder: Path) -> Iterator[Path]:
     """Every folder and link that the system passes on its way to `folder`, without `folder` itself."""
-    # By hand, because `resolve` shows only the end of the way, and a link on it is what an attacker changes.
+    # `Path.resolve` would show only the end of the way, not the links on it, which an attacker would change.
     here, left, links = Path("/"), list(folder.absolute().parts[1:-1]), 0
     yield here
     while left:
@@ -161,13 +158,14 @@ def _way(folder: Path) -> Iterator[Path]:
 
 
 def _changed_by_others(status: os.stat_result) -> bool:
+    """Whether other users may write to the file or folder with this status."""
     others = status.st_mode & _CHANGES
     return bool(others) and not (others == stat.S_IWGRP and _is_private(status.st_gid))
 
 
 @cache
 def _is_private(group: int) -> bool:
-    """Whether a group has no member but its owner: root's group, or one named after us without other members."""
+    """Whether nobody else is in this group: root's, or the group that has our name and no other member."""
     if group == 0:
         return True
     with contextlib.suppress(KeyError):
@@ -179,7 +177,7 @@ def _is_private(group: int) -> bool:
 
 @cache
 def _roots() -> frozenset[int]:
-    """The user numbers that stand for root: 0, and in a user namespace without root also the number of nobody."""
+    """The user numbers that stand for root: 0, and in a user namespace that does not map all users also `nobody`'s."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         rows = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
         if sum(int(row[2]) for row in rows) < _ALL_NUMBERS:

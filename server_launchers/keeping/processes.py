@@ -35,16 +35,17 @@ class Process:
     def signal(self, number: int) -> None:
         """Send `number` unless the process is gone."""
         if self.alive():
-            # It may end between the look and the signal, or have become another user's after setuid.
+            # The process may have ended since the look, or may belong to another user after setuid.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(self.pid, number)
 
 
 def start_of(pid: int) -> str | None:
-    """A text that no other process with this number shares; None if no such process lives."""
+    """The start time of process `pid`, as a text that no later process with this number has; None if none lives."""
     if _LINUX:
         fields = _stat(pid)
-        # X: dead, seen for a moment while the kernel removes the process. The boot separates equal ticks of two boots.
+        # Z is a zombie, X a process that the kernel is removing. Field 19 counts ticks since the boot, so the boot is
+        # named too.
         return None if fields is None or fields[0] in "ZX" else f"{_boot()}:{fields[19]}"
     state_and_start = _ps("-o", "stat=,lstart=", "-p", str(pid)).split(None, 1)
     return None if len(state_and_start) != 2 or state_and_start[0].startswith("Z") else state_and_start[1].strip()
@@ -59,8 +60,8 @@ def process(pid: int) -> Process | None:
 def descendants(pid: int) -> list[int]:
     """Numbers of all living descendants of `pid`: children, their children, and so on."""
     children: dict[int, list[int]] = {}
+    # All parents are read first: a walk from process to process would miss one that gets another parent meanwhile.
     for child, parent in _parents():
-        # Read once for all: walking by each process's own children would miss what moves during the walk.
         children.setdefault(parent, []).append(child)
     family, unvisited = [], [pid]
     while unvisited:
@@ -101,10 +102,8 @@ def group(pgid: int) -> list[int]:
 
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Send SIGKILL to each process until it is gone; return those that live after `seconds` (stuck in the kernel).
-
-    seconds: how long to try.
-    """
+    """Send SIGKILL to the processes until all are gone, for at most `seconds`; return those that still live (stuck in
+    the kernel)."""
     left = [process for process in processes if process.alive()]
     deadline = time.monotonic() + seconds
     while left:
@@ -139,7 +138,7 @@ def listeners(port: int) -> set[int] | None:
                 with contextlib.suppress(OSError):
                     if str(descriptor.readlink()) in sockets:
                         owners.add(pid)
-    # Sockets without a visible owner belong to another user or a container: unknown, which is not "nobody".
+    # A socket without a visible owner belongs to another user or a container: the answer is "unknown", not "nobody".
     return owners if owners or not sockets else None
 
 

@@ -17,7 +17,7 @@ TOKEN_SECONDS = 120.0
 """Seconds that the first token may take; it may wait for kernels to be compiled."""
 
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For plain http, which needs none: reading the system's certificates at every look takes longer than the page."""
+"""An empty set of certificates for plain http; loading the system's at every look would take longer than the page."""
 
 
 class NotReady(Exception):
@@ -29,10 +29,10 @@ class Foreign(Exception):
 
 
 def check(base_url: str, readiness: Readiness, model: str, api_key_env: str | None) -> str:
-    """The model name of the server at `base_url` once it is ready; else raises NotReady or Foreign.
+    """Look once whether the server at `base_url` is ready, and return its model's name; else raise NotReady or Foreign.
 
-    model: the expected name; if empty, the first name that the server lists counts. readiness: how a server of this
-    engine shows that it is ready. api_key_env: the environment variable with the key.
+    model: the expected name; if empty, the first name that the server lists counts. readiness: the signs that a server
+    of this engine is ready. api_key_env: the environment variable with the key.
     """
     key = os.environ.get(api_key_env, "") if api_key_env else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -55,10 +55,12 @@ def check(base_url: str, readiness: Readiness, model: str, api_key_env: str | No
 
 
 def _check_listed(client: httpx.Client, model: str) -> str:
-    """The name under which the server lists the model. Raises `NotReady`, or `Foreign` for a server that is
-    not ours."""
+    """The name under which the server lists the model (if `model` is empty, the first name in the list).
+
+    Raises NotReady, or Foreign for a server that is not ours.
+    """
     answer = client.get("/v1/models")
-    # Whatever took the port has other keys; a server of ours would know its own.
+    # A server of ours would know the key: another program has taken the port.
     if answer.status_code == 401:
         raise Foreign("it refuses our key (401)")
     if answer.status_code != 200:

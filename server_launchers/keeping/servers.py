@@ -18,7 +18,7 @@ from server_launchers.machine import accelerators, containers
 from server_launchers.variables import MARK
 
 SURE_SECONDS = 10.0
-"""Seconds beyond its server's grace that a guard may take to end, and the kernel to end what was killed."""
+"""Seconds beyond its server's grace that a guard may take to end; also the seconds for killed processes to end."""
 POLL_SECONDS = 0.02
 """Seconds between two looks at a guard that should end."""
 MAX_GRACE_SECONDS = 60.0
@@ -43,10 +43,10 @@ def find(name: str | None = None) -> ServerState:
 
 
 def why_ended(name: str, guard_pid: int) -> str | None:
-    """Why the server called `name` with this guard has ended for good by itself, in a sentence; None while it runs or
-    restarts, if its state file is gone, and if another start has taken the name since.
+    """Why the server called `name` has ended for good by itself, in a sentence. None while it runs or restarts, and if
+    nothing is known: its state file is gone, or belongs to a later server of that name.
 
-    guard_pid: the process that started the server and watches it.
+    guard_pid: number of the server's guard; the guard of a later server has another.
     """
     now = None
     with contextlib.suppress(LaunchError):  # The state folder is gone, which says nothing about the server.
@@ -55,15 +55,15 @@ def why_ended(name: str, guard_pid: int) -> str | None:
         return None
     if now.status != "exited":
         return None if now.running else "the process that watches it was killed, and the server with it"
-    # Where no member's own end is recorded, the first one's log says most.
+    # If no member has ended as far as is recorded, the first member's log says most.
     member, log = now.ended or (now.members[0], now.log)
     return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"
 
 
 def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:
-    """End the server called `name`, the only server, or all; also servers with a damaged state file.
+    """End the server called `name` (None: the only server), or all; also servers with a damaged state file.
 
-    Returns the names of the stopped servers, and what cannot be ended, as text.
+    Returns the names of the servers, and the processes that could not be ended, as text.
     """
     remembered = {server.name: server for server in status()}
     damaged = {path.stem: pids for path, pids in unreadable().items()}
@@ -110,7 +110,7 @@ def _end_guard(guard: processes.Process, grace: float) -> None:
     while guard.alive():
         time.sleep(POLL_SECONDS)
         if time.monotonic() > deadline:
-            # In the loop, since a process that hangs in the kernel takes SIGKILL only when it comes back.
+            # Sent again at each look: a process that hangs in the kernel obeys only when it comes back.
             guard.signal(signal.SIGKILL)
 
 
@@ -124,16 +124,17 @@ def _forget(name: str, left: list[str]) -> list[str]:
 
 
 def _end_damaged(name: str, pids: list[int]) -> list[str]:
-    """End the processes of server `name` with a damaged state file: the guard by its ladder, others by SIGKILL.
+    """End the processes of server `name`, whose state file is damaged. Returns those that cannot be ended, as text.
 
-    pids: numbers of the server's living processes.
+    The guard gets SIGTERM, so that it ends its server step by step; what lives after that gets SIGKILL. pids: numbers
+    of the living processes whose environment names the state file.
     """
-    # Collected before anything is ended: killing a parent gives its children to another one.
+    # Collected before anything is ended: killing a parent gives its children another parent.
     below = {child for pid in pids for child in processes.descendants(pid)}
     family = {process for process in map(processes.process, {*pids, *below}) if process is not None}
     members = {pid for carriers in processes.carriers(MARK).values() for pid in carriers}
     for process in family:
-        # The guard carries the state file's name but no member's mark; only it knows the ladder.
+        # Of these processes only the guard has no member's mark.
         if process.pid in set(pids) - members:
             _end_guard(process, MAX_GRACE_SECONDS)
     left = processes.end(family, SURE_SECONDS)
@@ -152,7 +153,10 @@ def _only(names: list[str], name: str | None, problem: str, listed: str = "known
 
 
 def _end_orphans(server: ServerState) -> list[processes.Process]:
-    """End a server whose guard was killed: processes that number and start time prove ours, or that carry the mark."""
+    """End a server whose guard was killed; return the processes that cannot be ended.
+
+    Its processes are those whose number and start time are recorded, their descendants, and those that have the mark.
+    """
     numbers: set[int] = set()
     for index, member in enumerate(server.members):
         mark = f"{server.mark}:{index}"

@@ -111,7 +111,7 @@ class ServerState(msgspec.Struct, frozen=True):
 
     @property
     def running(self) -> bool:
-        """Whether the guard lives, or a main process whose guard was killed."""
+        """Whether the guard or any recorded process of the server lives."""
         return self.guard.alive() or bool(self.leftovers())
 
     def leftovers(self) -> list[processes.Process]:
@@ -188,6 +188,7 @@ def read_all() -> list[ServerState]:
 
 
 def _as_it_is(state: ServerState) -> ServerState:
+    """The state with the status `exited` if all processes of the server are gone."""
     gone = state.status != "exited" and not state.running
     return msgspec.structs.replace(state, status="exited") if gone else state
 

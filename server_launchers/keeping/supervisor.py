@@ -73,8 +73,7 @@ class RunningServer:
 
     def stop(self) -> None:
         """End the server and forget it; does nothing if it has ended."""
-        # The lifeline first: the guard is our child and must be reaped here; `servers.end` then only forgets the
-        # server.
+        # The guard is our child, so it must be waited for here. After that `servers.end` only removes the state file.
         if self._guard is not None:
             _end_guard(self._guard, self._lifeline)
             self._guard = self._lifeline = None
@@ -230,7 +229,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
 
 
 def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neutral: Path) -> dict[str, Any]:
-    """The guard's orders. Variables may hold secrets: they go through the pipe and never into the state file.
+    """The configuration that the guard reads from its pipe. No file gets it: it holds variables, which may be secret.
 
     neutral: the empty folder in which engines start.
     """
@@ -272,7 +271,10 @@ def _attach(spec: ServerSpec, deployment: Deployment) -> RunningServer:
 
 
 def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
-    """Find every program before the first one starts, and check that the router's environment has the router."""
+    """Check that the router's environment has the router and that the variables of all keys are set.
+
+    Raises LaunchError.
+    """
     for process in deployment.processes:
         if process.role == "router":
             router = table.launcher_of(spec).router
@@ -280,12 +282,12 @@ def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
             done = run_quietly((python, "-c", f"import importlib.util as u; exit(not u.find_spec('{router.module}'))"))
             if done is None or done.returncode != 0:
                 raise LaunchError(f"the environment of {python} has no {router.module}; {router.install}")
-        # Resolving finds a missing key now; in the guard the same fault would only be a line of a log.
+        # `resolved` raises for a missing key; later only a line of the guard's log would report that.
         process.command.resolved()
 
 
 def stem_of(spec: ServerSpec) -> str:
-    """The start of a server's name, from its model."""
+    """A name for the server from its model's name: lower case, at most 60 characters."""
     return (
         re.sub(r"[^a-z0-9.]+", "-", Path(table.client_name(spec) or spec.engine).name.lower()).strip("-.")[:60]
         or "server"
@@ -293,7 +295,10 @@ def stem_of(spec: ServerSpec) -> str:
 
 
 def _free_name(spec: ServerSpec) -> str:
-    """The spec's name, refused if a server of that name runs; else one from the model, numbered if taken."""
+    """The name of the new server: the spec's, else one made from the model, with a number if that is taken.
+
+    Raises LaunchError if a server with the spec's name runs.
+    """
     # Servers with a damaged state file count as well: their name still stands in living processes.
     running = {server.name for server in state.read_all() if server.running} | {path.stem for path in state.unseen()}
     if spec.name is not None:
@@ -303,7 +308,7 @@ def _free_name(spec: ServerSpec) -> str:
     stem = stem_of(spec)
     return next(
         name
-        # One number more than servers run, so that the search always finds a free one.
+        # There is one candidate more than there are running servers, so one of them is free.
         for number in range(1, len(running) + 2)
         if (name := stem if number == 1 else f"{stem}-{number}") not in running
     )

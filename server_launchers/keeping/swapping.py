@@ -19,14 +19,14 @@ SWAP_SECONDS = 1800.0
 
 
 def possible(running: ServerSpec, target: ServerSpec) -> bool:
-    """Whether a server of the spec `running` can become one of the spec `target` by other weights alone.
+    """Whether a server of the spec `running` can serve the spec `target` after it has loaded other weights.
 
     It cannot with several replicas, with a key, or with a served name of its own, which SGLang loses in the swap.
     """
     able = table.named(target.engine).weight_swap is not None and target.dp == 1 and target.nodes == 1
-    named = target.served_name is not None or target.api_key_env is not None
-    # Everything but the weights must be equal, so a later field of the spec is covered without a list here.
-    return able and not named and replace(running, model=target.model) == target
+    plain = target.served_name is None and target.api_key_env is None
+    # All fields but the model must be equal; a field that the spec gets later is compared without a change here.
+    return able and plain and replace(running, model=target.model) == target
 
 
 def swap(server: RunningServer, target: ServerSpec) -> RunningServer:
@@ -46,7 +46,7 @@ def swap(server: RunningServer, target: ServerSpec) -> RunningServer:
             if answer.status_code != 200 or reply.get("success") is not True:
                 message = visible(str(reply.get("message", answer.text)), 300)
                 raise LaunchError(f"{server.name} does not take the weights of {target.model}: {message}")
-            model_path = client.get(how.told_page).json().get(how.told_field)
+            model_path = client.get(how.model_page).json().get(how.model_field)
             # Success is only the engine's word; a server with the old weights would give results under the wrong
             # model's name.
             if model_path != target.model:

@@ -62,7 +62,7 @@ def until_ready(
     waiting = list(deployment.base_urls)
     while waiting:
         now = state.read(state.path_of(starting.name)) or starting
-        # The processes are looked at before the address: a foreign program on the port would hide a dead engine.
+        # First the processes, then the address: another program that answers there must not hide a dead engine.
         if now.ended is not None:
             raise LaunchError(_failure(spec, *now.ended))
         if guard.poll() is not None:
@@ -70,8 +70,8 @@ def until_ready(
         why = "starting"
         try:
             model = readiness.check(waiting[0], deployment.readiness, model, spec.api_key_env)
-            # After the check, because only now does somebody listen; an equal server of another user would pass the
-            # check.
+            # `readiness.check` would also accept an equal server of another user; whose port it is can be seen only now
+            # that somebody listens.
             _check_owner(deployment, waiting[0], guard.pid)
             waiting.pop(0)
             continue
@@ -98,10 +98,10 @@ def until_ready(
 
 
 def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: ServerState, detach: bool) -> None:
-    """Return when the guard has recorded that its server is ready, so that `find` sees it.
+    """Return when the guard has recorded that its server is ready. Raises LaunchError if the guard or the server ends.
 
-    Otherwise a launcher that ends right after `detach` would count as killed. Without `detach`, a guard that cannot
-    write its state (full disk) is tolerated.
+    detach: the launcher ends next, so a guard that cannot write its state (full disk) is an error too; else this
+    function returns after `ACKNOWLEDGE_SECONDS`.
     """
     deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
     path = state.path_of(starting.name)
@@ -120,10 +120,7 @@ def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Serv
 
 
 def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> None:
-    """Check that a process of ours holds the port that answers like our server. Raises LaunchError.
-
-    guard_pid: the process that started the server and watches it.
-    """
+    """Check that the port in `url` belongs to the guard or one of its descendants. Raises `readiness.Foreign`."""
     port = int(url.rpartition(":")[2])
     # A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.
     if deployment.readiness.owns_port and (owners := processes.listeners(port)):

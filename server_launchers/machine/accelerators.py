@@ -23,12 +23,12 @@ Accelerator = Literal["cuda", "ascend"]
 
 TOOL_SECONDS = 30.0
 """Seconds that nvidia-smi or npu-smi may take; after that the devices count as unknown."""
-_said = partial(output_of, seconds=TOOL_SECONDS)
+_output = partial(output_of, seconds=TOOL_SECONDS)
 VARIABLES: dict[Accelerator, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "ASCEND_RT_VISIBLE_DEVICES"}
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The devices of one kind; `ids` is None where no tool could list them."""
+    """The accelerators of one kind in this machine; `ids` is None where no tool could list them."""
 
     ids: tuple[str, ...] | None
     driver: str | None = None
@@ -36,7 +36,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 def find(kind: Accelerator) -> Machine:
-    """Ask the vendor's tool for devices; the visible-devices variable narrows the answer."""
+    """The accelerators of this kind for this process, by the vendor's tool and the visible-devices variable."""
     machine = _nvidia() if kind == "cuda" else _ascend()
     allowed = os.environ.get(VARIABLES[kind])
     if allowed is None:
@@ -58,64 +58,66 @@ def processor() -> str:
 
 
 def slices(
-    kind: Accelerator, replicas: int, each: int, devices: Sequence[str] | None, there: Sequence[str] | None
+    kind: Accelerator, replicas: int, per_replica: int, devices: Sequence[str] | None, existing: Sequence[str] | None
 ) -> list[tuple[str, ...]]:
-    """Devices of every replica, `each` in number, in order.
+    """The ids of each replica's devices, in order; `per_replica` of them for each.
 
-    They come from `devices`, else from those that are `there`, else they are numbered from 0 where the machine cannot
-    list them. Raises LaunchError where there are too few, or where one of `devices` does not exist.
+    devices: the ids to choose from; None: all existing ones. existing: the ids of the machine's devices; None if no
+    tool lists them. Raises LaunchError where there are too few, or where one of `devices` does not exist.
     """
-    needed = replicas * each
-    if devices is not None and there is not None and (absent := [device for device in devices if device not in there]):
+    needed = replicas * per_replica
+    if devices is not None and existing is not None and (absent := [name for name in devices if name not in existing]):
         raise LaunchError(
-            f"no device {', '.join(absent)} here; {VARIABLES[kind]} may name {', '.join(there) or 'none'}"
+            f"no device {', '.join(absent)} here; {VARIABLES[kind]} may name {', '.join(existing) or 'none'}"
         )
-    # Where no tool lists devices, numbers from 0 are a guess; a wrong one is reported by the engine.
-    pool = devices if devices is not None else there if there is not None else [str(index) for index in range(needed)]
+    pool = devices if devices is not None else existing
+    if pool is None:
+        # Numbers from 0 are a guess; the engine reports a wrong one.
+        pool = [str(index) for index in range(needed)]
     if len(pool) < needed:
         raise LaunchError(
-            f"{replicas} x {each} = {needed} devices are needed, there are {len(pool)} ({', '.join(pool) or 'none'}); "
-            "lower --tp, --pp or --dp, or name others with --devices"
+            f"{replicas} x {per_replica} = {needed} devices are needed, there are {len(pool)} "
+            f"({', '.join(pool) or 'none'}); lower --tp, --pp or --dp, or name others with --devices"
         )
-    return [tuple(pool[index * each : (index + 1) * each]) for index in range(replicas)]
+    return [tuple(pool[index * per_replica : (index + 1) * per_replica]) for index in range(replicas)]
 
 
 def memory_holders() -> list[str]:
     """Processes that hold GPU memory, as text; empty where no tool lists them."""
-    rows = _said("nvidia-smi", "--query-compute-apps=pid,used_memory,name", "--format=csv,noheader")
+    rows = _output("nvidia-smi", "--query-compute-apps=pid,used_memory,name", "--format=csv,noheader")
     return [visible(row) for row in rows.splitlines() if row.strip()]
 
 
 def _nvidia() -> Machine:
-    """The NVIDIA devices of this machine; unknown without nvidia-smi."""
+    """The NVIDIA devices of this machine; `ids` is None without nvidia-smi."""
     rows = [
         [cell.strip() for cell in row.split(",")]
-        for row in _said("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader").splitlines()
+        for row in _output("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader").splitlines()
     ]
     # nvidia-smi prints warnings, of a corrupted infoROM for example, between its rows.
     rows = [row for row in rows if len(row) >= 3 and row[0].isdigit()]
     if not rows:
-        # The vendor's tool without devices means none; no tool at all means unknown.
+        # If nvidia-smi exists but lists nothing, there is no device; if it does not exist, nobody knows.
         return Machine(() if shutil.which("nvidia-smi") else None)
     return Machine(tuple(row[0] for row in rows), rows[0][1], tuple(row[2] for row in rows))
 
 
 def _ascend() -> Machine:
     """The Ascend devices that this process can see."""
-    # From /dev, not from npu-smi: inside a container only the devices that were passed have a node there.
-    nodes = sorted(
+    # npu-smi lists all devices, also in a container; /dev has a file only for those that the container may use.
+    numbers = sorted(
         int(m[1]) for path in Path("/dev").glob("davinci*") if (m := re.fullmatch(r"davinci(\d+)", path.name))
     )
-    if not nodes:
+    if not numbers:
         return Machine(() if shutil.which("npu-smi") else None)
-    info = _said("npu-smi", "info")
+    info = _output("npu-smi", "info")
     version = re.search(r"Version:\s*(\S+)", info)
-    return Machine(tuple(map(str, nodes)), version[1] if version else None)
+    return Machine(tuple(map(str, numbers)), version[1] if version else None)
 
 
 def unhealthy_ascend() -> list[str]:
     """Lines of `npu-smi info` that report a device with a health other than OK."""
-    rows = (row for row in _said("npu-smi", "info").splitlines() if re.match(r"\|\s*\d+\s+\S+\s*\|", row))
+    rows = (row for row in _output("npu-smi", "info").splitlines() if re.match(r"\|\s*\d+\s+\S+\s*\|", row))
     return [
         visible(row) for row in rows if re.search(r"\|\s*(Warning|Alarm|Critical|UNKNOWN)\s*\|", row, re.IGNORECASE)
     ]

@@ -41,7 +41,7 @@ _ASCEND_MOUNTS = (
 
 
 def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
-    """The words before the program's own arguments, for every kind of environment but containers."""
+    """The words before the program's own arguments, by the rows of the module's table except `--docker`."""
     if spec.uvx is not None:
         if program.script is not None:
             return ("uvx", "--from", spec.uvx, program.script)
@@ -61,13 +61,14 @@ def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
 def called(
     spec: ServerSpec, program: Program, command: ProcessCommand, *, port: int, kind: Accelerator, devices: str
 ) -> ProcessCommand:
-    """`program` with the arguments `command.argv`, from the environment in the spec: a Python, `uvx`, or a container.
+    """The whole command that runs `program` with the arguments `command.argv`: from PATH, another Python, `uvx`, or in
+    a container.
 
     A container gets the devices, shared memory, the port and the model cache; a local model folder is mounted at its
-    own path.
+    own path. port: the engine's port, which names the container. devices: the ids of its devices, joined by commas.
     """
     if KEY_VARIABLE in command.secrets:
-        # A console script cannot take the key from a variable, so with a key the module is run.
+        # `keyed` can hand the key to a module, but not to a console script.
         program = replace(program, script=None, module=keyed(program.module[-1]))
     if spec.docker is None:
         return replace(command, argv=(*prefix(spec, program), *command.argv))
@@ -92,9 +93,9 @@ def called(
     if spec.chat_template is not None:
         template = spec.chat_template.expanduser().absolute()
         words += ["-v", f"{template}:{template}:ro"]
-    # Named without a value: docker reads it from its own environment, so no secret is in argv.
+    # `-e NAME` without a value makes docker read the value from its own environment, so no secret is in argv.
     inherited = [variable for variable in HUB_VARIABLES if variable in os.environ and variable != "HF_HOME"]
-    # The mark tells a later command that this container is ours.
+    # `containers.end` removes only a container that has the mark.
     for variable in sorted({*command.environment, *command.secrets, *inherited, MARK}):
         words += ["-e", variable]
     words += ["--entrypoint", entrypoint[0], spec.docker, *entrypoint[1:], *command.argv]
@@ -126,13 +127,13 @@ def required_version(spec: ServerSpec) -> str | None:
 
 
 def installed_version(argv: Sequence[str], program: Program) -> str | None:
-    """The version of the program's package in the environment in which `argv` starts it; None where it is no script of
-    Python's.
+    """The version of the program's package in the environment in which `argv` starts it; None if the program is no
+    Python script, so that its environment is unknown.
 
     Raises LaunchError where the environment has no such package.
     """
     path = find_program(argv, program.install)
-    # Called as a module, the first word is the interpreter itself.
+    # A program without a script is called as a module: then the first word of `argv` is the interpreter itself.
     python = path if program.script is None else _interpreter_of(Path(path))
     if python is None:
         return None
@@ -144,7 +145,7 @@ def installed_version(argv: Sequence[str], program: Program) -> str | None:
 
 
 def _interpreter_of(script: Path) -> str | None:
-    """The interpreter in the first line of a console script."""
+    """The Python interpreter in the first line (`#!…`) of a console script; None if there is none."""
     try:
         with script.open("rb") as file:
             # Bounded, since the program may be a binary without line ends.
@@ -152,5 +153,5 @@ def _interpreter_of(script: Path) -> str | None:
     except OSError:
         return None
     words = first[2:].decode("utf-8", "replace").split() if first.startswith(b"#!") else []
-    # pip writes `#!/bin/sh` where the interpreter's path is longer than the kernel allows; it is unknown then.
+    # pip writes `#!/bin/sh` where the interpreter's path is longer than the kernel allows in this line.
     return words[0] if words and "python" in words[0] else None

@@ -23,23 +23,27 @@ class Facts(msgspec.Struct, frozen=True):
     """Facts about the machine that a spec depends on."""
 
     flags: Flags
+    """The options that the engine knows."""
     router_python: str = "python3"
+    """The interpreter that starts the router."""
     device_ids: tuple[str, ...] | None = None
+    """The accelerators; None: unknown."""
     versions: Mapping[str, str] = {}
+    """Component (a package, the driver, the devices) → its version or description, as a run records it."""
     environment: Mapping[str, str] = {}
     """Variables that this machine requires."""
 
 
-def recorded(spec: ServerSpec, package: str, unasked: str | None = None) -> Facts:
+def recorded(spec: ServerSpec, package: str, assumed_version: str | None = None) -> Facts:
     """Facts without asking the machine: the recorded options, and no devices.
 
-    unasked: the version they are of by default.
+    assumed_version: the version whose options count if the spec names none.
     """
-    return Facts(known_flags.recorded(package, spec.engine_version or unasked))
+    return Facts(known_flags.recorded(package, spec.engine_version or assumed_version))
 
 
 def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Facts) -> Facts:
-    """Facts about an engine that is a Python package. facts: used where the machine does not answer.
+    """Facts about an engine that is a Python package. facts: these stay as they are where the machine does not answer.
 
     Raises LaunchError where the engine is missing or the spec's model does not exist.
     """

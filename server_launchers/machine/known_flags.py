@@ -43,7 +43,7 @@ class Flags(msgspec.Struct, frozen=True):
         for word in argv:
             if word == "--":
                 return
-            # vLLM also accepts --some_flag and --config.key; argparse accepts an unambiguous beginning.
+            # vLLM also accepts --some_flag for --some-flag, and --config.key for a key of --config.
             flag = word.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
             if not flag.startswith("--") or self._knows(flag):
                 continue
@@ -57,9 +57,10 @@ class Flags(msgspec.Struct, frozen=True):
             )
 
     def _knows(self, flag: str) -> bool:
-        # argparse's BooleanOptionalAction lists only one of the two forms in some help texts.
+        # Some help texts list --x but not --no-x, although argparse accepts both.
         if flag in self.names or (flag.startswith("--no-") and f"--{flag[5:]}" in self.names):
             return True
+        # argparse also accepts the beginning of an option, if it is the beginning of one option only.
         return sum(name.startswith(flag) for name in self.names) == 1
 
 
@@ -85,14 +86,17 @@ def recorded(engine: str, version: str | None = None) -> Flags:
 
 
 def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
-    """The options that `program --help` names, cached by version; the recorded ones if the program fails."""
-    # A version never changes its options, and importing torch for a help text takes many seconds.
+    """The options that `program --help` names, cached by version; the recorded options if the program fails.
+
+    program: the words that start the engine.
+    """
+    # The options of a version never change, and printing the help takes many seconds, because the engine imports torch.
     cached = cache_folder() / "flags" / f"{engine}-{version}.txt"
     try:
         names = frozenset(cached.read_text(encoding="utf-8").split())
     except OSError:
         names = frozenset()
-        # vLLM shows all its options only when asked for all.
+        # vLLM's plain --help leaves options out.
         for helping in ("--help=all", "--help"):
             names = _options_in_help([*program, helping])
             if len(names) >= MIN_OPTIONS:
@@ -105,7 +109,7 @@ def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
         except OSError:
             pass  # Without a cache, the next start only takes longer.
     if version in recorded_versions(engine):
-        # Recorded from the sources: these lists hold options that the help leaves out.
+        # The recorded lists come from the engine's sources and hold options that its help leaves out.
         names |= recorded(engine, version).names
     return Flags(engine, version, names, from_engine=True)
 
