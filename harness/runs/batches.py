@@ -39,7 +39,10 @@ class _LedgerLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 @dataclass(slots=True)
 class Handed:
-    """One batch that is not void. id: the provider's name for it; empty while nobody knows whether it has one."""
+    """A batch that was planned or sent, and is not void.
+
+    asks: ids of its requests. id: the provider's name of the batch; empty until the provider has stated it.
+    """
 
     name: str
     endpoint: str
@@ -76,7 +79,7 @@ class BatchLedger:
         del self.batches[name]
 
     def holding(self, asks: Collection[str]) -> dict[str, Handed]:
-        """By request, the latest batch that asks it, of those requests that any batch asks."""
+        """For each request id in `asks` that a batch holds, the latest such batch; other ids are left out."""
         asked_ids = set(asks)
         # In the order of the batches, so a later one takes the place of an earlier one with the same request.
         return {ask: batch for batch in self.batches.values() for ask in batch.asks if ask in asked_ids}
@@ -94,7 +97,7 @@ class BatchLedger:
             raise StoreError(f"cannot read {self.path}: {error.strerror or error}.") from error
 
     def _take(self, number: int, data: bytes) -> None:
-        """Take one line of the file. Raises `StoreError` if it is damaged or of a newer schema.
+        """Apply one line of the file to `batches`. Raises `StoreError` if it is damaged or of a newer schema.
 
         number: of the line, from 1. data: the line.
         """

@@ -35,8 +35,8 @@ class Stored:
 class OnDisk:
     """The state of a run on disk.
 
-    holder: the process of this host that holds the run, as far as files show; None: none does. session: the log's
-    entries on the last session: its `session_started`, and its `session_ended` if there is one.
+    holder: the process of this host that writes the run, judged by the run's files; None: no process does. session:
+    the log's entries on the last session: its `session_started`, and its `session_ended` if there is one.
     """
 
     model: str
@@ -59,15 +59,18 @@ def on_disk(folder: RunFolder) -> OnDisk:
 
 
 def holder_of(folder: RunFolder) -> Holder | None:
-    """The process of this host that holds the run, as far as files show; None: none does. Reads no samples."""
+    """The process of this host that writes the run, judged by the run's files; None: no process does.
+
+    Reads no samples.
+    """
     return _holder(folder, _last_session(folder))
 
 
 def _holder(folder: RunFolder, session: tuple[dict[str, Any], ...]) -> Holder | None:
     holder = last_holder(folder)
-    # A session that owes nothing asks nothing, and its end is not logged.
+    # A session that starts with no missing sample sends no request, and its end is not logged.
     ended = bool(session) and (session[-1].get("event") == "session_ended" or session[-1].get("owed") == 0)
-    # The lock's file outlives the run, and its process may go on with other things, as a notebook does.
+    # The lock's file stays after the run, and the process that wrote it may do other things by now, as a notebook does.
     return holder if holder is not None and not ended and is_alive(holder) else None
 
 

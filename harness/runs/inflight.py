@@ -1,11 +1,12 @@
 """The file `inflight.jsonl`: how far samples under way have come, so that a later session can go on with them.
 
-Lines with a checksum, appended on a thread of their own. Those of one request have one nonce and count up:
+Each line has a checksum, and is appended on a thread of its own. The lines of one request share a nonce and count up:
 
-    number 0        all that is known of the sample        begins it anew
-    number 1, 2 …   what came since                        extends it, if none before is missing
-    number -1       the sample is stored, or of no use     ends it
-    damaged, or a number or nonce that does not follow     what is known of the sample ends before it
+    line                       its content                         what a reader does
+    number 0                   all that has come of the sample     forgets earlier lines of the sample, and begins
+    number 1, 2 …              what has come since the last line   adds it, if no line before it is missing
+    number -1                  the sample is stored, or of no use  forgets the sample
+    damaged, or out of order   -                                   keeps the lines before, and adds no later one
 
 Invariant: what is read of a sample is the beginning of what was written of one request. So a crash, a cut or a damaged
 line costs tokens, and never makes a text that no server sent. Nothing here counts as a sample, and no failure here ends
@@ -138,7 +139,7 @@ def read(folder: RunFolder, is_wanted: Callable[[SampleKey], bool] = lambda _: T
 
 
 class _Gathered:
-    """The lines of one request, in order; a gap ends them."""
+    """The lines of one request, in order; lines after a missing one are left out."""
 
     def __init__(self, first: _PartialLine) -> None:
         self._lines = [first]
@@ -180,7 +181,10 @@ def _together(parts: list[Sequence[int] | None]) -> list[int] | None:
 
 
 class _Extent(NamedTuple):
-    """How much of a sample the file holds. lines: of its request; ids: None = unknown."""
+    """How much of a sample the file holds, as numbers: of lines, tokens, characters, token ids and events.
+
+    ids, lengths: None if the server states none.
+    """
 
     request: str
     seams: tuple[Seam, ...]
@@ -208,8 +212,8 @@ class _Extent(NamedTuple):
             None if lengths is None else len(lengths),
         )
 
-    def begins(self, partial: Partial) -> bool:
-        """Whether `partial` continues this part, in the same request."""
+    def is_beginning_of(self, partial: Partial) -> bool:
+        """Whether the file holds the beginning of `partial`, so that only the rest has to be appended."""
         now = self.of(partial, self.lines, self.nonce)
         comparable = (now.ids is None) == (self.ids is None) and (now.lengths is None) == (self.lengths is None)
         longer = now.tokens >= self.tokens and now.text >= self.text and now.reasoning >= self.reasoning
@@ -255,7 +259,7 @@ class Inflight:
             self._add(line)
 
     def forget(self, key: SampleKey) -> None:
-        """The sample is stored, or its part is of no use."""
+        """Note in the file that the sample's part is no longer wanted, since the sample is stored or failed."""
         if self._extents.pop(key, None) is not None:
             self._add(_PartialLine(**key._asdict(), number=-1, request=""))
 
@@ -282,7 +286,7 @@ class Inflight:
     def _next_line(self, key: SampleKey, partial: Partial) -> _PartialLine | None:
         """The line that brings the file up to `partial`; None if it is up to date."""
         had = self._extents.get(key)
-        number = had.lines if had is not None and had.begins(partial) else 0
+        number = had.lines if had is not None and had.is_beginning_of(partial) else 0
         nonce = had.nonce if had is not None and number else secrets.randbits(48)
         if had is None or number == 0:
             first = {"request": partial.request, "engine": partial.engine, "seams": partial.seams}
@@ -355,6 +359,7 @@ class Inflight:
 
 
 def _after(n: int, text: str | None) -> str | None:
+    """The characters of `text` from number `n` on; None if there is no text, or nothing after the first `n > 0`."""
     return None if text is None or (n and len(text) == n) else text[n:]
 
 

@@ -47,8 +47,8 @@ CHUNK_BYTES = 64 * 1024
 """Bytes of lines that are gathered for one write; a longer line gets a write of its own."""
 
 SYNC_BYTES = 4 * 1024 * 1024
-"""Bytes (for text: characters) of a burst after which a sync is due at once: its samples are acknowledged before more
-is written, so that the first does not wait for the last.
+"""A sync is due at once when this many bytes are written, or this many characters are queued, since the last sync. So
+the first sample of a burst does not wait for the last.
 """
 
 WRITEBACK_BYTES = 1024 * 1024
@@ -56,7 +56,7 @@ WRITEBACK_BYTES = 1024 * 1024
 
 
 class _Item(NamedTuple):
-    """A sample to store, or (None) a mark in the queue that someone waits for.
+    """An entry of the queue: a sample to store, or None, whose `done` succeeds once all samples before it are stored.
 
     done: None if nobody waits for the sample.
     """
@@ -153,7 +153,7 @@ class Journal:
         return done
 
     def hand_over(self, sample: Sample) -> None:
-        """Append `sample` without a future, which costs as much as the rest: `flush` returns once it is on disk.
+        """Append `sample` as `append` does, but make no future, which would double the cost. To wait, call `flush`.
 
         A sample that cannot be stored stops the journal. Raises `StoreError` when the journal has stopped or is closed.
         """
@@ -234,7 +234,7 @@ class Journal:
                 return
 
     def _gather(self, item: _Item) -> tuple[list[_Item], bool]:
-        """Everything that has arrived, and whether the end of the queue was reached."""
+        """(`item` and all items queued behind it, whether the journal is being closed)."""
         with self._lock:
             # Before the queue is emptied: a sample that comes in between then hurries a sync; the other order would
             # forget it.
@@ -284,7 +284,7 @@ class Journal:
     def _acknowledge(self, reached: list[_Item], stored: list[_Item], begin: int, entries: bytearray) -> None:
         """Sync and list the samples of `stored` written from `begin` on; then complete everything in `reached`.
 
-        entries: the index entries of these lines.
+        reached: items of the queue, among them all of `stored`. entries: the index entries of the stored lines.
         """
         if stored:
             # In this order: neither an index entry nor a known key may name a line that a power loss can take.
@@ -366,7 +366,7 @@ class Journal:
             self._index_descriptor = None
 
     def _stop(self, failure: StoreError, batch: list[_Item]) -> None:
-        """Stop writing: this failure goes to everybody who waits for a sample or hands one over later.
+        """Stop writing: every future that is not done fails with `failure`, and every later call raises it.
 
         batch: the samples whose write failed.
         """
@@ -398,10 +398,10 @@ def _sync_data(descriptor: int) -> None:
 
 
 def _begin_writeback(descriptor: int, offset: int, length: int) -> None:
-    """Ask the kernel to start writing.
+    """Ask the kernel to start writing these bytes to the disk.
 
-    Linux does so for pages that nobody needs; elsewhere, or on failure, the sync writes all. descriptor, offset,
-    length: the file, and the bytes in it.
+    Linux starts when it is told that no page of them is needed any more. On other systems, or on failure, the next
+    sync writes them all. offset, length: in bytes.
     """
     if hasattr(os, "posix_fadvise"):
         with contextlib.suppress(OSError):

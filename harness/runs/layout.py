@@ -1,4 +1,4 @@
-"""Where the files of a run stand, and the one that tells its events, `log.jsonl`.
+"""The paths of a run's files, and the writer of its log of events, `log.jsonl`.
 
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside

@@ -2,7 +2,7 @@
 
     the file ends in                     before it is appended to (`LineFile`)
     nothing, or a newline                nothing is done
-    a JSON object without its newline    the newline is written: an object that ends is whole
+    a JSON object without its newline    the newline is written: an object with its last brace is whole
     anything else: a torn tail           the tail goes to NAME.set-aside, is synced there, and is cut off here
 
 Invariant: a line that is appended begins where the file was empty or ended in a newline, so two lines are never glued;
@@ -108,7 +108,7 @@ class Line(NamedTuple):
 
 
 def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
-    """The lines from `offset` on, the first with this number; the last line may be incomplete."""
+    """The lines from `offset` on; the last one may be incomplete. number: of the first of these lines."""
     file.seek(offset)
     while data := file.readline(MAX_LINE_BYTES):
         length, complete = len(data), data.endswith(b"\n")
@@ -164,7 +164,10 @@ class LineFile:
         self.close()
 
     def append(self, line: bytes) -> None:
-        """Add `line`, whose only newline is its last character: whole, or not at all; then raises `StoreError`."""
+        """Append `line`, which ends in its only newline.
+
+        Raises `StoreError`, and writes nothing, if the disk refuses.
+        """
         assert line.endswith(b"\n"), "a line with its newline"
         # A flock belongs to the open file, which the threads of a process share, so it does not keep them apart.
         with self._mutex:
@@ -256,7 +259,7 @@ def set_aside(descriptor: int, begin: int, target: Path) -> None:
     copy = open_for_writing(target, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(copy).st_size
-        # Where an interrupted call would have put this tail: last in the file, before its newline.
+        # An interrupted call would have put this tail at the end of the file, before the last newline.
         copied_at = size - length - 1
         try:
             if copied_at < 0 or not _equal(descriptor, begin, copy, copied_at, length):
@@ -276,6 +279,7 @@ def set_aside(descriptor: int, begin: int, target: Path) -> None:
 
 
 def _equal(left: int, left_offset: int, right: int, right_offset: int, length: int) -> bool:
+    """Whether two files hold the same `length` bytes at their offsets. left, right: descriptors of the open files."""
     steps = ((step, min(COPY_BYTES, length - step)) for step in range(0, length, COPY_BYTES))
     return all(
         read_at(left, size, left_offset + step) == read_at(right, size, right_offset + step) for step, size in steps
@@ -394,7 +398,7 @@ class Filed(Blocks[T]):
 
 
 def _block_of(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """The next lines that make a block."""
+    """The next lines, until they fill a block: `BLOCK_RECORDS` lines or `BLOCK_BYTES`."""
     n_bytes = 0
     for line in islice(lines, packed.BLOCK_RECORDS):
         yield line

@@ -26,10 +26,10 @@ One writer a run, by an operating-system lock on an open descriptor:
                          of a living one     is refused
                          of another host     is refused, unless `break_lock`
 
-Whether locks lock is tested at each start by a second descriptor. Invariant: the lock dies with its holder, whatever
-kills it; the content of run.lock only says who holds it, and is never believed. A crash leaves both files; the first
-is no obstacle, the second is judged by the process's number and start time. A forked child drops its copy of the
-descriptor, which would hold the run beyond its parent's end.
+At each start, a second descriptor tests whether the file system's locks work. Invariant: the lock dies with its holder,
+whatever kills it; the content of run.lock only names the holder for messages, and decides nothing. A crash leaves both
+files: run.lock is no obstacle, run.lock.held is judged by the process's number and start time. A forked child closes
+its copy of the descriptor, which would hold the run beyond its parent's end.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from harness.runs.line_file import open_for_writing, write_whole
 from harness.runs.manifest import Manifest
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+"""Errors of `flock` on a file system that has no locks."""
 MAX_HOLDER_BYTES = 4096
 
 
@@ -93,7 +94,7 @@ class RunLock:
         self._descriptor = -1
         self._stand_in: Path | None = None
         # For `_forget_all`, since the process may fork while it holds the lock.
-        _made.add(self)
+        _locks_of_process.add(self)
 
     def __enter__(self) -> RunLock:
         self.acquire()
@@ -182,7 +183,7 @@ class RunLock:
         raise self._taken(_holder(path))
 
     def _remove_stale(self, path: Path) -> None:
-        """Take away a dead holder's stand-in. Raises `StoreError` when it lives, or may."""
+        """Remove the stand-in of a dead holder. Raises `StoreError` if the holder lives, or may live."""
         holder = _holder(path)
         if holder is not None and holder.host == socket.gethostname():
             if is_alive(holder):
@@ -201,11 +202,11 @@ class RunLock:
         aside.unlink()
 
 
-_made: weakref.WeakSet[RunLock] = weakref.WeakSet()
+_locks_of_process: weakref.WeakSet[RunLock] = weakref.WeakSet()
 
 
 def _forget_all() -> None:
-    for lock in list(_made):
+    for lock in list(_locks_of_process):
         lock.forget()
 
 
@@ -213,7 +214,10 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether we have the lock now; also true where no locks exist. Raises `OSError`."""
+    """Take the lock without waiting; False if another process has it, True also where no locks exist.
+
+    Raises `OSError` for any other failure.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -226,7 +230,7 @@ def _lock(descriptor: int) -> bool:
 
 def _locks_work(path: Path) -> bool:
     """Whether a second descriptor is refused the lock that the first one holds."""
-    # A lock belongs to the open file, so a process can test its own lock by opening the file again.
+    # A lock belongs to the descriptor that took it: a second one of the same process is refused, too.
     descriptor = open_for_writing(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -241,9 +245,7 @@ def _locks_work(path: Path) -> bool:
 
 
 def last_holder(folder: RunFolder) -> Holder | None:
-    """Who took the run last, even if long ago; None if that is unknown, or if the lock's file was copied from another
-    run.
-    """
+    """The last process that took the run, alive or not; None if unknown, or if run.lock is a copy of another file."""
     try:
         with open_untrusted(folder.lock) as file:
             data, inode = file.read(MAX_HOLDER_BYTES), os.fstat(file.fileno()).st_ino
@@ -253,6 +255,7 @@ def last_holder(folder: RunFolder) -> Holder | None:
 
 
 def _holder(path: Path) -> Holder | None:
+    """The holder that a lock's file names; None if the file is missing or unreadable."""
     try:
         with open_untrusted(path) as file:
             return codec.decode(file.read(MAX_HOLDER_BYTES), Holder)
@@ -273,7 +276,7 @@ def _ourselves() -> Holder:
 def is_alive(holder: Holder) -> bool:
     """Whether that process lives, as far as this host can tell; for a process of another host, False.
 
-    A process that has ended holds nothing, though its number stands until its parent asks how it ended.
+    A zombie does not live: it has ended, and only its number is taken until its parent reads the exit status.
     """
     if holder.host != socket.gethostname():
         return False

@@ -1,4 +1,4 @@
-"""What makes a run itself, which servers made its samples, and the refusal to mix two.
+"""The file `manifest.json`: the settings and servers that made a run's samples, and the refusal to mix others in.
 
 `identity` (built by `generation.settings.RunSettings.identity`) is compared field by field on every resume; `settings`
 may change; `plan` may grow or shrink. `provenance` says session by session which servers made the samples:
@@ -7,7 +7,8 @@ may change; `plan` may grow or shrink. `provenance` says session by session whic
                    "sessions": [{"started": "2026-11-20T23:01:07+00:00",
                                  "endpoints": {"http://h:8000/v1": "3f9c0a12b4d7"}}]}
 
-A server is compared in what both it and the run's servers tell; a run that knows nothing of its servers takes any.
+A new server is compared with the run's servers in the facts that both state; a run that stored no facts takes any
+server.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from harness.runs.record import Plan
 
 
 DIGEST_CHARS = 12
-"""Characters of its digest by which a server is named within a run."""
+"""A run names a server by this many first characters of the digest of its facts."""
 
 MAX_SESSIONS = 200
 """Largest number of sessions that are stored: the first and the latest ones. The servers of all sessions are stored."""
@@ -43,20 +44,23 @@ WEIGHTS = ("files.weights_sha256", "files.weights_sample")
 """Facts that identify weights wherever they lie; the first that both servers state decides."""
 
 PLACES = frozenset({"source", "root", "model_path", "tokenizer", "files.weights"})
-"""Facts on where weights lie and what files are called; they identify weights without a checksum."""
+"""Facts that say where weights lie and how their files are named. A change of them is a change of the model, unless a
+checksum shows the same weights.
+"""
 
 MAX_SHOWN_VALUE = 200
 """Largest number of characters of a field's value that a refusal shows."""
 
 MAX_SHOWN_CHANGES = 12
+"""Largest number of changed facts that a refusal lists; the others are counted."""
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """One session.
 
     started: UTC, ISO 8601. endpoints: base URL → digest of its server's facts. accepted: changes that the user
-    accepted, as sentences. same: base URL → how many beginnings equal the run's fingerprint. builds: base URL → values
-    of `system_fingerprint` in its replies.
+    accepted, as sentences. same: base URL → how many beginnings of its replies equal those in the run's fingerprint.
+    builds: base URL → values of `system_fingerprint` in its replies.
     """
 
     started: str
@@ -67,9 +71,10 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fingerprint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Greedy beginnings of replies to the fixed prompts of a version, as an endpoint of the run first gave them.
+    """How the greedy replies to some fixed prompts begin, as the run's first endpoint gave them.
 
-    neutral: the values that were sent so that the server's own defaults did not come in; none in older runs.
+    version: of the list of prompts. beginnings: one text per prompt. neutral: sampling values that were sent to
+    override the server's own defaults; none in older runs.
     """
 
     version: str
@@ -113,13 +118,14 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         return {value for session in self.sessions for values in session.builds.values() for value in values}
 
     def built(self, seen: Mapping[str, Sequence[str]]) -> Provenance:
-        """The provenance with the values of `system_fingerprint` in the last session, by base URL."""
+        """The provenance with the last session's builds. seen: base URL → values of `system_fingerprint`."""
         last = msgspec.structs.replace(self.sessions[-1], builds={url: list(values) for url, values in seen.items()})
         return msgspec.structs.replace(self, sessions=[*self.sessions[:-1], last])
 
     def agreeing(self, fingerprint: Fingerprint, same: Mapping[str, int]) -> Provenance:
-        """The provenance with the run's fingerprint, and how many of its beginnings each endpoint of the last session
-        gave.
+        """The provenance with the run's fingerprint, and with how each endpoint of the last session compares to it.
+
+        same: base URL → how many beginnings of its replies equal those of the fingerprint.
         """
         last = msgspec.structs.replace(self.sessions[-1], same={**self.sessions[-1].same, **same})
         return msgspec.structs.replace(self, fingerprint=fingerprint, sessions=[*self.sessions[:-1], last])
@@ -147,11 +153,11 @@ class Changes(NamedTuple):
 
 
 def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes:
-    """In what the servers of a session differ from those that made the run's samples, and from each other.
+    """How the servers of a session differ from those that made the run's samples, and from each other.
 
-    Each server is held against all that are known and against the session's before it: a value differs where the field
-    is known and no server had that value. The same weights in another place are a change of the host. Pure. endpoints:
-    base URL → facts of its server.
+    A fact of a server has changed if an earlier server stated it, but none with this value. Earlier are the run's
+    servers and those before it in `endpoints`. The same weights in another place count as a change of the host.
+    endpoints: base URL → facts of its server. Pure.
     """
     model: list[Change] = []
     host: list[Change] = []
@@ -179,14 +185,16 @@ def servers_refusal(changed: Sequence[Change]) -> StoreError:
 
 
 def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]) -> Iterator[Change]:
+    """The facts of `now` that some server in `former` stated, but none with the same value."""
     for name, value in now.items():
         values = [facts[name] for facts in former if name in facts]
+        # Compared by the digest of canonical JSON, since 1 equals True in Python.
         if values and digest(value) not in map(digest, values):
-            # Compared as canonical JSON: in Python, 1 equals True.
             yield Change(url, name, values[-1], value)
 
 
 def _same_weights(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+    """Whether a checksum that both servers state shows the same weights."""
     fact = next((name for name in WEIGHTS if name in mine and name in theirs), None)
     return fact is not None and mine[fact] == theirs[fact]
 
@@ -239,7 +247,7 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def begun(self) -> dict[str, Any] | None:
-        """The begun message of the assistant at the end of each request (`prefill`)."""
+        """The message at the end of each request that begins the assistant's reply (`prefill`); None without one."""
         content = self.identity.get("prefill")
         if content is None:
             return None
@@ -247,7 +255,7 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def planned(self) -> Plan | None:
-        """The samples that a score expects; None: the stored samples are the plan."""
+        """The samples that a score expects; None for outputs of another tool, of which those stored are all."""
         return None if self.imported else self.plan
 
 
@@ -408,6 +416,7 @@ def _compare(path: str, old: Any, new: Any) -> list[Difference]:
 
 
 def _same(old: Any, new: Any) -> bool:
+    """Whether two values are equal as JSON: `true` is not 1, 1 is 1.0, and a missing field is null."""
     if isinstance(old, dict) and isinstance(new, dict):
         return not _compare("", old, new)
     if isinstance(old, list) and isinstance(new, list):

@@ -51,9 +51,10 @@ COPY_BYTES = 1024 * 1024
 class Joined:
     """The result for one benchmark.
 
-    n_samples: in the joined folder. n_added: of them, added by this call. n_expected: planned. n_again: records whose
-    key came before with the same text. conflicts: keys that came with several texts. shards: the numbers of the given
-    parts; of: how many parts there are, 0 where there are none. n_damaged: lines that do not count, in all folders.
+    n_samples: in the joined folder. n_added: of them, added by this call. n_expected: planned. n_owed: planned, and not
+    stored. n_again: records whose key a folder before had with the same text. conflicts: keys that came with several
+    texts. shards: the numbers of the given shards; of: how many shards the run has, 0 if it has none. n_damaged: lines
+    that do not count, in all folders.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Joined:
 
     @property
     def missing_shards(self) -> tuple[int, ...]:
-        """Parts that were not given and whose questions are missing."""
+        """Numbers of the shards that were not given, if samples are missing; else empty."""
         return tuple(n for n in range(1, self.of + 1) if n not in self.shards) if self.n_owed else ()
 
     def notes(self) -> Iterator[Sentence]:
@@ -111,7 +112,7 @@ class Merged:
 
 @dataclass(slots=True)
 class _Texts:
-    """A hash of each key's text, eight bytes per sample; 0 means none."""
+    """A hash of each sample's text by key, in eight bytes a sample. 0: the key has no text yet."""
 
     _of: dict[str, array[int]] = field(default_factory=dict)
     _far: dict[Key, int] = field(default_factory=dict)
@@ -132,7 +133,9 @@ class _Texts:
 
 
 _NEAR = 4096
-"""Number of indices that have a place in an array; a record may state any index."""
+"""Hashes of sample indices below this number stand in an array; those of larger indices, which only a forged record
+has, in a dictionary.
+"""
 
 
 def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change: bool = False) -> Merged:
@@ -156,9 +159,9 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
         manifest.save(out)
         notes = [Sentence(target.warning)] if target.warning else []
         joined = []
-        for name, questions_of_all in question_sets.items():
-            questions.write(out.benchmark(name), questions_of_all)
-            joined.append(_join(out.benchmark(name), manifest.benchmarks[name], questions_of_all, sources, log))
+        for name, all_questions in question_sets.items():
+            questions.write(out.benchmark(name), all_questions)
+            joined.append(_join(out.benchmark(name), manifest.benchmarks[name], all_questions, sources, log))
         _copy_logs(out, sources)
         notes.extend(_left_behind(sources, question_sets))
         log.write(
@@ -237,9 +240,9 @@ def _with_digests(manifest: Manifest, question_sets: Mapping[str, Sequence[Quest
     records = {
         name: msgspec.structs.replace(
             manifest.benchmarks[name],
-            settings={**manifest.benchmarks[name].settings, questions.DIGEST: questions.seal(asked_questions)},
+            settings={**manifest.benchmarks[name].settings, questions.DIGEST: questions.seal(all_questions)},
         )
-        for name, asked_questions in question_sets.items()
+        for name, all_questions in question_sets.items()
     }
     return msgspec.structs.replace(manifest, benchmarks=records)
 
@@ -250,15 +253,15 @@ def _with_digests(manifest: Manifest, question_sets: Mapping[str, Sequence[Quest
 def _join(
     out: BenchmarkFolder,
     record: BenchmarkRecord,
-    asked_questions: Sequence[Question],
+    all_questions: Sequence[Question],
     sources: Sequence[PartFolder],
     log: RunLog,
 ) -> Joined:
-    """Append the samples that `out` lacks, and count the repeated ones.
+    """Append the samples of one benchmark that `out` lacks, and count the repeated ones.
 
-    asked_questions: the benchmark's questions, of all folders.
+    all_questions: the benchmark's questions, of all folders.
     """
-    texts, came = _Texts(), KeySet()
+    texts, seen = _Texts(), KeySet()
     conflicts: dict[Key, None] = {}
     n_again = n_damaged = n_added = waiting = 0
     with Journal.open(out, log=log) as journal:
@@ -271,7 +274,8 @@ def _join(
             for sample in reader:
                 text_key = _text_key(sample)
                 before = texts.hash_of(sample.key, text_key)
-                again = not came.add(sample.key)
+                # A key that only `out` holds was added by an earlier call of this merge: that is no repeat.
+                again = not seen.add(sample.key)
                 if not before:
                     journal.hand_over(sample)
                     n_added += 1
@@ -288,7 +292,7 @@ def _join(
         journal.flush()
         # After the flush, since these are the keys on disk only.
         keys = journal.keys
-    ids = record.plan.question_ids or [question.question_id for question in asked_questions]
+    ids = record.plan.question_ids or [question.question_id for question in all_questions]
     n_expected = record.plan.total(ids)
     shards = [shard_numbers(shard) for source in sources if (shard := shard_of(source, out.name)) is not None]
     return Joined(
@@ -306,7 +310,7 @@ def _join(
 
 
 COUNTED_CHARS = 512
-"""Characters that a sample counts in addition to its texts."""
+"""Characters added to those of a sample's texts, for its other fields, when waiting samples are counted."""
 
 
 def _text_key(sample: Sample) -> int:
@@ -336,6 +340,7 @@ def _open_log(path: Path) -> io.BufferedReader:
 
 
 def _named(names: Iterator[str] | Sequence[str]) -> str:
+    """The names in a sentence: the first `SHOWN_KEYS` of them, and how many more there are."""
     listed = list(names)
     more = f" and {len(listed) - SHOWN_KEYS} more" if len(listed) > SHOWN_KEYS else ""
     return ", ".join(listed[:SHOWN_KEYS]) + more

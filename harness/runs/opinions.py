@@ -1,6 +1,6 @@
-"""The file `opinions.jsonl`: the opinions of second graders on the samples.
+"""The file `opinions.jsonl`: what second graders think of the samples.
 
-They change no verdict; they show who differs.
+Opinions change no verdict; they show on which samples two graders differ.
 """
 
 from __future__ import annotations

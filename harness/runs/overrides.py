@@ -115,7 +115,7 @@ def in_force(overrides: Iterable[Override]) -> dict[Key, Override]:
 
 
 def apply(grades: Iterable[Grade], overrides: Mapping[Key, Override]) -> Iterator[Grade]:
-    """The grades with every verdict in `overrides` in its place, under the rule "override"."""
+    """The grades, in which each verdict in `overrides` replaces the grader's, with the rule "override"."""
     for grade in grades:
         override = overrides.get(grade.key)
         if override is None or override.verdict is None:

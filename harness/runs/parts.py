@@ -1,8 +1,8 @@
 """Checks that several run folders are parts of one run, and makes the manifest of the whole.
 
-Parts have one model and, for each benchmark, one identity. Shards differ only in the number of the shard. A whole run
-may join its shards, since it may be what others were joined into. Pure, except that `PartFolder` names the folder of a
-manifest for errors.
+Parts have the same model and, for each benchmark, the same identity. Shards differ only in the number of the shard. One
+part may be a whole run: the folder into which some shards were joined before. Pure, except that `PartFolder` names the
+folder of a manifest for errors.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def joined_manifest(sources: Sequence[PartFolder], accept_server_change: bool) -
         if not accept_server_change:
             _same("server_model", first, source, *(s.manifest.environment.get("server_model") for s in (first, source)))
         for name, record in source.manifest.benchmarks.items():
+            # A whole run has no shard in its identity, so shards are compared with each other, too.
             for sibling in (
                 whose.setdefault((name, False), source),
                 whose.setdefault((name, _is_shard(record)), source),
@@ -76,6 +77,7 @@ def joined_manifest(sources: Sequence[PartFolder], accept_server_change: bool) -
 
 
 def _same(what: str, first: PartFolder, source: PartFolder, mine: Any, theirs: Any) -> None:
+    """Raise `StoreError` if both folders state the fact `what`, with different values."""
     if mine is not None and theirs is not None and mine != theirs:
         raise _refusal(first, source, [Difference(what, mine, theirs)])
 
@@ -92,7 +94,7 @@ def _apart(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Differenc
 
 
 def _kind(shard: Any) -> dict[str, Any]:
-    """What sibling shards have in common."""
+    """The fields that the shards of one run have in common."""
     return {"of": shard_numbers(shard)[1], "selection": shard.get("selection")} if isinstance(shard, dict) else {}
 
 
@@ -132,7 +134,7 @@ def _extended(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord
             settings[name] = [*a, *(value for value in b if value not in a)]
         elif isinstance(a, dict) and isinstance(b, dict):
             settings[name] = {**b, **a}
-    # Where a part has as many samples of every question, so has the whole; the rest is then owed.
+    # If one part plans the same number for every question, so does the whole; samples beyond the other's plan are owed.
     both = mine.plan.by_question and theirs.plan.by_question
     allocated = {**theirs.plan.by_question, **mine.plan.by_question} if both else msgspec.UNSET
     plan = Plan(samples=max(mine.plan.samples, theirs.plan.samples), question_ids=ids, allocated=allocated)
@@ -140,7 +142,7 @@ def _extended(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord
 
 
 def _servers(made_by: Provenance) -> Mapping[str, Any]:
-    """The servers of a run, by address."""
+    """The facts of a run's servers by base URL, or by digest if no stored session names the server."""
     named = {name: url for session in made_by.sessions for url, name in session.endpoints.items()}
     return {named.get(name, name): facts for name, facts in made_by.servers.items()}
 
@@ -173,6 +175,7 @@ def _refusal(first: PartFolder, source: PartFolder, changed: Sequence[Difference
 
 
 def shard_of(source: PartFolder, benchmark: str) -> Mapping[str, Any] | None:
+    """The shard of the benchmark that the folder holds, as its manifest states it; None for a whole run."""
     record = source.manifest.benchmarks.get(benchmark)
     shard = record.identity.get(SHARD) if record is not None else None
     return shard if isinstance(shard, dict) else None

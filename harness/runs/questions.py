@@ -20,12 +20,13 @@ from harness.runs.line_file import Filed, iterate_lines, line, write_lines
 from harness.runs.manifest import BenchmarkRecord
 
 DIGEST = "questions_digest"
-"""The setting of a benchmark's record that holds the `seal` of its file; older ones hold `digest_of` it."""
+"""The setting of a benchmark's record that holds the `seal` of its questions; older records hold their `digest_of`."""
 
 _SEAL = "seal-1:"
 
 MADE = "questions_made"
-"""The setting that holds the `RecipeNote`, if the file holds one selection in order."""
+"""The setting that holds the `RecipeNote`: how the questions were made. Absent if the file holds other questions, too.
+"""
 
 _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 
@@ -36,21 +37,21 @@ def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Q
     Raises `StoreError` when two have one id, or when one differs from what was asked before.
     """
     # Nearly always the same: compared one by one, the questions need not all be in memory.
-    if folder.questions.exists() and _same(map(_bound, questions), map(_bound, iterate(folder))):
+    if folder.questions.exists() and _same(map(_fixed_fields, questions), map(_fixed_fields, iterate(folder))):
         return questions
-    asked_of: dict[str, bytes] = {}
+    digest_by_id: dict[str, bytes] = {}
     for question in questions:
-        if question.question_id in asked_of:
+        if question.question_id in digest_by_id:
             raise StoreError(f"{_named(folder, question)} occurs twice; an id names one question.")
-        asked_of[question.question_id] = _asked(question)
-    others: Packed[Question] = Packed(Question)
+        digest_by_id[question.question_id] = _content_digest(question)
+    earlier: Packed[Question] = Packed(Question)
     for before in iterate(folder) if folder.questions.exists() else ():
-        now = asked_of.get(before.question_id)
+        now = digest_by_id.get(before.question_id)
         if now is None:
-            others.append(before)
-        elif now != _asked(before):
+            earlier.append(before)
+        elif now != _content_digest(before):
             raise StoreError(f"{_named(folder, before)} has changed since this run began. Use another run folder.")
-    return Packed(Question, chain(questions, others)) if others else questions
+    return Packed(Question, chain(questions, earlier)) if earlier else questions
 
 
 def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
@@ -62,12 +63,12 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
         write_lines(folder.questions, together)
 
 
-def _bound(question: Question) -> tuple[str, str, tuple[str, ...]]:
+def _fixed_fields(question: Question) -> tuple[str, str, tuple[str, ...]]:
     """The fields that must stay unchanged, besides the id."""
     return question.question_id, question.prompt_digest, question.references
 
 
-def _asked(question: Question) -> bytes:
+def _content_digest(question: Question) -> bytes:
     """A digest of the fields that must stay unchanged."""
     return sha256(codec.encode([question.prompt_digest, question.references])).digest()
 
@@ -94,23 +95,25 @@ def iterate(folder: BenchmarkFolder) -> Iterator[Question]:
 
 
 def read(folder: BenchmarkFolder) -> Packed[Question]:
-    """The same questions as a list."""
+    """The questions in the order stored, as a sequence. Raises as `iterate` does."""
     return Packed(Question, iterate(folder))
 
 
 def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Question]:
-    """The questions of the benchmark's plan. Raises `StoreError` as `read` does, and where the file is not the one that
-    the run wrote; a record of an older version does not say, and then only a planned question that is missing shows it.
+    """The questions of the benchmark's plan. Raises `StoreError` as `read` does, and if the file was changed.
+
+    A change is seen by the digest in the record. A record of an older version has none: then only a missing question
+    shows the change.
     """
     noted = _as_noted(folder, _note(record.settings))
     stored = read(folder) if noted is None else noted
     ids = record.plan.question_ids
-    places = {} if ids is None else {question.question_id: number for number, question in enumerate(stored)}
-    lost = [question_id for question_id in ids or () if question_id not in places]
+    numbers = {} if ids is None else {question.question_id: number for number, question in enumerate(stored)}
+    lost = [question_id for question_id in ids or () if question_id not in numbers]
     if lost or (noted is None and not as_sealed(record, stored)):
         what = f"it lacks {quoted(lost[0])}" if lost else f"its {len(stored)} questions are not those of the manifest"
         raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
-    return stored if ids is None else Packed(Question, (stored[places[question_id]] for question_id in ids))
+    return stored if ids is None else Packed(Question, (stored[numbers[question_id]] for question_id in ids))
 
 
 def made_by(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> StoredQuestions | None:
@@ -127,9 +130,9 @@ def made_by(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> St
 def to_note(
     folder: BenchmarkFolder, questions: Sequence[Question], noted: Callable[[str], RecipeNote | None]
 ) -> dict[str, object]:
-    """The settings to record when `write` stores `questions`: their digest and, where the folder holds no other
-    questions, the note of the recipe that made them. noted: looks that note up by the SHA-256 of the questions' file.
+    """The settings to record when `write` stores `questions`: their digest and, if the folder holds no others, a note.
 
+    noted: makes the note of how these questions were made, from the SHA-256 of their file; None if there is none.
     Raises `StoreError` as `merged` does.
     """
     together = merged(folder, questions)
@@ -144,7 +147,7 @@ def to_note(
 
 
 def still_noted(settings: Mapping[str, object], note: RecipeNote | None) -> dict[str, object]:
-    """The settings of a record about its questions, if they have the same note; else none."""
+    """The stored settings about a benchmark's questions, if they hold the same `note`; else an empty dictionary."""
     if note is None or _note(settings) != note:
         return {}
     return {name: settings[name] for name in (DIGEST, MADE) if name in settings}
@@ -171,8 +174,8 @@ def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Ques
 
 
 def seal(questions: Iterable[Question]) -> str:
-    """A digest of everything in a file that a score depends on, in any order: questions, references, rules."""
-    each = sorted((q.question_id, codec.encode([*_told(q), q.kind, q.rules])) for q in questions)
+    """A digest of all that a score depends on: prompts, references, choices, kinds, rules. Any order gives the same."""
+    each = sorted((q.question_id, codec.encode([*_content(q), q.kind, q.rules])) for q in questions)
     return _SEAL + digest_of_each([name, *codec.decode(rest)] for name, rest in each)
 
 
@@ -187,9 +190,9 @@ def as_sealed(record: BenchmarkRecord, questions: Iterable[Question]) -> bool:
 
 def digest_of(questions: Iterable[Question]) -> str:
     """Digest of questions and reference answers, in any order."""
-    each = sorted((q.question_id, codec.encode(_told(q))) for q in questions)
+    each = sorted((q.question_id, codec.encode(_content(q))) for q in questions)
     return digest_of_each([name, *codec.decode(rest)] for name, rest in each)
 
 
-def _told(question: Question) -> list[object]:
+def _content(question: Question) -> list[object]:
     return [question.prompt_digest, question.references, question.choices]

@@ -108,8 +108,8 @@ def decode(line: bytes, benchmark: str) -> Sample:
 def plain(line: bytes, benchmark: str, n_summed: int = 0, crc: int = 0) -> tuple[Sample, int] | None:
     """The sample in a line (with its newline) and its checksum, in half the time of `decode` and `checksum`.
 
-    n_summed: bytes at the line's beginning whose checksum `crc` is. None for any unusual line, intact or not, and for
-    one that ends before `n_summed`; `decode` explains it.
+    n_summed, crc: the checksum of the line's first `n_summed` bytes, if it is already known. Returns None for any
+    unusual line, intact or not, and for one that is shorter than `n_summed`; `decode` says what is unusual.
     """
     crc = zlib.crc32(memoryview(line)[n_summed:-TAIL_BYTES], crc)
     if not line.endswith(b',"crc":"%08x"}\n' % crc):
@@ -139,7 +139,8 @@ def checksum(line: bytes) -> int:
 
 def holds_key(head: bytes, benchmark: str) -> bool:
     """Whether `head_key` finds a key in the first bytes of an intact line."""
-    # These bytes stand in no string: inside one, the second quotation mark is escaped. 20: digits of any index.
+    # Within a JSON string the quotation mark would be escaped, so these bytes are the real field. The last 20 bytes
+    # are left to the digits of the index.
     as_written = head.startswith(_beginning(benchmark)) and head.find(b'","sample_index":', 0, len(head) - 20) >= 0
     return as_written or head_key(head, benchmark) is not None
 
@@ -187,11 +188,11 @@ def _refuse_newer(line: bytes) -> None:
 
 
 _BITS = 4096
-"""Indices below this number are stored as bits; larger ones, which no plan reaches, are stored one by one."""
+"""Sample indices below this number are stored as bits; larger ones, which no plan reaches, in a set of keys."""
 
 
 class KeySet(Set[Key]):
-    """The keys of one benchmark. Like a set, but without hashing."""
+    """The keys of one benchmark: a set with an integer per question, whose bit `i` says whether it has sample `i`."""
 
     __slots__ = ("_bits", "_far", "_n")
 
@@ -271,9 +272,10 @@ class KeySet(Set[Key]):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The expected samples. samples: of each question. question_ids: a chosen subset in order, None = all.
+    """How many samples of each question a run expects.
 
-    allocated: samples by question id, where a former run decided them; `samples` is then the largest number of them.
+    samples: of each question. question_ids: a selection in order, None = all. allocated: question id → samples, if an
+    earlier run was used to distribute them; `samples` is then the largest of these numbers.
     """
 
     samples: int
@@ -282,7 +284,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def every(cls, samples: Plan | int) -> Plan:
-        """The plan of as many samples of every question; a plan stays as it is."""
+        """The plan with `samples` of every question; a plan is returned unchanged."""
         return cls(samples=samples) if isinstance(samples, int) else samples
 
     @property
@@ -292,7 +294,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_question(self) -> Mapping[str, int]:
-        """`allocated`; empty where every question has `samples`."""
+        """`allocated`; empty if every question has `samples`."""
         return {} if self.allocated is msgspec.UNSET else self.allocated
 
     def of(self, question_id: str) -> int:

@@ -14,8 +14,11 @@ MAX_BYTES = 64 * 1024
 
 
 class SuiteNote(msgspec.Struct, frozen=True, kw_only=True):
-    """source: address of what the suite repeats; empty for a run that is of no suite. conditions: settings of the
-    server that no request carries, by the names that published scores use: `attention_budget`, in tokens."""
+    """A sweep's note about one of its runs.
+
+    source: URL of the published scores that the suite repeats; empty for a run outside a suite. conditions: settings of
+    the server that no request carries, by the names in published scores: `attention_budget`, in tokens.
+    """
 
     source: str = ""
     conditions: dict[str, str | int | float | bool] = {}

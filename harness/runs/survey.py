@@ -125,11 +125,10 @@ def forget(folder: BenchmarkFolder, offset: int, number: int) -> None:
 
 
 FAR_BYTES = 8 * 1024
-"""Distance in bytes between two places of a file above which two separate reads cost less than reading everything
-between.
-"""
+"""Two ranges of a file that lie further apart than this, in bytes, are read separately; nearer ones in one read."""
 
 WINDOW_BYTES = 128 * 1024
+"""Bytes of a read that serves several near ranges."""
 
 
 class DamagedLine(NamedTuple):
@@ -295,31 +294,28 @@ def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> No
             head = read_at(descriptor, HEAD_BYTES, after)
         else:
             # One read covers this record's tail and the next record's head.
-            seam = window.read(after - record.TAIL_BYTES, record.TAIL_BYTES + HEAD_BYTES, length)
+            joint = window.read(after - record.TAIL_BYTES, record.TAIL_BYTES + HEAD_BYTES, length)
             key = record.head_key(head, name)
-            # Of a line shorter than a head, the bytes read also hold the beginning of the next line.
-            proved = seam.startswith(b',"crc":"%08x"}\n' % crc) and zlib.crc32(head[:length]) == head_crc
+            # The head of a short line is shorter than `HEAD_BYTES`, so the next line's beginning is cut off.
+            proved = joint.startswith(b',"crc":"%08x"}\n' % crc) and zlib.crc32(head[:length]) == head_crc
             if key is None or not proved:
                 return
             report.n_duplicates += not keys.add(key)
             report.n_records += 1
-            head = seam[record.TAIL_BYTES :]
+            head = joint[record.TAIL_BYTES :]
         result.end = after
         result.n_listed += 1
 
 
 class _Window:
-    """Reads ascending places of a file: separately if they lie far apart, else from one larger read."""
+    """Reads ranges of a file in ascending order: separately if they lie far apart, else several from one read."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._data, self._begin = b"", 0
 
     def read(self, offset: int, length: int, step: int) -> bytes:
-        """The bytes at `offset`. step: distance from the last place to this one, about the same as to the next.
-
-        length: number of bytes.
-        """
+        """The `length` bytes at `offset`. step: bytes from the last range to this one; the next may be as far away."""
         begin = offset - self._begin
         if begin < 0 or begin + length > len(self._data):
             self._begin, begin = offset, 0
@@ -383,8 +379,7 @@ class SampleReader(Iterator[Sample]):
     def _conflicts(self, file: BinaryIO, again: dict[Key, set[int]]) -> list[Key]:
         """Keys whose later records hold another text than the first.
 
-        Reads the file once more, if there are repeated keys. again: by key, the hashes of the texts of its later
-        records.
+        Reads the file once more, if there are repeated keys. again: key → hashes of the texts of its later records.
         """
         differing: set[Key] = set()
         left = dict(again)
@@ -400,10 +395,10 @@ class SampleReader(Iterator[Sample]):
 
 def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
     """The lines that begin in [start, stop), in bytes; numbered from there."""
-    # From one byte earlier: a line that begins exactly at `start` is then not taken for the rest of one.
+    # One byte earlier, where the newline before `start` is, so that a line beginning at `start` is not skipped.
     following = lines(file, max(0, start - 1))
     if start > 0:
-        next(following, None)  # The end of the previous line, or only its line feed.
+        next(following, None)  # The end of the line before, or only its newline.
     yield from takewhile(lambda line: line.offset < stop, following)
 
 

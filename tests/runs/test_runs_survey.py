@@ -39,15 +39,15 @@ def write(folder: BenchmarkFolder, data: bytes) -> None:
 def test_a_key_that_comes_again_counts_once_with_either_line_end(folder: BenchmarkFolder, end: bytes) -> None:
     write(folder, 3 * LINE.replace(b"\n", end))
     for _ in ("by the index", "without it"):
-        found = surveyed(folder)
-        assert (len(found.keys), found.report.n_records, found.report.n_duplicates) == (1, 3, 2)
+        survey = surveyed(folder)
+        assert (len(survey.keys), survey.report.n_records, survey.report.n_duplicates) == (1, 3, 2)
         folder.index.unlink(missing_ok=True)
 
 
 def test_a_byte_order_mark_is_all_that_is_taken_from_its_line(folder: BenchmarkFolder) -> None:
     write(folder, BOM + LINE)
     reader = read_samples(folder)
-    assert ([one.text for one in reader], reader.report.damaged) == (["x" * 400], [])
+    assert ([sample.text for sample in reader], reader.report.damaged) == (["x" * 400], [])
 
 
 def test_every_line_of_an_index_that_agrees_is_taken_from_it(folder: BenchmarkFolder) -> None:
