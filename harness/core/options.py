@@ -10,7 +10,8 @@ Made from a declaration: the flag with its help and the environment variable's n
 keyword of Python (`harness.asking.keywords`, written by `python -m tools.reference`), the key of a sweep's file with
 its JSON schema (`harness.verbs.sweep.schema`), the pages of docs/reference, and the check of the value (below).
 
-Values are checked by pydantic, which is imported when the first value is checked: help never waits for it.
+A value that is plainly right (`_is_plain`) needs no more. All others are checked by pydantic, which is imported for the
+first of them: help and most commands never wait for it.
 """
 
 from __future__ import annotations
@@ -407,8 +408,34 @@ def model_of(declared: type[Options]) -> type[BaseModel]:
     return model
 
 
+def _is_plain(option: Option, value: Any) -> bool:
+    """Whether a value surely passes its check and stays as it is: a word, a number within its bounds, a yes or no."""
+    if value is None:
+        return option.optional
+    if type(value) is not option.type or option.kind is not None:
+        return False
+    if isinstance(value, str):
+        return option.chars is None and value.isascii()
+    if isinstance(value, (int, float)):
+        least, most = option.least, MAX_NUMBER if option.most is None else option.most
+        return (
+            (-MAX_NUMBER if least is None else least) <= value <= most
+            and (option.above is None or option.above < value)
+            and (option.below is None or value < option.below)
+        )
+    return False
+
+
 def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
     """Every option by name, checked, with defaults filled in. Raises `UsageError` about the first problem."""
+    options = options_of(declared)
+    defaults = {name: option.default for name, option in options.items() if name not in given}
+    if (
+        given.keys() <= options.keys()
+        and all(_is_plain(options[name], value) for name, value in given.items())
+        and not any(default is ... or isinstance(default, dict) for default in defaults.values())
+    ):
+        return {name: given[name] if name in given else defaults[name] for name in options}
     from pydantic import ValidationError
 
     from harness.core.validation import first_problem

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import ValidationError
 
-from harness.asking.options import RunOptions
+from harness.asking.options import GradingOptions, OutputsOptions, RunOptions
 from harness.core.errors import UsageError
-from harness.core.options import COMMAS, SEED, Option, Options, options_of
+from harness.core.options import COMMAS, SEED, Option, Options, model_of, options_of
 
 
 class Place(Options):
@@ -115,3 +117,26 @@ def test_a_bound_is_refused_in_the_words_of_a_person() -> None:
     assert "expected at least 1 character" in sentences["prefill"]
     assert "expected a number greater than or equal to 0" in sentences["temperature"]
     assert not any("should" in sentence or "validation" in sentence for sentence in sentences.values())
+
+
+_VALUES = (
+    None, "", "a", "ä", "\ud800", 0, 1, -1, 10**13, 0.0, 0.5, -0.5, 1e13, math.nan, math.inf, True, 257, 3600.0, (),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("declared", [GradingOptions, OutputsOptions, Racing])
+def test_what_is_let_in_without_pydantic_is_let_in_by_pydantic_as_it_is(declared: type[Options]) -> None:
+    for name in options_of(declared):
+        for value in _VALUES:
+            try:
+                checked = getattr(model_of(declared).model_validate({name: value}), name)
+            except ValidationError:
+                with pytest.raises(UsageError):
+                    declared(**{name: value})
+                continue
+            try:
+                taken = getattr(declared(**{name: value}), name)
+            except UsageError:
+                continue  # by the check of several options together
+            assert taken == checked
+            assert type(taken) is type(checked)
