@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import msgspec
 
 from harness.answers.bounds import LAST_LETTER
-from harness.benchmarks.card import Card, Names
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
@@ -32,7 +31,7 @@ from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, GradeRules
 
 if TYPE_CHECKING:
-    from harness.benchmarks.card import AnswerForm, CardKind
+    from harness.benchmarks.card import AnswerForm, Card, CardKind, Names
 
 # ---- reference answers
 

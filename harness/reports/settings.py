@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from harness.core.inert import visible
 from harness.presets.sampling import sampling_fields
-from harness.reports.scored import ScoredRun
 from harness.reports.tables import Table, short
 from harness.runs.manifest import Provenance
 from harness.scoring.workload import Workload
+
+if TYPE_CHECKING:
+    from harness.reports.scored import ScoredRun
 
 MAX_SETTING_CHARS = 400
 """Longest setting, such as a system prompt, that a table shows whole, in characters; a longer one is clipped."""

@@ -298,7 +298,7 @@ class Texts:
             n_samples=len(order),
             n_equal=int((size - 1).sum()),
             n_excess=int(excess[copied].sum()),
-            n_questions=len(np.unique(of[copied])),
+            n_questions=len(set(of[copied].tolist())),
             independent=float((independent / n[present]).mean()),
         )
         # A few copies are left to chance, and all samples then count in full.

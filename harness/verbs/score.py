@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError, option
-from harness.exports.trackers import SeriesStep, Tracker, find_tracker, track
 from harness.runs import RunFolder
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, score_run
-from harness.verbs.elsewhere import cluster
-from harness.verbs.judge import Judged, JudgeSettings, judge_of, score_with_judge
-from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, is_outputs, score_file
-from harness.verbs.twins import add_drops
+
+# A judge brings the client along, trackers bring the cards: a fifth of the time of a score of 4,000 short replies.
+if TYPE_CHECKING:
+    from harness.exports.trackers import Tracker
+    from harness.verbs.judge import Judged, JudgeSettings
 
 ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
 """Grades a run folder by the rules, once or for as long as the run goes on."""
@@ -97,12 +98,18 @@ def score(
     grading: GradingOptions = options
     if are_outputs(source, options):
         return _score_file(source, options, judge, watcher)
+    from harness.verbs.twins import add_drops
+
     folder = RunFolder.open(source)
     if options.on is not None:
+        from harness.verbs.elsewhere import cluster
+
         grading = cluster(options.on).grade(options.on, folder, grading, watcher)
     if judge is None:
         scores = add_drops(folder, by_rules(folder, grading, watcher.graded))
         return Scored(source=folder, folder=folder, scores=scores)
+    from harness.verbs.judge import judge_of, score_with_judge
+
     settings, serving = judge_of(judge, watcher)
     judged = score_with_judge(
         folder, grading, settings, serving, on_graded=watcher.graded, on_progress=watcher.progressed,
@@ -117,6 +124,9 @@ def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None,
     scored = score_file(source, options, watcher)
     if judge is None:
         return Scored(source=scored, folder=scored.folder, scores=scored.scores)
+    from harness.verbs.judge import judge_of
+    from harness.verbs.judged_outputs import judge_file
+
     settings, serving = judge_of(judge, watcher)
     judged = judge_file(
         scored, settings, serving, on_progress=watcher.progressed, resume_command=watcher.resume_command,
@@ -127,11 +137,17 @@ def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None,
 
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     """The trackers of these names; called before grading, so that a wrong name costs nothing. Raises `UsageError`."""
+    if not names:
+        return {}
+    from harness.exports.trackers import find_tracker
+
     return {name: find_tracker(name) for name in names}
 
 
 def tell(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
     """Send the scores to a tracker. Returns the address where they can be seen; empty where the tracker names none."""
+    from harness.exports.trackers import SeriesStep, track
+
     around = scored.folder.path.absolute().parent.name
     step = None if options.step is None else SeriesStep(options.series or around, options.step)
     return track(scored.folder, scored.scores, tracker, step)
