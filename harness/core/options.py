@@ -12,6 +12,8 @@ its JSON schema (`harness.verbs.sweep.schema`), the pages of docs/reference, and
 
 A value that is plainly right (`_is_plain`) needs no more. All others are checked by pydantic, which is imported for the
 first of them: help and most commands never wait for it.
+
+Long: a declaration, its check and the words of a refusal are one promise to every caller.
 """
 
 from __future__ import annotations
