@@ -133,7 +133,7 @@ def _follow(file: str, plan: Callable[[], Sweep], patience_s: float, *, verify: 
     def run() -> int:
         return _run(plan(), verify=verify, as_json=False)
 
-    return following.follow(files.read(files.find(file)), run, patience_s)
+    return following.follow(files.read(files.find(file)), run, patience_s, terminal.note)
 
 
 def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
@@ -195,13 +195,17 @@ def _code(swept: EndedSweep, *, verify: bool) -> int:
 
 def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
     """Print the tables, and which cells are lost, or refused by the gate, and why."""
+    from harness.core.about import install_line
     from harness.reports.formats import to_terminal
+    from harness.reports.plots import draw
     from harness.verbs.sweep import table
     from harness.verbs.sweep.whole import disagreement
 
     if not as_json:
         terminal.console().print(to_terminal(table.tables(swept.results)))
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
+    if table.plots(swept.results) and not draw.installed():
+        terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
     for cell, reason in swept.lost:
         click.echo(f"harness: lost: {cell.name}: {visible(reason)}", err=True)
     if verify:

@@ -161,6 +161,7 @@ def tables_page(title: str, subtitle: str, tables: Sequence[Table], plots: Seque
         subtitle=subtitle,
         tables=tables,
         pictures=[_figure(plot) for plot in plots] if draw.installed() else [],
+        missing=install_line(draw.EXTRA, here=False) if plots and not draw.installed() else None,
     )
 
 

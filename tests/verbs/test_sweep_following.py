@@ -58,7 +58,10 @@ def test_each_checkpoint_is_run_once_it_is_settled(tmp_path: Path) -> None:
         40: lambda: training.write("step_1"),  # still being written
         300: lambda: training.write("step_2"),
     }
-    code = follow(sweep(tmp_path), training.run, 600, now=lambda: training.time, sleep=training.sleep)
+    waits: list[str] = []
+    code = follow(sweep(tmp_path), training.run, 600, waits.append, now=lambda: training.time, sleep=training.sleep)
+    assert len(waits) == 3
+    assert waits[0].endswith("once it has not changed for 30 s; the sweep ends when none has appeared for 10 min")
     assert code == 2
     (first, names), (second, both) = training.runs
     assert (names, both) == (["step_1"], ["step_1", "step_2"])
@@ -69,7 +72,7 @@ def test_each_checkpoint_is_run_once_it_is_settled(tmp_path: Path) -> None:
 
 def test_without_a_checkpoint_it_says_what_it_waited_for(tmp_path: Path) -> None:
     training = Training(tmp_path / "ck", {})
-    with pytest.raises(UsageError, match=r"no checkpoint that fits .*step_\* appeared in 2 minutes"):
+    with pytest.raises(UsageError, match=r"no checkpoint that fits .*step_\* appeared in 2 min$"):
         follow(sweep(tmp_path), training.run, 120, now=lambda: training.time, sleep=training.sleep)
     assert training.runs == []
 

@@ -15,6 +15,7 @@ from harness.asking import servers
 from harness.asking.options import RunOptions
 from harness.asking.watching import Watcher
 from harness.presets.grading import GradingOptions
+from harness.reports.plots import draw
 from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
 from harness.verbs.sweep import cells, file
@@ -158,3 +159,8 @@ def test_a_series_is_served_by_one_start_and_one_more_where_a_swap_fails(
     assert [row[1] for row in series.rows] == ["100", "200", "300"]
     written = {one.name for one in write(found)}
     assert {"table.md", "table.html", "series-sums.svg", "series-sums.csv"} <= written
+    page = (sweep.out / "table.html").read_text()
+    assert ("<svg" in page, "not drawn" in page) == (True, False)
+    monkeypatch.setattr(draw, "installed", lambda: False)
+    write(found)
+    assert "The pictures are not drawn: they need the extra" in (sweep.out / "table.html").read_text()

@@ -28,18 +28,26 @@ def follow(
     file: SweepFile,
     run: Callable[[], int],
     patience_s: float,
+    say: Callable[[str], None] = lambda _sentence: None,
     *,
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Call `run` whenever new checkpoints are written, until none has appeared or changed for `patience_s` seconds.
 
-    Returns the last exit code of `run`. now: seconds since the epoch, as the times of files. Raises `UsageError` if the
-    file names no checkpoints, or if none appears in time.
+    Returns the last exit code of `run`. say: gets a sentence before each wait. now: seconds since the epoch, as the
+    times of files. Raises `UsageError` if the file names no checkpoints, or if none appears in time.
     """
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
+    patterns = visible(str(file.content["checkpoints"]), 200)
+    minutes = f"{patience_s / 60:g} min"
+    waiting = (
+        f"waiting for checkpoints that fit {patterns}: each is run once it has not changed for {SETTLED_S:g} s; the "
+        f"sweep ends when none has appeared for {minutes}"
+    )
     done: set[Path] = set()
+    say(waiting)
     # since: when `run` last ended, or when following began.
     code, since = None, now()
     while True:
@@ -48,14 +56,14 @@ def follow(
             code = run()
             done |= changed.keys()
             since = now()
+            say(waiting)
             continue
         # A checkpoint that is still being written counts as news, too: its last change starts the wait anew.
         if now() - max([since, *(changed[path] for path in changed.keys() - done)]) >= patience_s:
             break
         sleep(POLL_S)
     if code is None:
-        patterns = visible(str(file.content["checkpoints"]), 200)
-        raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {patience_s / 60:g} minutes")
+        raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}")
     return code
 
 
