@@ -107,7 +107,7 @@ _POWER_OF_BRACKET = re.compile(r"[)}]\s*\^")
 
 
 class Search(NamedTuple):
-    """What `search` found in a response: the answer, the contents of the other boxes, and the steps in words."""
+    """What `search` found in a response: the answer, the contents of other boxes if they count, the steps in words."""
 
     extraction: Extraction | None
     other_boxes: list[str]
@@ -235,7 +235,9 @@ def search(
     if extraction is None and answer_from_reasoning:
         extraction = _find_in_reasoning(question, sample)
     steps = _steps_of_search(question, sample.text or "", extraction) if with_steps else ()
-    boxes = [] if question.rules.whole_reply else _other_boxes(sample.text, extraction)
+    # Beside a right answer no other box counts, and to look for one in a long text takes longer than all else here.
+    is_right = extraction is not None and extraction.answer in question.references and _is_simple(question)
+    boxes = [] if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
     return Search(extraction, boxes, tuple(steps))
 
 
@@ -341,7 +343,7 @@ def simple_outcome(question: Question, answer: str) -> Outcome | None:
     value differs from that of every reference is wrong. Any process may call this: an answer costs one comparison,
     however long it is.
     """
-    if question.kind not in _ONE_VALUE or question.rules != _NO_RULES:
+    if not _is_simple(question):
         return None
     if answer in question.references:
         return "correct"
@@ -354,6 +356,11 @@ def simple_outcome(question: Question, answer: str) -> Outcome | None:
         if all(reference is not None and reference[0] * value[1] != value[0] * reference[1] for reference in references)
         else None
     )
+
+
+def _is_simple(question: Question) -> bool:
+    """Whether an answer with the text of a reference is correct, whatever it says."""
+    return question.kind in _ONE_VALUE and question.rules == _NO_RULES
 
 
 def is_short(question: Question, answer: str) -> bool:
