@@ -13,6 +13,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import UsageError, option
 from harness.core.inert import visible
+from harness.showing.lines import count_noun
 
 if TYPE_CHECKING:
     from harness.verbs.plan import Detectable, Needed
@@ -50,8 +51,8 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     if given["detect"] is None:
         if named is None or as_json:
             raise UsageError(
-                f"give the difference to find, as {option('detect', 2)}; or, without --json, a benchmark and a number "
-                f"of samples, as in aime24:64"
+                f"give the difference to find, as {option('detect', 2)}"
+                + ("" if as_json else "; or a benchmark and a number of samples, as in aime24:64")
             )
         _print_detectable(detectable(*named, given["other_samples"]), given["other_samples"])
         return
@@ -76,11 +77,11 @@ def _print_detectable(answer: Detectable, versus: int | None) -> None:
     name = visible(answer.benchmark, 80)
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
     click.echo(
-        f"{name}: {answer.samples:,} samples a question {beside} find a difference of "
+        f"{name}: {count_noun(answer.samples, 'sample')} a question {beside} find a difference of "
         f"{100 * answer.difference:.2g} points in 80 % of repetitions ({answer.n_questions} questions)"
     )
     for points, samples in answer.needed.items():
-        n = "no number of samples finds it" if samples is None else f"{samples:,} samples a question"
+        n = "no number of samples finds it" if samples is None else f"{count_noun(samples, 'sample')} a question"
         click.echo(f"  {points:g} point{'' if points == 1 else 's'}: {n}")
     if answer.typical is None:
         click.echo(f"  the spread is that of {visible(str(answer.run), 200)}")
@@ -108,8 +109,8 @@ def _print(plan: Needed, options: PlanOptions) -> None:
         return
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
     click.echo(
-        f"{name}: {plan.samples:,} samples a question {beside} find a difference of {detect:g} points in 80 % of "
-        f"repetitions (accuracy about {100 * plan.accuracy:.1f} %, {plan.n_questions} questions)"
+        f"{name}: {count_noun(plan.samples, 'sample')} a question {beside} find a difference of {detect:g} "
+        f"points in 80 % of repetitions (accuracy about {100 * plan.accuracy:.1f} %, {plan.n_questions} questions)"
     )
     if plan.forecast is None:
         click.echo(
