@@ -43,6 +43,13 @@ class ServeGroup(click.Group):
                     f"{visible(args[0], 100)!r} is a model: name the engine before it, as in "
                     f"`harness serve vllm {visible(args[0], 100)}`"
                 )
+            from server_launchers.embedded import weights
+
+            if args[0] in weights.KNOWN:
+                ctx.fail(
+                    f"{args[0]!r} is a model of the embedded server: name the engine before it, as in "
+                    f"`harness serve {engines.EMBEDDED} {args[0]}`"
+                )
             near = near_names(args[0], self.commands)
             ctx.fail(f"no engine or action {args[0]!r}; there are {', '.join(self.commands)}.{near}")
         return super().resolve_command(ctx, args)

@@ -37,10 +37,11 @@ def first_problem(error: ValidationError, names: Collection[str] = ()) -> Proble
     # A misspelt key causes two errors, "unknown" and "missing"; the first helps more.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     field = visible(".".join(str(part) for part in first["loc"]), 200)
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    n_more = len(problems) - 1
+    more = f" (and {n_more} more mistake{'' if n_more == 1 else 's'})" if n_more else ""
     if first["type"] == "extra_forbidden":
         near = near_names(str(first["loc"][-1]), names)
-        return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}.{near}{more}")
+        return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}{more}.{near}")
     if first["type"] == "missing":
         return Problem(field, "is missing", "", f"the key {field!r} is missing{more}")
     # Pydantic's words are Python's; the person wrote YAML, JSON or a command line.

@@ -79,6 +79,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> P
         ("run demo --out /proc/x", "cannot make the folder /proc/x: No such file or directory. Name one that you may "),
         ("score A --quiet", "Progress and warnings go to standard error: 2> /dev/null hides them."),
         ("verify A --published q.jsonl", "q.jsonl is another file"),
+        ("serve smollm2-135m", "name the engine before it, as in `harness serve llama_cpp smollm2-135m`"),
         ("serve Qwen/QwQ-32B", "name the engine before it, as in `harness serve vllm Qwen/QwQ-32B`"),
     ],
 )
