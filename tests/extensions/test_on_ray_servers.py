@@ -54,11 +54,12 @@ def words(place: Path, host: str, file: str, *habits: str) -> list[str]:
     return ["command", "--served-name", "small", *own, "--", *program]
 
 
-def stands(replica: Replica, state: str) -> str:
-    while (stand := replica.stands())[0] != state:
-        assert stand[0] in ("starting", "lost", "ready"), stand
+def detail_of(replica: Replica, state: str) -> str:
+    """Wait until the replica has this state; the address or the cause that comes with it."""
+    while (now := replica.state())[0] != state:
+        assert now[0] in ("starting", "lost", "ready"), now
         time.sleep(0.02)
-    return stand[1]
+    return now[1]
 
 
 def alive(place: Path) -> list[int]:
@@ -69,14 +70,14 @@ def test_a_server_that_ends_by_itself_is_begun_again_and_stop_leaves_nothing(
     place: Path, replica: Callable[..., Replica]
 ) -> None:
     served = replica()
-    url = stands(served, "ready")
+    url = detail_of(served, "ready")
     (file,) = (place / "endpoints").glob("small-1@*.url")
     assert file.read_text().split() == [url]
     with pytest.raises(httpx.HTTPError):
         httpx.post(f"http://127.0.0.1:{urlsplit(url).port}/die")
     while [file] == (again := list((place / "endpoints").glob("*.url"))) or not again:
         time.sleep(0.02)
-    stands(served, "ready")
+    detail_of(served, "ready")
     served.stop()
     assert len(list((place / "pids").iterdir())) == 2
     assert alive(place) == []
@@ -84,14 +85,14 @@ def test_a_server_that_ends_by_itself_is_begun_again_and_stop_leaves_nothing(
 
 
 def test_a_start_that_fails_says_its_cause_and_its_log(place: Path, replica: Callable[..., Replica]) -> None:
-    cause = stands(replica("dies"), "failed")
+    cause = detail_of(replica("dies"), "failed")
     assert "flash_attn" in cause
     assert cause.endswith(f"its log is {place}/endpoints/small-1.log")
     assert len(list((place / "pids").iterdir())) == 1
 
 
 def test_a_node_with_another_version_starts_nothing(place: Path, replica: Callable[..., Replica]) -> None:
-    assert "caller 0.0.0" in stands(replica(version="0.0.0"), "failed")
+    assert "caller 0.0.0" in detail_of(replica(version="0.0.0"), "failed")
     assert alive(place) == []
 
 

@@ -57,7 +57,10 @@ def every_eval_ever(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[
 
 
 def _aggregate(benchmark: ExportedBenchmark, identifier: str, moment: str) -> dict[str, Any]:
-    """The aggregate record of one benchmark. identifier: the evaluation's id. moment: its time."""
+    """The aggregate record of one benchmark.
+
+    identifier: the evaluation's id. moment: when the run was created, in seconds since 1970, as a text.
+    """
     manifest, sampling = benchmark.manifest, benchmark.record.identity.get("sampling") or {}
     fields = ("temperature", "top_p", "top_k", "max_tokens")
     arguments = {name: sampling[name] for name in fields if sampling.get(name) is not None}
@@ -138,7 +141,7 @@ def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
             "hf_repo": card.source.id,
             "samples_number": n,
         }
-    # The size has a field with data of the hub only.
+    # The schema has a field for the number of questions only with data of the hub.
     return {"dataset_name": benchmark.name, "source_type": "other", "additional_details": {"samples_number": str(n)}}
 
 

@@ -23,8 +23,10 @@ from harness.scoring import Score
 
 
 def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """Write a file for each benchmark that is a data set of the hub. Raises `UsageError` if there is none, or if one
-    has no accuracy or is a part of a benchmark."""
+    """Write a file for each benchmark that is a data set of the hub.
+
+    Raises `UsageError` if no benchmark is, or if one has no accuracy or was run on chosen questions only.
+    """
     files = []
     for benchmark in benchmarks:
         card = catalogue.shipped_card_of(benchmark.name, benchmark.record.settings)
@@ -49,7 +51,7 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
 def _entry(benchmark: ExportedBenchmark, card: Card, source: HubSource, accuracy: float) -> dict[str, Any]:
     """The entry of one benchmark in the hub's file of results."""
-    # Of several configurations none is the whole benchmark.
+    # No single configuration of several is the whole benchmark, so then the card's name is given.
     dataset = {"id": source.id, "task_id": source.config[0] if len(source.config) == 1 else card.name}
     if source.revision is not None:
         dataset["revision"] = source.revision
@@ -62,6 +64,7 @@ def _entry(benchmark: ExportedBenchmark, card: Card, source: HubSource, accuracy
 
 
 def _notes(score: Score, sampling: dict[str, Any]) -> str:
+    """Counts, intervals, sampling settings, graders and version, in one line of text."""
     notes = [f"mean of {score.n_samples} samples of {score.n_questions} questions"]
     intervals = (("sampling", score.sampling_interval), ("question", score.question_interval))
     notes += [f"95 % {name} interval {100 * i[0]:.1f} to {100 * i[1]:.1f} %" for name, i in intervals if i is not None]

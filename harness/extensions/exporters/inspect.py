@@ -43,7 +43,7 @@ def inspect_log(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File
 
 
 def _write(benchmark: ExportedBenchmark, file: BinaryIO) -> int:
-    """Write an Inspect log of the benchmark; returns the number of samples in it."""
+    """Write an Inspect log of the benchmark into `file`; return the number of samples in it."""
     head = {"version": 2, "status": "success", "eval": _spec(benchmark), "plan": {"name": "plan", "steps": []}}
     summaries: list[dict[str, Any]] = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -56,7 +56,7 @@ def _write(benchmark: ExportedBenchmark, file: BinaryIO) -> int:
         member("_journal/start.json", {"version": 2, "eval": head["eval"], "plan": head["plan"]})
         for row in benchmark.rows():
             sample = _sample(row, benchmark.manifest.model)
-            # Inspect names members by the id; one that would lead out of the archive's folder is changed.
+            # Inspect names members by the id; an id that would lead out of the archive's folder is changed.
             plain = re.fullmatch(r"[\w .:/-]+", sample["id"]) is not None and ".." not in sample["id"]
             name = sample["id"] if plain else safe_name(sample["id"])
             member(f"samples/{name}_epoch_{sample['epoch']}.json", sample)
@@ -100,7 +100,7 @@ def _model(manifest: Manifest) -> str:
 
 
 def _sample(row: SampleRow, model: str) -> dict[str, Any]:
-    """The sample's JSON in a log. model: the name that was asked for; it stands if the server named none."""
+    """The sample's JSON in a log. model: the model's name in the run, used if the server stated none."""
     question, sample, grade = row
     text = without_lone_surrogates(sample.text or "")
     content: Any = text
@@ -158,6 +158,7 @@ def _usage(sample: Sample) -> dict[str, int] | None:
 
 
 def _summary(sample: dict[str, Any]) -> dict[str, Any]:
+    """The sample's entry in `summaries.json`. sample: the sample's JSON in the log."""
     fields = ("id", "epoch", "choices", "target", "scores", "model_usage", "started_at", "total_time")
     text = sample["input"] if isinstance(sample["input"], str) else sample["input"][-1]["content"]
     return {**{name: sample[name] for name in fields}, "input": text[:1000], "metadata": {}, "completed": True}

@@ -51,8 +51,7 @@ def _lines(benchmark: ExportedBenchmark) -> Iterator[dict[str, Any]]:
 
 
 def _line(index: int, question: Question, rows: Sequence[SampleRow]) -> dict[str, Any]:
-    """One question with its samples as a line of lm-eval's sample log. index: the number of the question in
-    the file."""
+    """One question with its samples as a line of lm-eval's sample log. index: the question's number, from 0."""
     right = [row.grade is not None and row.grade.verdict == "correct" for row in rows]
     answers = [
         without_lone_surrogates(row.grade.extracted) if row.grade and row.grade.extracted is not None else ""

@@ -20,19 +20,19 @@ ROWS_AT_A_TIME = 500
 
 
 class Field(NamedTuple):
-    """A column of the file. type: pyarrow's name of the column's type."""
+    """A column of the file. type: pyarrow's name of its type. about: its description. value: a sample's value in it."""
 
     name: str
     type: str
     about: str
-    of: Callable[[SampleRow], Any]
+    value: Callable[[SampleRow], Any]
 
 
 def _text(value: str | None) -> str | None:
     return None if value is None else without_lone_surrogates(value)
 
 
-def _prompt_json(row: SampleRow) -> str:
+def _last_turn(row: SampleRow) -> str:
     return row.question.messages[-1].content if row.question.messages else row.question.prompt
 
 
@@ -44,7 +44,7 @@ FIELDS = (
         "question",
         "string",
         "the user's last turn, or the plain prompt, as sent",
-        lambda r: without_lone_surrogates(_prompt_json(r)),
+        lambda r: without_lone_surrogates(_last_turn(r)),
     ),
     Field(
         "references",
@@ -68,9 +68,9 @@ FIELDS = (
     Field("rule", "string", "the rule that decided", lambda r: r.grade and r.grade.rule),
     Field("vote", "string", "canonical form of the answer", lambda r: r.grade and _text(r.grade.vote)),
     Field("grader", "string", "name and version of the grader", lambda r: r.grade and r.grade.grader),
-    Field("prompt_tokens", "int64", "as the server states them", lambda r: r.sample.usage.prompt_tokens),
+    Field("prompt_tokens", "int64", "tokens of the prompt", lambda r: r.sample.usage.prompt_tokens),
     Field("completion_tokens", "int64", "new tokens, thinking included", lambda r: r.sample.usage.completion_tokens),
-    Field("reasoning_tokens", "int64", "those of the thinking", lambda r: r.sample.usage.reasoning_tokens),
+    Field("reasoning_tokens", "int64", "tokens of the thinking", lambda r: r.sample.usage.reasoning_tokens),
     Field("cached_tokens", "int64", "prompt tokens from the server's cache", lambda r: r.sample.usage.cached_tokens),
     Field("started", "double", "when the request was sent: Unix time in seconds", lambda r: r.sample.timing.started),
     Field("queued", "double", "seconds from plan to request", lambda r: r.sample.timing.queued),
@@ -108,10 +108,10 @@ def parquet(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         rows, manifest = benchmark.rows(), benchmark.manifest
         about = {"model": manifest.model, "harness_version": manifest.harness_version}
         with replacing(path) as file, ParquetWriter(file, schema.with_metadata(about)) as writer:
-            while some := list(islice(rows, ROWS_AT_A_TIME)):
-                columns = {field.name: [field.of(row) for row in some] for field in FIELDS}
+            while chunk := list(islice(rows, ROWS_AT_A_TIME)):
+                columns = {field.name: [field.value(row) for row in chunk] for field in FIELDS}
                 writer.write_table(pa.Table.from_pydict(columns, schema=writer.schema))
-                n += len(some)
+                n += len(chunk)
         files.append(File(path, n))
     dictionary = [{"field": field.name, "type": field.type, "about": field.about} for field in FIELDS]
     write_atomically(out / "fields.json", codec.pretty(dictionary))

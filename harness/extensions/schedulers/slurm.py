@@ -66,7 +66,8 @@ def script(
         f"#SBATCH --nodes={nodes} --ntasks-per-node=1 --requeue",
         # sbatch reads % as a pattern in this name.
         f"#SBATCH --output={str(shared).replace('%', '%%')}/slurm-%A_%a.log",
-        # TERM to the script (B:) 60 s before the time limit: the server then ends in order and its address is removed.
+        # Slurm sends TERM to the script (B:) 60 s before the time limit, so that the server can end in order and remove
+        # its address.
         "#SBATCH --signal=B:TERM@60",
         *(f"#SBATCH {line}" for line in directives),
     ]
@@ -91,7 +92,10 @@ def script(
 
 
 def submit(text: str, folder: Path) -> str:
-    """Hand the script to sbatch; returns the job's number. Makes `folder`, for the logs. Raises LaunchError."""
+    """Hand the script `text` to sbatch; return the job's number. folder: the folder of the logs, made if missing.
+
+    Raises LaunchError.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(

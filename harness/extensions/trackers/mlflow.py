@@ -13,7 +13,9 @@ _BATCH = 100
 
 
 def send(scored: Tracked) -> str:
-    """Send the run to where `MLFLOW_TRACKING_URI`, `MLFLOW_EXPERIMENT_NAME` and MLflow's other variables say."""
+    """Send the scores to the experiment that MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME and MLflow's other variables
+    name. Returns the run's id and address, in words.
+    """
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param
 

@@ -6,7 +6,10 @@ from harness.exports.trackers import PROJECT, Tracked
 
 
 def send(scored: Tracked) -> str:
-    """Send the run to where `TRACKIO_DIR`, or `TRACKIO_SPACE_ID` and `TRACKIO_SERVER_URL`, say."""
+    """Send the scores to the folder TRACKIO_DIR, or to the server that TRACKIO_SPACE_ID and TRACKIO_SERVER_URL name.
+
+    Returns where to see them, in words.
+    """
     import trackio
 
     name = f"{scored.name}-{scored.key}"  # trackio knows runs by their names alone

@@ -8,7 +8,10 @@ from harness.exports.trackers import PROJECT, Tracked
 
 
 def send(scored: Tracked) -> str:
-    """Send the run to where `WANDB_PROJECT`, `WANDB_ENTITY`, `WANDB_API_KEY`, `WANDB_MODE` … say."""
+    """Send the scores to the project that WANDB_PROJECT, WANDB_ENTITY and wandb's other variables name.
+
+    Returns the address of the run there, or the folder of an offline run.
+    """
     import wandb
 
     # These settings keep back what wandb sends by default: command line, host, commit, packages, printed text.
@@ -25,7 +28,7 @@ def send(scored: Tracked) -> str:
     if scored.step is None:
         run.log(dict(scored.scores))
     else:
-        # Steps of wandb's own must grow; a column of the row may come in any order.
+        # wandb's own steps must grow, but runs may be scored in any order, so the step is sent as a metric.
         run.define_metric("*", step_metric="step")
         run.log({**scored.scores, "step": scored.step})
     run.finish()

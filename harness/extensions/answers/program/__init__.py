@@ -53,7 +53,7 @@ class ProgramAnswer:
         return examples(reference)
 
     def condition(self) -> str:
-        """Return which sandbox and compiler run programs here, after a try, or why none does."""
+        """Return a sentence: which sandbox and compiler work on this machine, or why none does. Both are tried."""
         from harness.extensions.answers.program.sandboxes import condition
 
         return condition()

@@ -90,12 +90,13 @@ def interpreter() -> Interpreter:
         arguments = [numpy] if numpy and _may_read(numpy) else []
         if not _may_read(real):
             continue
-        done = _probe(real, arguments)
-        if done is not None and done.version >= (3, 9):
-            stdlib = os.path.realpath(done.stdlib)
-            # What lies below these two folders is bound with them. "\0" begins no path, while an empty text begins all.
-            files = tuple(file for file in done.files if not file.startswith((stdlib, numpy or "\0")))
-            return Interpreter(real, done.version, stdlib, files, numpy if done.numpy else None)
+        probed = _probe(real, arguments)
+        if probed is not None and probed.version >= (3, 9):
+            stdlib = os.path.realpath(probed.stdlib)
+            # Files below these two folders are bound with them. "\0" stands for no numpy, because no path begins with
+            # it; every path begins with an empty text.
+            files = tuple(file for file in probed.files if not file.startswith((stdlib, numpy or "\0")))
+            return Interpreter(real, probed.version, stdlib, files, numpy if probed.numpy else None)
     raise UsageError(
         "no Python that the sandbox's user can read: run the harness as an ordinary user, or install python3 for all"
     )
@@ -109,7 +110,10 @@ class _Probed(msgspec.Struct):
 
 
 def _probe(path: str, arguments: list[str]) -> _Probed | None:
-    """What a Python interpreter says about itself and its libraries; None if it does not work."""
+    """Run `_PROBE` by the interpreter at `path` and return its facts; None if it does not work.
+
+    arguments: the folder of numpy, or nothing.
+    """
     try:
         done = subprocess.run(
             # -S: site would run the .pth files of whatever is installed beside this interpreter.
@@ -158,7 +162,10 @@ def require() -> str:
 
 
 def command(channel: int, needs: Needs) -> list[str]:
-    """The command line of a sandbox that exchanges messages over the descriptor `channel`. Raises `UsageError`."""
+    """The command line of a sandbox that exchanges messages over the descriptor `channel`.
+
+    Raises `UsageError` if bubblewrap, a Python or a needed compiler is missing.
+    """
     words = [require(), *_EMPTY]
     python = interpreter()
     folders: tuple[str, ...] = ()
@@ -172,7 +179,7 @@ def command(channel: int, needs: Needs) -> list[str]:
     for file in (python.path, *python.files):
         words += ["--ro-bind", file, file]
     words += ["--ro-bind", python.standard_library, python.standard_library]
-    # Hidden, because a reply that finds an installed package by chance would pass on one machine and fail on another.
+    # An empty folder hides installed packages: with them a reply would pass on one machine and fail on another.
     for packages in ("site-packages", "dist-packages", "test", "idlelib", "ensurepip"):
         if (Path(python.standard_library) / packages).is_dir():
             words += ["--tmpfs", f"{python.standard_library}/{packages}"]
@@ -182,14 +189,14 @@ def command(channel: int, needs: Needs) -> list[str]:
         for name in ("numpy", "numpy.libs"):
             if (Path(python.numpy) / name).is_dir():
                 words += ["--ro-bind", f"{python.numpy}/{name}", f"{_LIBRARY}/{name}"]
-    starts = (
+    python_code = (
         f"import sys; sys.path[:] = [*filter(None, sys.path), {_LIBRARY!r}]; "
         "from harness.extensions.answers.program.inside import cell, frames; "
         f"cell.serve(frames.Channel({channel}, {channel}), name_spaces=True, alone=True)"
     )
-    # Remounted read-only at the end: the mounts above still create their folders in it. Not -I: it would ignore the
-    # hash seed; there is no other variable, and the current folder is taken out of the path.
-    return [*words, "--remount-ro", "/", "--", python.path, "-s", "-S", "-B", "-c", starts]
+    # The root becomes read-only last, because the mounts above create their folders in it. Python gets no -I, which
+    # would ignore the hash seed; the code above takes the current folder out of the import path instead.
+    return [*words, "--remount-ro", "/", "--", python.path, "-s", "-S", "-B", "-c", python_code]
 
 
 _EMPTY = [
@@ -204,9 +211,10 @@ _EMPTY = [
 
 
 def _links(files: tuple[str, ...], folders: tuple[str, ...]) -> list[str]:
-    """Options that make this system's symbolic links to the loader and the libraries, by which a binary finds them.
+    """Options of bubblewrap that make the symbolic links by which a binary finds the loader and the libraries.
 
-    folders: those that are bound whole, with their links.
+    files: libraries in the sandbox; a link to one of them is made. folders: folders of the sandbox that are bound whole
+    and so have their links already.
     """
     words = []
     for name in ("lib", "lib64", "bin"):
@@ -234,4 +242,4 @@ def start(channel: int, needs: Needs) -> subprocess.Popen[bytes]:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Nothing is left: the sandbox dies with bubblewrap, by its name space of processes."""
+    """Do nothing: all processes of a sandbox die with bubblewrap, since they are in its process name space."""

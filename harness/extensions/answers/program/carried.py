@@ -42,7 +42,8 @@ OPTIONS = ["-s", "-S", "-B"]
 """Options of the Python in a sandbox. Not -I, which would ignore the hash seed."""
 
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""Its environment. A fixed hash seed gives sets one order, one thread gives one timing: verdicts can be repeated."""
+"""Environment of the Python in a sandbox. A fixed hash seed gives sets one order, one thread gives one timing, so that
+verdicts can be repeated."""
 
 _FRESH = """
 import os, sys
@@ -54,7 +55,8 @@ os.execve(sys.executable, [sys.executable, *{options!r}, {text!r}], {environment
 def python_text(module: str, call: str, *, fresh: bool = False) -> str:
     """A text of Python that calls a function of a module of `inside`, such as `cell` and `serve_streams()`.
 
-    fresh: for a Python that somebody else starts: it replaces itself by one with our options and no environment.
+    fresh: somebody else starts the Python that runs the text, so that process first replaces itself by a Python with
+    `OPTIONS` and `ENVIRONMENT`.
     """
     packages = _PACKAGE.split(".")
     sources = {".".join(packages[:end]): "" for end in range(1, len(packages) + 1)}

@@ -25,13 +25,13 @@ _START_SECONDS = 60.0
 
 _SILENCE_SECONDS = 60.0
 _SILENCE_FACTOR = 40.0
-"""A sandbox counts as stuck if it is silent for `_SILENCE_SECONDS` and `_SILENCE_FACTOR` times the time limits of all
-cases of the job. A machine with 20 processes per core needs less."""
+"""A sandbox counts as stuck if it is silent for longer than `_SILENCE_SECONDS` plus `_SILENCE_FACTOR` times the time
+limits of all cases of the job. No sound sandbox took as long, even with 20 processes per core."""
 
 _MAX_COMPLAINT_BYTES = 2_000
 
 _MEMORY_MARGIN = 512 << 20
-"""Bytes that a sandbox needs beside a program and its tests: for its interpreter, twice."""
+"""Bytes that a sandbox needs beside a program and its tests: two processes of the Python interpreter."""
 
 
 class SandboxFailedError(Exception):
@@ -92,15 +92,16 @@ class SandboxCell:
         self._silence = _SILENCE_SECONDS + _SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
         if self._process is not None and any(need > room for need, room in zip(Needs.of(job), self._room, strict=True)):
             self.close()
-        # Twice: a sandbox can die because the machine's memory ends, which is no fault of the program.
+        # A second attempt, because a sandbox can die when the machine's memory ends, which is no fault of the program.
         for attempt in (1, 2):
             try:
                 with self._job(Needs.of(job)):
                     # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's
                     # memory.
-                    self._socket_there().sendall(b"j")
+                    self._open_socket().sendall(b"j")
                     self._say(job)
                     begun = self._report()
+                    # The program ended before it was ready for its tests.
                     if "end" in begun:
                         return {**begun, "begun": False}
                     self._say(work)
@@ -118,7 +119,8 @@ class SandboxCell:
 
     @contextlib.contextmanager
     def _job(self, needs: Needs) -> Iterator[None]:
-        """Context manager of a job: starts a sandbox if none runs; afterwards it is ready for another job, or ended."""
+        """Context manager of a job: starts a sandbox if none runs. At the end the sandbox is ready for the next job, or
+        closed if the job failed or left files."""
         self.start(needs)
         try:
             yield
@@ -133,7 +135,7 @@ class SandboxCell:
 
     def _say(self, message: Any) -> None:
         try:
-            frames.send(self._socket_there().fileno(), message)
+            frames.send(self._open_socket().fileno(), message)
         except frames.ClosedError as error:
             raise SandboxFailedError(str(error)) from error
 
@@ -146,7 +148,7 @@ class SandboxCell:
 
     def _hear(self, seconds: float) -> dict[str, Any]:
         """The next message of the sandbox. Raises `SandboxFailedError` if none comes within `seconds`."""
-        fd, deadline = self._socket_there().fileno(), time.monotonic() + seconds
+        fd, deadline = self._open_socket().fileno(), time.monotonic() + seconds
         # poll, not select: select fails for descriptors above 1023, and a grading pool has many.
         poller = select.poll()
         poller.register(fd, select.POLLIN)
@@ -163,7 +165,7 @@ class SandboxCell:
             raise SandboxFailedError("the sandbox sent no message")
         return message
 
-    def _socket_there(self) -> socket.socket:
+    def _open_socket(self) -> socket.socket:
         assert self._socket is not None
         return self._socket
 
@@ -176,14 +178,14 @@ class SandboxCell:
             ours.close()
             raise
         finally:
-            # While this process holds the sandbox's end, a dead sandbox would never end our reads.
+            # Our reads end with the sandbox only if no other process holds its end of the socket pair open.
             theirs.close()
         self._socket, self._room = ours, needs
         try:
             self.version = str(self._hear(_START_SECONDS).get("ready"))
         except SandboxFailedError as error:
             why = self.close() or str(error)
-            # No program is graded without a sandbox: ending the command beats a run of "undecided".
+            # Without a sandbox every verdict would be "undecided", so the command ends instead.
             raise UsageError(f"no sandbox could be started: {visible(why, 300)}; nothing was executed") from error
 
     def close(self) -> str:

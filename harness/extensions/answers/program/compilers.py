@@ -35,16 +35,16 @@ def compiler() -> Compiler | None:
     if path is None:
         return None
     try:
-        version = _told(path, "-dumpfullversion").strip()
-        searched = _told(path, "-E", "-v", "-x", "c++", os.devnull)
-        parts = [_told(path, f"-print-prog-name={name}").strip() for name in ("cc1plus", "collect2")]
+        version = _output(path, "-dumpfullversion").strip()
+        searched = _output(path, "-E", "-v", "-x", "c++", os.devnull)
+        parts = [_output(path, f"-print-prog-name={name}").strip() for name in ("cc1plus", "collect2")]
         libraries = [
-            _told(path, f"-print-file-name={name}").strip() for name in ("libc.so", "libstdc++.so", "crtbegin.o")
+            _output(path, f"-print-file-name={name}").strip() for name in ("libc.so", "libstdc++.so", "crtbegin.o")
         ]
         tools = {os.path.realpath(path): f"/usr/bin/{PROGRAM}"}
         for name in ("as", "ld"):
             # g++ answers with the bare name of a tool that it looks for in PATH.
-            tool = shutil.which(_told(path, f"-print-prog-name={name}").strip())
+            tool = shutil.which(_output(path, f"-print-prog-name={name}").strip())
             if tool is None:
                 return None
             tools[os.path.realpath(tool)] = f"/usr/bin/{name}"
@@ -55,8 +55,9 @@ def compiler() -> Compiler | None:
     return Compiler(version, _outermost(folder for folder in folders if Path(folder).is_dir()), tools)
 
 
-def _told(*words: str) -> str:
-    """What the compiler prints. The folders of headers stand on its standard error."""
+def _output(*words: str) -> str:
+    """Run the compiler; return its standard output followed by its standard error, where `-v` lists the folders of
+    headers."""
     done = subprocess.run(
         words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_ANSWER_SECONDS,
         check=True, cwd="/", env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},

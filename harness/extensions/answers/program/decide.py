@@ -76,8 +76,8 @@ class Sandbox(Protocol):
 
 
 class Failure(NamedTuple):
-    """The first test that failed. test: its number, from 1; 0 if the program failed before any test. given, expected,
-    came, message: as the test and the program state them, not made harmless."""
+    """The first test that failed. test: its number, from 1; 0 if the program failed before any test. given: the test's
+    input. expected, came: the output that it expects and the program's. These texts are raw: show them by `visible`."""
 
     test: int
     given: str = ""
@@ -115,10 +115,10 @@ def decide(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision
 
 
 def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int = 0) -> dict[str, Any]:
-    """The job for the sandbox: the program and its limits. each: the limit of CPU time holds for each of `n` tests.
-    output: bytes that the program may print.
+    """The job for the sandbox: the program and its limits.
 
-    code: the program's source, or its binary in base64. n: number of tests.
+    code: the program's source, or its binary in base64. n: number of tests. each: whether the limit of CPU time holds
+    for each test, instead of for all together. output: bytes that the program may print.
     """
     seconds = tests.limits.seconds
     return {
@@ -160,43 +160,43 @@ def _compiled(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecis
 def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
     """Run the program once for each test, with the test's input, and compare what it prints.
 
-    code: as for `_job`.
+    code: the program's source, or its binary in base64.
     """
     slowest = 0.0
     for number, case in enumerate(tests.cases, 1):
-        came = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
-        # latin-1 gives back the bytes as the sandbox sent them, one character each.
-        output = str(came.get("out", "")).encode("latin-1", "replace").decode("utf-8", "replace")
-        rule, error = _rule_of(came)
+        report = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
+        # The sandbox sends each byte of the output as one character of latin-1.
+        output = str(report.get("out", "")).encode("latin-1", "replace").decode("utf-8", "replace")
+        rule, error = _rule_of(report)
         if not rule and not same_lines(output, case.output):
             rule = "wrong output"
-        slowest = max(slowest, float(came.get("cpu", 0.0)))
+        slowest = max(slowest, float(report.get("cpu", 0.0)))
         if rule:
             return ProgramDecision("wrong", rule, Failure(number, case.input, case.output, output, error), slowest)
     return ProgramDecision("correct", PASSED, None, slowest)
 
 
-def _rule_of(came: dict[str, Any]) -> tuple[str, str]:
-    """(the rule by which a program failed, "" if it ended well; its last words), from the sandbox's report on it.
+def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
+    """(the rule by which a program failed, or "" if it ended well; the last line of its standard error).
 
-    came: the sandbox's report on the program.
+    report: the sandbox's report on the program. Raises `SandboxFailedError` if it does not say how the program ended.
     """
-    end, number = came.get("end"), came.get("signal")
+    end, number = report.get("end"), report.get("signal")
     # The last line of a traceback names the exception.
-    error = str(came.get("err", "")).strip().rpartition("\n")[2]
+    error = str(report.get("err", "")).strip().rpartition("\n")[2]
     if end != "closed":
         if end not in RULES:
             raise SandboxFailedError("the sandbox did not say how the program ended")
         return str(end), error
-    if came.get("code") == 0:
+    if report.get("code") == 0:
         return "", error
     is_signal = isinstance(number, int)
-    # What g++'s library prints of an exception for lack of memory.
-    if came.get("code") == EXIT_MEMORY or (is_signal and "std::bad_alloc" in error):
+    # A C++ program that lacks memory ends by a signal, after it printed the name of this exception.
+    if report.get("code") == EXIT_MEMORY or (is_signal and "std::bad_alloc" in error):
         return "memory limit", error
     if is_signal:
         error = error or f"ended by the signal {signal.Signals(number).name if number in _SIGNALS else number}"
-    return "exception", error or f"ended with the exit code {came.get('code')}"
+    return "exception", error or f"ended with the exit code {report.get('code')}"
 
 
 _SIGNALS = frozenset(signal.Signals)
@@ -241,7 +241,7 @@ def _by_tests(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecis
         raise SandboxFailedError("the sandbox sent no report")
     expected = str(report.get("expected") or report.get("asserted", ""))
     failure = Failure(
-        number + 1,
+        number + 1,  # the sandbox counts tests from 0
         str(report.get("arguments", "")),
         expected,
         str(report.get("came", "")),

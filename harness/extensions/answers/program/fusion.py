@@ -42,16 +42,16 @@ REPORT = "report"
 """File of the report, in the folder that the server makes for each request."""
 
 _ATTEMPTS = 2
-"""Number of requests for a job whose sandbox fails. A bad status or a lost connection is asked again within each,
-too."""
+"""Number of times that a job is tried if its sandbox fails. Within each try, `http_get` repeats a request after a bad
+status or a lost connection."""
 
 _PAUSE_SECONDS = 1.0
 _CONNECT_SECONDS = 20.0
 
 _START_SECONDS = 30.0
 _RUN_FACTOR = 4.0
-"""The server ends a request after `_START_SECONDS` and `_RUN_FACTOR` times the limits of all cases of the job: they are
-of CPU time, and the server's clock is wall time."""
+"""The server ends a request after `_START_SECONDS` plus `_RUN_FACTOR` times the limits of all cases of the job. The
+factor leaves room, since the limits count CPU time and the server counts wall time."""
 
 _MAX_RUN_SECONDS = 3600.0
 _MAX_REPLY_BYTES = 128 * 1024 * 1024
@@ -98,14 +98,15 @@ class Fusion:
         return visible(self._url, 200)
 
     def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
-        """Do a job and return its report. Raises `SandboxFailedError` after `_ATTEMPTS`, `UsageError`.
+        """Do a job and return its report. work: the tests, which the server gets together with the job.
 
-        work: the tests, which the server gets with the job.
+        Raises `SandboxFailedError` after `_ATTEMPTS` tries, `UsageError` if the server cannot be used at all.
         """
         limits = job["limits"]
         seconds = min(_START_SECONDS + _RUN_FACTOR * (limits["cpu_total"] + limits["sleep"]), _MAX_RUN_SECONDS)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
+                # The order of messages: ready; the program has begun, or ended too early; the report; the job is over.
                 _, *reports = self._messages([job, work], seconds)
                 if reports and "end" in reports[0]:
                     return {**reports[0], "begun": False}
@@ -122,9 +123,10 @@ class Fusion:
         """Nothing is open between two requests."""
 
     def _messages(self, sent: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
-        """What the sandbox answers to these messages, in order. Raises `SandboxFailedError`, `UsageError`.
+        """Send messages to a new sandbox on the server and return its messages, in order.
 
-        sent: the messages for the sandbox; the first begins a job. seconds: time for all of them.
+        sent: a job and its tests; empty to see whether the server works. seconds: time for the request. Raises
+        `SandboxFailedError`, or `UsageError` if the server cannot be used at all.
         """
         key = secrets.token_bytes(frames.KEY_BYTES)
         data = b"j" + b"".join(map(frames.message, sent)) if sent else b""
@@ -148,7 +150,7 @@ class Fusion:
             raise SandboxFailedError(f"the server sent a report that cannot be read: {error}") from error
 
     def _reply(self, content: bytes, seconds: float) -> _Reply:
-        """Send one request with the body `content` and return the server's reply, which may take `seconds`.
+        """Send one request with the body `content` and return the server's reply. seconds: time for the run there.
 
         Raises `UsageError` if the server cannot be used at all, `SandboxFailedError` if only this request failed.
         """

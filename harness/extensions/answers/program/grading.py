@@ -31,7 +31,10 @@ _Task = tuple["Future[Verdict]", Question, Sample, bool]
 
 
 class ProgramGrader:
-    """A `Decider` that runs programs against tests. Threads and sandboxes are started when the first samples come."""
+    """A `Decider` that runs programs against tests. Threads and sandboxes are started when samples come.
+
+    _size: the largest number of threads. _idle: counts the threads that wait for a sample.
+    """
 
     def __init__(self, workers: int, sandbox: str | None) -> None:
         self._size = workers
@@ -75,7 +78,7 @@ class ProgramGrader:
                 future, question, sample, with_steps = task
                 try:
                     future.set_result(_verdict(sandbox, question, sample, self.name, with_steps=with_steps))
-                except BaseException as error:  # noqa: BLE001 - whoever waits for the verdict gets it
+                except BaseException as error:  # noqa: BLE001 - the future hands the error to its reader
                     future.set_exception(error)
                 self._idle.release()
         finally:
@@ -83,9 +86,9 @@ class ProgramGrader:
 
 
 def _verdict(sandbox: Sandbox, question: Question, sample: Sample, grader: str, *, with_steps: bool) -> Verdict:
-    """The verdict on one reply: find its program, run it in the sandbox.
+    """The verdict on one reply, after its program was run in the sandbox.
 
-    grader: the name that the grade records. with_steps: describe the steps.
+    grader: the name that the grade records. with_steps: whether the verdict has its steps in words.
     """
     tests = _tests(question.references[0])
     program = program_of(sample.text, tests)

@@ -53,8 +53,11 @@ def program_of(text: str | None, tests: QuestionTests) -> ReplyProgram | None:
 
 
 def _joined(code: str, tests: QuestionTests) -> str:
-    """The reply's code with starter code before it: all of it before a function's body, only its imports and helpers
-    before a whole function."""
+    """The program to run: the question's starter code, then the reply's code.
+
+    If the reply has only the body of the function, all starter code comes before it; if the reply defines the function
+    itself, only what stands above that function in the starter code, such as imports and helpers.
+    """
     if not tests.starter or tests.style != "checks":
         return code
     if not _defines(code, tests.function):

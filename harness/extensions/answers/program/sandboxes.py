@@ -50,7 +50,7 @@ class _Container:
 
     @cached_property
     def _name(self) -> str:
-        """The grader's name, with the engine and the version of Python in its sandbox."""
+        """The kind's name, learned from a container that is started and ended for this."""
         cell = SandboxCell(self._engine)
         try:
             cell.start(Needs(_MEMORY_OF_QUESTION))
@@ -59,7 +59,10 @@ class _Container:
             cell.close()
 
     def name(self) -> str:
-        """The engine and the interpreter in the image, which is started for that once. Raises `UsageError`."""
+        """The container engine, and the version of Python in the image; the first call starts the image to learn it.
+
+        Raises `UsageError` if the image cannot be started.
+        """
         return self._name
 
     def start(self) -> StartedSandbox:
@@ -72,7 +75,7 @@ class _Fusion:
         self._fusion = fusion
 
     def name(self) -> str:
-        """ "fusion" and the server's interpreter, which is asked for once. Raises `UsageError`."""
+        """ "fusion" and the server's version of Python; the first call asks the server. Raises `UsageError`."""
         return self._fusion.name
 
     def start(self) -> StartedSandbox:
@@ -81,11 +84,11 @@ class _Fusion:
 
 
 _MEMORY_OF_QUESTION = 512 << 20
-"""Bytes of the container that is asked for its version."""
+"""Bytes of memory of a container that is started only to learn its version of Python."""
 
 
 def condition() -> str:
-    """Which sandbox and compiler run programs here, after a try of bubblewrap; or why none does."""
+    """A sentence: which sandbox and compiler work on this machine, or why none does. Bubblewrap is tried."""
     gcc = compilers.compiler()
     cpp = f"C++ by g++ {gcc.version}" if gcc else f"no C++ ({compilers.PROGRAM} is not installed, or does not work)"
     cell = SandboxCell(bubblewrap)

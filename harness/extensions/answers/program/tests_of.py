@@ -102,7 +102,7 @@ def tests_of(reference: str) -> QuestionTests:
     except zlib.error:
         damaged = True
     except OSError:
-        # Not there: the sentence below says so.
+        # A missing file is reported by the error below.
         pass
     if damaged:  # the next reading of the benchmark's data writes them again
         with contextlib.suppress(OSError):

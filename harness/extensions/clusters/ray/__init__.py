@@ -23,7 +23,8 @@ class Ray:
     """The extension for Ray. Each method imports its own module when it is called: grading needs no module of a run."""
 
     def checked(self, options: RunOptions) -> RunOptions:
-        """The options, with an address that other nodes reach. Raises `UsageError` for an option of one client."""
+        """The options, with an address that other nodes reach. Raises `UsageError` for an option that a run on a
+        cluster refuses."""
         from harness.extensions.clusters.ray.sampling import checked
 
         return checked(options)
@@ -41,7 +42,8 @@ class Ray:
         return grade_on(on, folder, grading, watcher)
 
     def resources_of(self, spec: ServerSpec, gpus: float | None) -> dict[str, float]:
-        """Ray resources of each node of one server. gpus: for the whole server; None: as its parallel sizes need."""
+        """The Ray resources that one server takes on each of its nodes. gpus: devices of the whole server; None: the
+        number that its parallel sizes need."""
         from harness.extensions.clusters.ray.serving import resources_of
 
         return resources_of(spec, gpus)
@@ -53,7 +55,10 @@ class Ray:
         return Served(on, replicas, watcher, detach=detach)
 
     def stop(self, on: str, name: str | None, *, everything: bool) -> list[str]:
-        """Stop the servers called `name`, or the only ones there are, or everything. Returns their names."""
+        """Stop the servers called `name`, or all servers. Returns their names.
+
+        name: None if all servers on the cluster have the same name. everything: stop servers of every name.
+        """
         from harness.extensions.clusters.ray.serving import stop
 
         return stop(on, name, everything=everything)

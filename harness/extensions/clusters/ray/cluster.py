@@ -197,7 +197,7 @@ def _last_line(error: Exception) -> str:
 
 
 def _lost(name: str, error: Exception) -> HarnessError:
-    """The error to report for a task that Ray did not bring to an end."""
+    """The error to report for the task `name` that Ray lost. error: Ray's exception."""
     cause = _last_line(error)
     if isinstance(error.__cause__ or error, ModuleNotFoundError) or "ModuleNotFoundError" in str(error):
         return UsageError(f"{name}: this package is not installed where Ray runs its tasks ({cause})")

@@ -61,7 +61,7 @@ def grade_part(run: str, benchmark: str, span: tuple[int, int], out: str, deadli
 
 
 def _spans(files: BenchmarkFolder, most: int) -> list[tuple[int, int]]:
-    """(first byte, byte after the last) of at most `most` stretches, which together are the journal."""
+    """Divide the journal into at most `most` stretches: (first byte, byte after the last) of each."""
     size = files.samples.stat().st_size if files.has_samples() else 0
     n = max(1, min(most, size // PART_BYTES))
     return list(pairwise([size * i // n for i in range(n + 1)]))
@@ -69,7 +69,8 @@ def _spans(files: BenchmarkFolder, most: int) -> list[tuple[int, int]]:
 
 def _joined(parts: Sequence[Path]) -> Iterator[Grade]:
     """The grades of all parts, those of the journal's last part first."""
-    # A sample may stand twice in a journal, where its first record counts; of two grades in a file the last one counts.
+    # If a journal has two records of one sample, the first counts; in a file of grades, the last. So the order of the
+    # parts is reversed: the grade of the first record comes last.
     for part in reversed(parts):
         yield from grades.read_file(part)
 

@@ -33,7 +33,7 @@ SHARDS = "shards"
 """The folder of the shards, in the run folder."""
 
 FREED_SECONDS = 60.0
-"""Longest wait, in seconds, of a shard that begins again until the lock of the lost process is released."""
+"""Seconds that a restarted shard waits for the lost process to release the lock on the run folder."""
 
 REPORT_SECONDS = 10.0
 """Seconds between two lines about the progress of the shards."""
@@ -54,8 +54,8 @@ _SUMMED = (
 def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
     """Run all shards and merge them. Returns the merged run and the outcome of this session, summed over the shards.
 
-    n_shards: None: as many as in the session before, or one for each node if there was none. Raises
-    `UsageError`, and what a shard or the merge raises.
+    n_shards: the number of shards; None: as in the earlier session, or one for each node in the first session. Raises
+    `UsageError`, and the errors of a shard or the merge.
     """
     options = checked(options)
     folder = _folder(options)
@@ -87,9 +87,9 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
 
 
 def run_shard(fields: dict[str, Any]) -> dict[str, Any]:
-    """Run the session of one shard, on a node. fields: its `RunOptions`. Returns its outcome, as `_account` makes it.
+    """Runs on a node: the session of one shard. Returns the shard's outcome in the form of `_account`.
 
-    Raises what a session raises.
+    fields: the shard's `RunOptions`. Raises the errors of a session.
     """
     options = RunOptions(**fields)
     deadline = time.monotonic() + FREED_SECONDS
@@ -116,9 +116,10 @@ def _account(outcome: Outcome) -> dict[str, Any]:
 def _outcome_of_all(
     accounts: Sequence[dict[str, Any]], joined: Sequence[Joined], notes: Sequence[str], elapsed_s: float
 ) -> Outcome:
-    """The outcome of all shards: sums of their accounts, and the samples of the joined run.
+    """The outcome of all shards.
 
-    notes: sentences for the outcome. elapsed_s: seconds since the run began.
+    accounts: each shard's outcome, from `_account`. joined: the benchmarks of the merged run, with their numbers of
+    samples. notes: warnings of the merge. elapsed_s: seconds since the run began.
     """
     counts: Counter[str] = Counter()
     examples: dict[str, str] = {}
@@ -141,7 +142,10 @@ def _outcome_of_all(
 
 
 def checked(options: RunOptions) -> RunOptions:
-    """The options with an address that other nodes reach. Raises `UsageError` for an option of `_ONE_CLIENT`."""
+    """The options with an address that other nodes reach: if no option names one, OPENAI_BASE_URL.
+
+    Raises `UsageError` for an option of `_ONE_CLIENT`, or if there is no address.
+    """
     defaults = RunOptions()
     for name in _ONE_CLIENT:
         if getattr(options, name) != getattr(defaults, name):
@@ -184,7 +188,7 @@ class _ShardReport:
         self._due = time.monotonic() + REPORT_SECONDS
         done = total = 0
         for part in self._parts:
-            with contextlib.suppress(StoreError):  # it has not begun
+            with contextlib.suppress(StoreError):  # The shard has not begun.
                 for benchmark in on_disk(part).benchmarks:
                     done, total = done + benchmark.done, total + benchmark.total
         n = sum(account is not None for account in results)

@@ -57,12 +57,12 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - a node that Ray knows by a loopback addre
 LOG_BYTES = 16 * 1024
 """Bytes at the end of a log in which the cause of a failed start is sought."""
 
-Stand = Literal["waiting", "starting", "ready", "lost", "failed", "gone"]
+ReplicaState = Literal["waiting", "starting", "ready", "lost", "failed", "gone"]
 
 
 def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
-    """The resources that Ray holds on each node of a server of `spec`. gpus: for the whole server; None: as many
-    devices as its parallel sizes need.
+    """The resources that Ray reserves on each node of a server of `spec`. gpus: devices of the whole server; None: as
+    many as its parallel sizes need.
 
     Raises `UsageError` for a server that runs elsewhere, or that names its devices itself.
     """
@@ -87,7 +87,8 @@ def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
 
 
 class Served:
-    """Replicas on a cluster, stopped at the end of the `with` block. detach: they run on, even after this process.
+    """Replicas on a cluster, which are stopped at the end of the `with` block. detach: keep them running instead, even
+    after this process has ended.
 
     Raises `UsageError` if no cluster answers, the name is taken, or too few nodes have what a replica needs.
     """
@@ -97,12 +98,12 @@ class Served:
         self._cluster = Cluster(on)
         self._ray: Any = importlib.import_module("ray")
         self._names = [f"{replicas.name}-{number}" for number in range(1, replicas.count + 1)]
-        self._stands: list[tuple[Stand, str]] = [("waiting", "")] * replicas.count
+        self._states: list[tuple[ReplicaState, str]] = [("waiting", "")] * replicas.count
         try:
             self._check()
             self._actors = [self._start_actor(name) for name in self._names]
         except BaseException:
-            self._close(started=False)
+            self._close(keep_replicas=False)
             raise
         self._pending: dict[Any, int] = {}
 
@@ -110,21 +111,22 @@ class Served:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._close(started=self._detach and kind is None)
+        self._close(keep_replicas=self._detach and kind is None)
 
     def until_ready(self) -> None:
         """Return when all replicas are ready. Raises `ServerError` that names the first one that cannot be started."""
         while True:
             self._look()
-            for index, (stand, detail) in enumerate(self._stands):
-                if stand in ("failed", "gone"):
+            for index, (state, detail) in enumerate(self._states):
+                if state in ("failed", "gone"):
                     raise ServerError(f"{self._label(index)} did not start: {detail}")
-            if all(stand == "ready" for stand, _ in self._stands):
+            if all(state == "ready" for state, _ in self._states):
                 return
 
     def hold(self) -> None:
-        """Report replicas that are lost or ready again. Returns never; raises `ServerError` when none is left."""
-        while any(stand not in ("failed", "gone") for stand, _ in self._stands):
+        """Watch the replicas and report those that are lost or ready again, until none is left: then raise
+        `ServerError`."""
+        while any(state not in ("failed", "gone") for state, _ in self._states):
             self._look()
         raise ServerError("no server is left; their logs are in " + visible(str(self._replicas.folder)))
 
@@ -164,10 +166,10 @@ class Served:
     def _look(self) -> None:
         """Ask each replica for its state, wait `LOOK_SECONDS` for the answers, and report what has changed."""
         waiting = set(self._pending.values())
-        # An actor that waits for room has not answered the last call; another would only queue behind that.
+        # An actor that waits for room has not answered the last call; a second call would only queue behind it.
         for index, actor in enumerate(self._actors):
-            if index not in waiting and self._stands[index][0] not in ("failed", "gone"):
-                self._pending[actor.stands.remote()] = index
+            if index not in waiting and self._states[index][0] not in ("failed", "gone"):
+                self._pending[actor.state.remote()] = index
         time.sleep(LOOK_SECONDS)
         with self._cluster.reached():
             done, _ = self._ray.wait(list(self._pending), num_returns=len(self._pending), timeout=LOOK_SECONDS)
@@ -179,35 +181,41 @@ class Served:
                 with self._cluster.reached():
                     is_there = self._names[index] in _actor_names(self._ray)
                 now = ("lost", "") if is_there else ("gone", "it was stopped")
-            if now[0] == "starting" and self._stands[index][0] == "ready":
+            if now[0] == "starting" and self._states[index][0] == "ready":
                 now = ("lost", "")  # Lost and restarted since the last look.
-            if now != self._stands[index]:
-                self._stands[index] = now
+            if now != self._states[index]:
+                self._states[index] = now
                 self._report(index)
 
-    def _report(self, index: int) -> None:  # tells the user in which state this replica is now
-        stand, detail = self._stands[index]
+    def _report(self, index: int) -> None:
+        """Tell the user the new state of this replica, if it is ready, lost or ended."""
+        state, detail = self._states[index]
         label = self._label(index)
-        if stand == "ready":
+        if state == "ready":
             self._watcher.standing(Sentence(f"{label} is ready at {visible(detail, 200)}"))
-        elif stand == "lost":
+        elif state == "lost":
             self._watcher.warn(Sentence(f"{label} was lost; it is started again"))
-        elif stand in ("failed", "gone"):
+        elif state in ("failed", "gone"):
             self._watcher.warn(Sentence(f"{label} has ended: {visible(detail, 500)}"))
 
     def _label(self, index: int) -> str:
         return f"replica {index + 1} of {self._replicas.count}"
 
-    def _close(self, *, started: bool) -> None:
+    def _close(self, *, keep_replicas: bool) -> None:
+        """End the replicas, unless they are kept or the cluster is gone; then disconnect."""
         try:
-            if not started and not self._cluster.gone:
+            if not keep_replicas and not self._cluster.gone:
                 _end(self._ray, self._names)
         finally:
             self._cluster.close()
 
 
 def stop(on: str, name: str | None, *, everything: bool = False) -> list[str]:
-    """End the servers called `name`, the only ones there are, or all; returns the names. Raises `UsageError`."""
+    """End the servers called `name`, or all servers. Returns their names.
+
+    name: None if all servers on the cluster have the same name. everything: end servers of every name. Raises
+    `UsageError` if there are none of that name.
+    """
     with Cluster(on):
         ray: Any = importlib.import_module("ray")
         actors = _actor_names(ray)
@@ -248,7 +256,7 @@ def _end(ray: Any, names: Sequence[str]) -> None:
     stopping = [actor.stop.remote() for name, actor in actors.items() if name in placed]
     if stopping:
         ray.wait(stopping, num_returns=len(stopping), timeout=STOP_SECONDS)
-    # Also after `stop`, which ends the server only: the actor would stay and hold its part of the group.
+    # `stop` ends the server only; the actor would stay and hold its part of the group.
     for actor in actors.values():
         ray.kill(actor, no_restart=True)
     for group in groups:
@@ -256,9 +264,9 @@ def _end(ray: Any, names: Sequence[str]) -> None:
 
 
 def _placing(group: Any, part: int, resources: Mapping[str, float]) -> dict[str, Any]:
-    """Ray's options for an actor in that part of the group, which takes all resources of the part."""
+    """Ray's options for an actor in that part of the group; the actor takes all resources of the part."""
     strategies = importlib.import_module("ray.util.scheduling_strategies")
-    # Ray refuses CPU and GPU among the resources: they have arguments of their own.
+    # Ray takes CPU and GPU by arguments of their own and refuses them among the resources.
     rest = {kind: amount for kind, amount in resources.items() if kind not in ("CPU", "GPU")}
     return {
         "num_cpus": resources["CPU"],
@@ -269,7 +277,10 @@ def _placing(group: Any, part: int, resources: Mapping[str, float]) -> dict[str,
 
 
 class NodeMember:
-    """Runs on a node: the process of a server there, which ends at `stop` or with the worker."""
+    """Runs on a node: keeps the process of a server there until `stop` or the end of the worker.
+
+    here: the working folder of the caller. version: the caller's version of this package.
+    """
 
     def __init__(self, here: str, version: str) -> None:
         self._here, self._version = here, version
@@ -280,9 +291,10 @@ class NodeMember:
         return str(importlib.import_module("ray.util").get_node_ip_address())
 
     def run(self, words: Sequence[str], values: Mapping[str, str], log: str) -> str:
-        """Run the server's command until it ends. Returns why it ended, and where its log is.
+        """Run `harness serve` with these words until it ends. Returns why it ended, and where its log is.
 
-        values: what takes the place of HOST, FILE … in `words`; the node itself adds NODE, and HOST if it is missing.
+        values: the values for the placeholders HOST, FILE … in `words`; this node adds NODE, and HOST if it is missing.
+        log: the path of the log.
         """
         if self._version != __version__:
             return f"the node has version {__version__} of this package, the caller {self._version}"
@@ -324,15 +336,15 @@ class Replica:
         if replicas.nodes > 1:
             self._ray: Any = importlib.import_module("ray")
             self._group = self._ray.util.get_current_placement_group()
-        self._stand: tuple[Stand, str] = ("starting", "")
+        self._state: tuple[ReplicaState, str] = ("starting", "")
         self._ending = threading.Event()
         # A daemon thread: a worker that Ray ends must not wait for the server.
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._thread.start()
 
-    def stands(self) -> tuple[Stand, str]:
+    def state(self) -> tuple[ReplicaState, str]:
         """(state, the address of a ready server or the cause of a failed start)."""
-        return self._stand
+        return self._state
 
     def stop(self) -> None:
         """End the server; returns when it has ended."""
@@ -342,12 +354,12 @@ class Replica:
     def _keep(self) -> None:
         try:
             while not self._ending.is_set() and self._live_once():
-                self._stand = ("lost", "")
+                self._state = ("lost", "")
         except OSError as error:
-            self._stand = ("failed", str(error))
+            self._state = ("failed", str(error))
 
     def _live_once(self) -> bool:
-        """One life of the server, on all its nodes. Returns whether another is to follow; if not, the start failed."""
+        """Run one life of the server, on all its nodes. Returns whether to start it again; if not, the start failed."""
         self._folder.mkdir(parents=True, exist_ok=True)
         # A worker that was killed may have left its address behind.
         self._unregister()
@@ -358,7 +370,7 @@ class Replica:
             while not self._ending.is_set() and wait(addresses, LOOK_SECONDS).not_done:
                 pass
             if self._ending.is_set() or any(map(_lost, addresses)):
-                # Without a pause `_keep` would start members all the time while a node stays away.
+                # Without this pause `_keep` would start members again and again while a node stays away.
                 self._ending.wait(LOOK_SECONDS)
                 return True
             return self._run_members(others)
@@ -368,9 +380,12 @@ class Replica:
                 self._ray.kill(member)
 
     def _run_members(self, others: Sequence[Any]) -> bool:
-        """Run the server on its nodes, which are all there. Returns whether another life is to follow."""
+        """Run the server on its nodes, whose members have all answered. Returns whether to start it again.
+
+        others: the members of rank 1 and above, in order.
+        """
         replicas, own = self._replicas, NodeMember(self._here, self._version)
-        # A new name for each life: the file of a life that was killed would look like this one's readiness.
+        # Each life has a file of its own: a file left by a killed life would look as if this life were ready.
         file = self._folder / f"{self._name}@{secrets.token_hex(4)}.url"
         values = {FILE: str(file)} | ({} if replicas.host is None else {HOST: replicas.host})
         if others:
@@ -383,25 +398,25 @@ class Replica:
         while not self._ending.is_set() and not wait(runs, 0.2, FIRST_COMPLETED).done:
             if not ready and file.exists():
                 ready = True
-                self._stand = ("ready", file.read_text("utf-8").strip().replace("\n", ", "))
+                self._state = ("ready", file.read_text("utf-8").strip().replace("\n", ", "))
         first = next((rank for rank, run in enumerate(runs) if run.done()), None)
         own.stop()
         for member in others:
             member.stop.remote()
         runs[0].result()
         unfinished = wait(runs, STOP_SECONDS).not_done
-        # Only an end before readiness by the command itself shows that the next start would fail, too.
+        # The next start would fail too only if the command ended by itself before it was ready.
         if ready or first is None or unfinished or any(map(_lost, runs)):
             return True
         error = runs[first].exception()
         where = f"rank {first}: " if others else ""
-        self._stand = ("failed", where + (str(runs[first].result()) if error is None else visible(str(error), 500)))
+        self._state = ("failed", where + (str(runs[first].result()) if error is None else visible(str(error), 500)))
         return False
 
     def _start_member(self, rank: int) -> Any:
         """Start the actor of that rank in its part of the placement group."""
         placed = _placing(self._group, rank, self._replicas.resources)
-        # Ray ends it with this actor, its owner. The second thread answers `stop` while the first one runs the command.
+        # Ray ends a member with this actor, its owner. One of its threads runs the command, the other answers `stop`.
         return self._ray.remote(NodeMember).options(**placed, max_concurrency=2).remote(self._here, self._version)
 
     def _unregister(self) -> None:
@@ -410,13 +425,13 @@ class Replica:
 
 
 def _in_thread(work: Callable[..., str], *given: object) -> Future[str]:
-    """Start `work` in a daemon thread, which the end of the process does not wait for."""
+    """Start `work` in a daemon thread, so that the process can end before it. Returns the future of its result."""
     future = Future[str]()
 
     def run() -> None:
         try:
             future.set_result(work(*given))
-        except BaseException as error:  # noqa: BLE001  whoever waits for the result gets the error
+        except BaseException as error:  # noqa: BLE001  the future hands the error to its reader
             future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
@@ -424,7 +439,7 @@ def _in_thread(work: Callable[..., str], *given: object) -> Future[str]:
 
 
 def _lost(run: Future[str]) -> bool:
-    """Whether the worker or the node of a call went away; False if the member itself could not be made."""
+    """Whether a call ended because its worker or node was lost; False if the actor's own start failed."""
     error = run.exception() if run.done() else None
     actor_error = importlib.import_module("ray.exceptions").RayActorError if error is not None else ()
     return isinstance(error, actor_error) and not error.actor_init_failed
@@ -436,7 +451,7 @@ def _free_port() -> int:
 
 
 def _listening(address: str) -> str:
-    """The address to listen on, for a node that Ray knows by `address`."""
+    """The address on which a server listens, for a node that Ray knows by `address`."""
     loopback = address.startswith("127.") or address in ("localhost", "::1")
     return EVERYWHERE if loopback else address
 

@@ -23,7 +23,7 @@ _MAX_REPORT_BYTES = 64 * 1024 * 1024
 
 
 def serve_once(path: str) -> None:
-    """Do the job on standard input, and write what the cell says to the file `path`, under its seal."""
+    """Do the job that comes on standard input. Write the seal and then the cell's messages to the file `path`."""
     receives, to_cell = os.pipe()
     from_cell, sends = os.pipe()
     pid = os.fork()
@@ -34,16 +34,17 @@ def serve_once(path: str) -> None:
             null = os.open(os.devnull, os.O_RDWR)
             for fd in (0, 1):
                 os.dup2(null, fd)
-            # Not alone: the server's own processes may be in sight.
+            # alone=False: the cell may see processes of the server, which it must not kill.
             cell.serve(frames.Channel(receives, sends), name_spaces=_has_name_spaces(), alone=False)
         finally:
             os._exit(0)
     for fd in (receives, sends):
         os.close(fd)
     confinement.hide()
-    given = base64.b64decode(sys.stdin.buffer.read())
-    # In a thread: the cell may stop reading until its own message is read.
-    feeding = threading.Thread(target=_feed, args=(to_cell, given[frames.KEY_BYTES :]), daemon=True)
+    arrived = base64.b64decode(sys.stdin.buffer.read())
+    key, messages = arrived[: frames.KEY_BYTES], arrived[frames.KEY_BYTES :]
+    # In a thread: the cell may stop reading until this process has read the cell's own messages.
+    feeding = threading.Thread(target=_feed, args=(to_cell, messages), daemon=True)
     feeding.start()
     report = b""
     while len(report) <= _MAX_REPORT_BYTES and (part := os.read(from_cell, 1 << 20)):
@@ -53,7 +54,7 @@ def serve_once(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.rename(path, f"{path}.{os.urandom(8).hex()}")
     with open(path, "xb") as file:
-        file.write(hmac.digest(given[: frames.KEY_BYTES], report, "sha256") + report)
+        file.write(hmac.digest(key, report, "sha256") + report)
 
 
 def _feed(fd: int, data: bytes) -> None:
@@ -62,7 +63,7 @@ def _feed(fd: int, data: bytes) -> None:
 
 
 def _has_name_spaces() -> bool:
-    """Whether a program can get name spaces of its own here: as root of a server that is privileged."""
+    """Whether a process here may make name spaces of its own, as root on a privileged server may. A child tries it."""
     pid = os.fork()
     if pid == 0:
         try:

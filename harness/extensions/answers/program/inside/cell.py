@@ -77,21 +77,24 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool) -> None:
                 os._exit(3)
         status = os.waitpid(pid, 0)[1]
         _reap(alone)
-        # Without a name space of its own a program may leave files in /tmp, where the next one would find them.
+        # "used": a program without a name space of its own left files in /tmp, where the next program would find them.
         frames.send(channel.sends, {"over": status, "used": alone and bool(os.listdir("/tmp"))})
 
 
 def serve_streams() -> None:
-    """Do jobs that come over standard input, and report to standard output: in a container."""
+    """Do jobs that come over standard input, and report to standard output; called in a container."""
     channel = frames.Channel(os.dup(0), os.dup(1))
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1):  # so that nothing but messages reaches the harness
+    for fd in (0, 1):  # The channel alone keeps the streams, so that nothing but messages reaches the harness.
         os.dup2(null, fd)
     serve(channel, name_spaces=False, alone=os.getpid() == 1)
 
 
 def _reap(alone: bool) -> None:
-    """Kill the processes that a job has left. alone: whether all processes that this one sees belong to the sandbox."""
+    """Kill the processes that a job has left, and wait for them.
+
+    alone: whether all processes that this one sees belong to the sandbox; else only its own children are waited for.
+    """
     if alone:
         try:
             # -1 means every process in sight: in a process name space of its own, only those of the sandbox.
@@ -122,7 +125,10 @@ def _processor_wait(schedstat: int, latest: float) -> float:
 
 
 def _in_memory(packed: str) -> int:
-    """A descriptor of a file in memory with these bytes, in base64, which can be executed and lies in no folder."""
+    """A descriptor of a new file in memory, which can be executed and lies in no folder.
+
+    packed: the file's bytes in base64.
+    """
     fd = os.memfd_create("program", os.MFD_CLOEXEC)
     with os.fdopen(os.dup(fd), "wb") as file:
         file.write(base64.b64decode(packed))
@@ -132,11 +138,15 @@ def _in_memory(packed: str) -> int:
 class _Supervisor:
     """The process that does one job: it forks the program, watches its limits, and runs the tests.
 
-    _user: the user of both processes, where this one is root. _pid: the program's process; 0 if there is none. _status:
-    its wait status. _since, _spent, _waited, _own_waited: wall time, the program's CPU time, and the time for which the
-    program and this process waited for a processor, all at the moment when the latest answer was asked for. _base: the
-    program's CPU time that no longer counts against the limit, because earlier tests used it. _slept: the program's
-    sleep in earlier answers.
+    All times are in seconds.
+
+        _user                       the user that both processes become if this one is root
+        _pid, _status               number of the program's process, 0 if there is none; its wait status once it ended
+        _requests, _replies         descriptors of the pipes to and from the program
+        _since, _spent              when the latest request was sent, and the program's CPU time then
+        _waited, _own_waited        how long the program and this process had waited for a processor by then
+        _base                       CPU time of earlier tests, which does not count against this test's limit
+        _slept                      the program's sleep before its latest answer
     """
 
     def __init__(self, channel: frames.Channel, name_spaces: bool) -> None:
@@ -166,17 +176,19 @@ class _Supervisor:
     def _do_stdin(self, job: dict[str, Any]) -> None:
         """Do one job with standard input: fork the program, hand it the test's input, send back what it printed and how
         it ended."""
-        given, into = os.pipe()
-        out, written = os.pipe()
-        errors, complained = os.pipe()
-        self._fork({0: given, 1: written, 2: complained}, lambda: self._become_program(job))
+        # The program has one end of each pipe (`its_…`), this process the other.
+        its_input, to_input = os.pipe()
+        from_output, its_output = os.pipe()
+        from_errors, its_errors = os.pipe()
+        self._fork({0: its_input, 1: its_output, 2: its_errors}, lambda: self._become_program(job))
         # Copies left open here would keep the pipes from ending with the program.
-        for fd in (given, written, complained):
+        for fd in (its_input, its_output, its_errors):
             os.close(fd)
         frames.send(self._channel.sends, {"started": True})
         test = frames.receive(self._channel.receives)
         self._start_clock()
-        end, output, error = self._converse(into, out, errors, test["input"].encode("utf-8", "surrogatepass"))
+        text = test["input"].encode("utf-8", "surrogatepass")
+        end, output, error = self._converse(to_input, from_output, from_errors, text)
         # latin-1 carries any byte through JSON unchanged.
         status = {"end": end, "cpu": self._cpu_seconds(), "out": output.decode("latin-1"),
                   "err": error[-MAX_ERROR_CHARS:].decode("utf-8", "replace")}  # fmt: skip
@@ -185,11 +197,12 @@ class _Supervisor:
         frames.send(self._channel.sends, status)
 
     def _converse(self, into: int, out: int, errors: int, given: bytes) -> tuple[str, bytes, bytes]:
-        """(why it ended, standard output, end of standard error) of a program that is fed `given`.
+        """Feed `given` to the program and read its output until it ends or exceeds a limit.
 
-        into: the descriptor of the program's standard input.
+        into, out, errors: our descriptors of its standard input, output and error. Returns (the rule of the exceeded
+        limit, or "closed" if it ended by itself; its standard output; the end of its standard error).
         """
-        # Non-blocking: a program that prints before it reads would fill its output while we wait to fill its input.
+        # A blocking write could hang: a program that prints much before it reads waits for us to read.
         os.set_blocking(into, False)
         parts: list[bytes] = []
         size, error, left = 0, b"", memoryview(given)
@@ -204,7 +217,7 @@ class _Supervisor:
                     left = left[os.write(into, left[: 1 << 20]) :]
                 except BlockingIOError:
                     pass
-                except OSError:  # it reads no more
+                except OSError:  # The program has closed its standard input.
                     left = memoryview(b"")
             # Closed as soon as all is written: many programs read to the end of their input.
             if not left and into >= 0:
@@ -222,7 +235,7 @@ class _Supervisor:
                     size += len(data)
             if size > self._limits["output"]:
                 return "output limit", b"", error
-        while True:  # it closed its output: it ends, or goes on without
+        while True:  # The program has closed its output: it is about to end, or goes on silently.
             over = self._over()
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             if pid:
@@ -239,15 +252,12 @@ class _Supervisor:
 
     # --- the compiler ---
     def _do_compile(self, job: dict[str, Any]) -> None:
-        """Compile a program and report its binary, or the compiler's errors.
-
-        job: the message of the harness: source and limits.
-        """
+        """Compile the source in `job` and report its binary, or the compiler's errors."""
         reports, written = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
         self._fork({0: null, 1: null, 2: null, 3: written}, lambda: compiling.build(job["code"], self._limits, 3))
         os.close(written)
-        # No clock: the limit of the compiler's CPU time is the kernel's, and it waits for nothing.
+        # No limit is watched here: the kernel bounds the compiler's CPU time, and a compiler does not sleep.
         frames.send(self._channel.sends, frames.receive(reports))
 
     # --- functions of a program ---
@@ -256,10 +266,7 @@ class _Supervisor:
         self._do_tests(job, lambda work, _: tests_outside.run_calls(work["function"], work["cases"], self._ask))
 
     def _do_checks(self, job: dict[str, Any]) -> None:
-        """Run the benchmark's test code in this process.
-
-        job: the message that began the job.
-        """
+        """Run the benchmark's test code in this process."""
 
         def checked(work: dict[str, Any], names: list[str]) -> dict[str, Any]:
             return tests_outside.run_tests(work["setup"], work["tests"], work["own"], names, self._ask)
@@ -267,9 +274,9 @@ class _Supervisor:
         self._do_tests(job, checked)
 
     def _do_tests(self, job: dict[str, Any], run: Callable[[dict[str, Any], list[str]], dict[str, Any]]) -> None:
-        """Run tests in this process, after it too has given up its privileges. run: the tests.
+        """Start the program, give up this process's privileges too, run the tests here, and send the report.
 
-        job: the message that began the job.
+        job: the message that began the job. run: (the tests, the program's names) → the report.
         """
         self._serve_functions(job)
         begun = self._begin()
@@ -283,14 +290,11 @@ class _Supervisor:
         confinement.confine(supervises=True)
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 1)
-        os.dup2(null, 2)  # nobody reads it: a full pipe would stop the tests
+        os.dup2(null, 2)  # Nobody reads standard error: once its pipe were full, the tests would hang.
         frames.send(self._channel.sends, {**run(work, begun["names"]), "cpu": self._cpu_seconds()})
 
     def _serve_functions(self, job: dict[str, Any]) -> None:
-        """Fork the program so that it answers calls over two pipes.
-
-        job: the message that began the job.
-        """
+        """Fork the program of `job` so that it answers calls over two pipes."""
         to_program, requests = os.pipe()
         replies, answered = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
@@ -300,7 +304,8 @@ class _Supervisor:
         self._requests, self._replies = requests, replies
 
     def _begin(self) -> dict[str, Any]:
-        """Wait until the program's code has run: the names that it defines, or why it ended."""
+        """Wait until the program's code has run. Returns {"names": […]}, the functions and classes that it defines, or
+        {"end": the rule, "message": …} if it failed."""
         self._start_clock()
         try:
             reply = self._reply()
@@ -315,7 +320,7 @@ class _Supervisor:
     def _ask(self, request: dict[str, Any]) -> Any:
         """Send a request to the program and return its answer. Raises `ProgramEndedError`."""
         self._start_clock()
-        # Each test has the whole limit for itself in this style.
+        # "each": the limits hold for each test, so what earlier tests used no longer counts.
         if self._limits["each"]:
             self._base, self._slept = self._spent, 0.0
         try:
@@ -339,7 +344,7 @@ class _Supervisor:
             raise ProgramEndedError(self._end_rule()) from None
         if not isinstance(reply, dict):
             raise ProgramEndedError("bad value")
-        # An answer can arrive between the last look at the clock and the read; late is late.
+        # The program may have passed its limit after the last look at the clock and before this read.
         over = self._over()
         if over == "time limit":
             raise ProgramEndedError(over)
@@ -363,9 +368,12 @@ class _Supervisor:
 
     # --- the process ---
     def _fork(self, descriptors: dict[int, int], become: Callable[[], None]) -> None:
-        """Start a process with these descriptors (its number → ours) and no other, in which `become` runs."""
+        """Start the program's process, in which `become` runs.
+
+        descriptors: number in the new process → our descriptor; it has no others.
+        """
         if self._name_spaces:
-            confinement.call("unshare", 0x20000000)  # CLONE_NEWPID: the next child is the first of its own
+            confinement.call("unshare", 0x20000000)  # CLONE_NEWPID: the next child begins a new process name space
         pid = os.fork()
         if pid:
             self._pid = pid
@@ -374,12 +382,12 @@ class _Supervisor:
             if self._name_spaces:
                 confinement.own_name_space()
                 os.chdir("/tmp")
-            # Copied above all targets first: one pair's source may have the number of another's target.
+            # First to numbers above all others: a source may have the same number as another pair's target.
             top = max([*descriptors.values(), *descriptors, *self._channel]) + 1
             copies = {target: os.dup2(source, top + target) for target, source in descriptors.items()}
             for target, source in copies.items():
                 os.dup2(source, target)
-            # The channel to the harness above all must not be open in the program.
+            # Above all, the program must not have the channel to the harness.
             os.closerange(max(descriptors) + 1, 4_096)
             confinement.leave_root(self._user)
             become()
@@ -398,7 +406,7 @@ class _Supervisor:
         if is_binary:
             confinement.allow_stack(int(limits["memory"]))
         confinement.confine(exec_allowed=is_binary)
-        # Python ignores SIGPIPE, and exec would hand that on: a binary would never end on a closed pipe.
+        # Python ignores SIGPIPE, and a binary would inherit that: writing to a closed pipe would never end it.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         if is_binary:
             os.execve(binary, ["program"], {})
@@ -422,15 +430,16 @@ class _Supervisor:
         if self._pid:
             try:
                 self._last_cpu = time.clock_gettime((~self._pid << 3) | 2)  # as clock_getcpuclockid(3) makes it
-            # The process has just ended and its clock with it; the last look counts.
+            # The process has just ended, and its clock with it; the value of the last look stays.
             except OSError:
                 pass
         return self._last_cpu
 
     def _sleeping(self, cpu: float) -> float:
-        """Seconds for which the program has slept since its latest answer was asked for. cpu: its CPU time now.
+        """Seconds for which the program has slept since the latest request. cpu: the program's CPU time now.
 
-        After its answer a program waits until this process gets a processor; that time is not counted.
+        That is wall time without CPU time and without the time for which it or this process waited for a processor: a
+        program that has answered cannot go on before this process runs.
         """
         waited = _processor_wait(self._schedstat, self._waited) - self._waited
         waited += _processor_wait(self._own_schedstat, self._own_waited) - self._own_waited

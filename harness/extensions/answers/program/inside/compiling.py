@@ -24,7 +24,8 @@ MAX_MESSAGE_CHARS = 2_000
 """Longest part of the compiler's errors that is kept, from the first error on."""
 
 _TICK_SECONDS = 0.1
-"""The kernel ends a process at its limit of CPU time up to this early, by the time that it reports."""
+"""Seconds of CPU time below its limit at which a killed compiler still counts as killed for the limit: the kernel may
+report slightly less time than it enforced."""
 
 _MAX_ERROR_BYTES = 1024 * 1024
 
@@ -41,12 +42,12 @@ _FAILS = re.compile(
     r"|^(?:\S*/)?(?:cc1plus|as|ld)(?:\.\w+)?: (?:out of memory allocating "
     r"|.*(?:memory exhausted|Cannot allocate memory)$)"
 )
-"""A line by which a program of the compiler says that it failed itself: it begins with that program's name and no place
-in the text (`g++: `, not `g++:1:2: `). The same words within a line may be quoted from the text that is compiled."""
+"""A line by which a program of the compiler says that it failed itself. Such a line begins with that program's name,
+without a line number (`g++: `, not `g++:1:2: `); elsewhere these words may be quoted from the compiled text."""
 
 
 def build(source: str, limits: dict[str, Any], sends: int) -> None:
-    """Compile `source` and send the message above to the descriptor `sends`."""
+    """Compile `source` and send a message of the module's table to the descriptor `sends`. limits: those of the job."""
     path = shutil.which("g++", path=_FOLDERS)
     if path is None:
         frames.send(sends, {"end": "no compiler"})
@@ -83,7 +84,7 @@ def end_without_binary(complaints: str) -> dict[str, str]:
     module's table."""
     # Not splitlines, which also ends a line at characters that the compiler quotes from the text.
     lines = complaints.split("\n")
-    # Before an error stand the lines of how the compiler came there, often hundreds.
+    # The lines before the first error only say where the compiler was (`In file included from`), often in hundreds.
     first = next((number for number, line in enumerate(lines) if _REFUSES.search(line)), -1)
     failed = first < 0 or any(map(_FAILS.search, lines))
     message = "\n".join(lines[max(first, 0) :])[:MAX_MESSAGE_CHARS]
@@ -97,7 +98,7 @@ def _compile(words: list[str], errors: str, limits: dict[str, Any]) -> None:
         for fd, target in ((null, 0), (null, 1), (complaints, 2)):
             os.dup2(fd, target)
         os.closerange(3, 4_096)
-        # Per process: cc1plus, which does the work, is one.
+        # The limits hold for each process; cc1plus does nearly all the work in one.
         confinement.limit(int(limits["memory"]), int(limits["cpu"]), int(limits["file"]), _MAX_PROCESSES)
         confinement.confine(compiles=True)
         os.execve(words[0], words, {"PATH": _FOLDERS, "LC_ALL": "C", "TMPDIR": os.path.dirname(errors)})

@@ -49,7 +49,7 @@ faccessat2 439 439
 """
 """Name, number on x86_64 and number on aarch64 of each system call that is allowed with any arguments."""
 
-_LOOKED_AT = {"clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "ioctl": (16, 29), "socketpair": (53, 199),
+_CONDITIONAL = {"clone": (56, 220), "kill": (62, 129), "tgkill": (234, 131), "ioctl": (16, 29), "socketpair": (53, 199),
               "prctl": (157, 167), "prlimit64": (302, 261), "clone3": (435, 435), "execve": (59, 221),
               "wait4": (61, 260), "execveat": (322, 281), "vfork": (58, 0xFFFFFFFF)}  # fmt: skip
 """Name and numbers, as in `_CALLS`, of each call that only some processes may make, or that may have only certain
@@ -84,11 +84,12 @@ def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = F
         number = entry.split()[1 + column]
         if number != "-":
             code += [_step(_EQUAL, int(number), 0, 1), _step(_RETURN, _ALLOW)]
-    whole = {"execveat"} if exec_allowed else set()
+    unconditional = {"execveat"} if exec_allowed else set()
     if supervises:
-        whole |= {"kill", "wait4"}
+        unconditional |= {"kill", "wait4"}
     if compiles:
-        whole |= {"execve", "wait4", "clone", "vfork"}
+        unconditional |= {"execve", "wait4", "clone", "vfork"}
+    # Call → (how to compare, number of the argument, the values of which one must match).
     checks = {
         "clone": (_ANY_BIT, 0, (_CLONE_THREAD,)),
         "kill": (_EQUAL, 0, (pid,)),
@@ -98,14 +99,15 @@ def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = F
         "prctl": (_EQUAL, 0, _PRCTL_NAMES),
         "prlimit64": (_EQUAL, 0, (0, pid)),
     }
-    for name, numbers in _LOOKED_AT.items():
-        if name in whole:
+    for name, numbers in _CONDITIONAL.items():
+        if name in unconditional:
             block = [_step(_RETURN, _ALLOW)]
-        elif name == "clone3":  # a filter cannot see its flags, which lie in memory; told ENOSYS, glibc uses clone
+        elif name == "clone3":
+            # A filter cannot see its flags, which lie in memory; at ENOSYS, glibc falls back to clone.
             block = [_step(_RETURN, _ENOSYS)]
         elif name in checks:
             test, argument, values = checks[name]
-            # The low half of the argument (both machines are little-endian); the kernel reads no more of these
+            # Offset of the argument's low 32 bits (both machines are little-endian); the kernel reads no more of these
             # arguments.
             block = [_step(_LOAD, 16 + 8 * argument)]
             for value in values:
@@ -115,7 +117,7 @@ def seccomp_filter(pid: int, *, exec_allowed: bool = False, supervises: bool = F
             block = [_step(_RETURN, _EPERM)]
         # A jump skips at most 255 instructions, which no block here reaches.
         code += [_step(_EQUAL, numbers[column], 0, len(block)), *block]
-    # Refused, not killed: libraries try a newer call first and fall back to an older one.
+    # Any other call is refused, which does not kill: libraries then fall back from a newer call to an older one.
     return b"".join([*code, _step(_RETURN, _EPERM)])
 
 
@@ -167,7 +169,7 @@ def limit(memory: int, cpu_seconds: int, file_bytes: int, threads: int) -> None:
 
 
 def leave_root(user: int) -> None:
-    """Become the user `user`, who owns nothing, if this process is root: on a server that runs programs as root."""
+    """Become the user `user`, who owns nothing, if this process is root, as on a server that runs programs as root."""
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(user, user, user)
@@ -175,7 +177,7 @@ def leave_root(user: int) -> None:
 
 
 def allow_stack(memory: int) -> None:
-    """Let the stack of what this process executes grow to `memory` bytes, as contests do: for deep recursion."""
+    """Let the stack of the binary that this process will execute grow to `memory` bytes, as contests do."""
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     resource.setrlimit(resource.RLIMIT_STACK, (memory if hard == resource.RLIM_INFINITY else min(memory, hard), hard))
 
@@ -186,16 +188,15 @@ def hide() -> None:
 
 
 def confine(*, exec_allowed: bool = False, supervises: bool = False, compiles: bool = False) -> None:
-    """Give up all capabilities, and all system calls except the list, for good. Raises `OSError` if that fails.
+    """Give up all capabilities for good, and all system calls except those that the filter allows.
 
-    exec_allowed, supervises, compiles: what else the list has: calls to start another program, to start and kill
-    processes, and those of a compiler.
+    exec_allowed, supervises, compiles: further calls that the filter allows, as in `seccomp_filter`. Raises `OSError`.
     """
     # Version 3 of the capability header: two records of three words, hence 24 bytes.
     header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)
-    # Without it an unprivileged process may install no filter, and a setuid program would bring privileges back.
+    # An unprivileged process may install a filter only after this call; a setuid program then gives no privileges.
     call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
-    # Before the filter, which does not allow capset.
+    # `capset` must come before the filter, which refuses it.
     call("capset", header, none)
     code = seccomp_filter(os.getpid(), exec_allowed=exec_allowed, supervises=supervises, compiles=compiles)
     program = _Program(len(code) // 8, code)

@@ -70,7 +70,7 @@ def receive(fd: int, max_bytes: int = MAX_FRAME_BYTES, wait: Callable[[], None] 
     Raises `ClosedError` at the end of the stream, and for bytes that are no message.
     """
     (size,) = _HEADER.unpack(_exactly(fd, _HEADER.size, wait))
-    # Before the body is read: the length is the program's claim, and memory would be taken for it.
+    # The length is only the other side's claim, so it is checked before memory is taken for the body.
     if size > max_bytes:
         raise ClosedError(f"a message of {size} bytes")
     try:
@@ -87,7 +87,7 @@ def _exactly(fd: int, size: int, wait: Callable[[], None] | None) -> bytes:
         if wait is not None:
             wait()
         try:
-            # os.read allocates all that is asked for, even if few bytes are there.
+            # os.read allocates as many bytes as it may read, even if few are there.
             part = os.read(fd, min(size, 1 << 20))
         except OSError as error:
             raise ClosedError(str(error)) from error

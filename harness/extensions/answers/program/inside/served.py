@@ -81,7 +81,8 @@ class ServedProgram:
         self._numbers: dict[int, int] = {}
 
     def serve(self, code: str, header: str) -> None:
-        """Run the program, say how that went, then answer requests until the caller goes; does not return."""
+        """Run the program's code and report how that ended; then answer requests until the caller is gone. Does not
+        return."""
         with open(os.devnull, "w") as null:
             sys.stdout = sys.stderr = null
             self._answer(lambda: self._run(code, header))
@@ -94,7 +95,7 @@ class ServedProgram:
         try:
             reply = {"value": encoded(action(), self._hold)}
         except MemoryError:
-            # An answer needs memory itself, so the exit code says it.
+            # There is no memory for an answer, so the exit code reports it.
             os._exit(EXIT_MEMORY)
         except BaseException as error:
             name = type(error).__name__
@@ -105,19 +106,25 @@ class ServedProgram:
             frames.send(self._replies, {"raised": "ValueError", "message": "the value cannot be written"})
 
     def _run(self, code: str, header: str) -> list[str]:
+        """Run the program's code after `header`; return the names of the functions and classes that it defines."""
         self._code = code
         self._names = _globals("program", header)
         exec(_compiled(code), self._names)
         return [name for name, value in self._names.items() if isinstance(name, str) and callable(value)]
 
     def _hold(self, value: Any) -> int:
+        """Keep a value that cannot be sent, and return its number; the same number for the same object."""
         number = self._numbers.setdefault(id(value), len(self._objects))
         if number == len(self._objects):
             self._objects.append(value)  # kept, so that no other object gets its id
         return number
 
     def _do(self, request: Any) -> Any:
-        """Do what a request of the tests asks for: call, hold, read or change an object of the program."""
+        """Do what a request of the tests asks for, and return the value to answer.
+
+        request: "do" is the kind of request; "target" the name of a function or the number of an object;
+        "arguments", "named" and "name" belong to some kinds.
+        """
         what, target = request["do"], request.get("target")
         if what == "method":  # LeetCode's form: the function of an object of the class Solution, where there is one
             in_class = "class Solution" in self._code
@@ -137,10 +144,10 @@ class ServedProgram:
             return _first(held)
         if what == "item":
             return held[arguments[0]]
-        return _ASIDE[what](held)
+        return _BUILTINS[what](held)
 
 
-_ASIDE: dict[str, Any] = {"bool": bool, "len": len, "str": str}
+_BUILTINS: dict[str, Any] = {"bool": bool, "len": len, "str": str}
 
 MAX_ITERATED = 1_000_000
 """Largest number of items that are taken from an iterable of the program, which may be endless."""

@@ -43,15 +43,18 @@ class ProgramEndedError(BaseException):
 
 
 class _UnsendableError(BaseException):
-    """The tests pass an argument that cannot be sent to any program, so the tests are broken. A `BaseException`, as
-    above."""
+    """The tests pass an argument that cannot be sent to any program, so the tests are broken.
+
+    A `BaseException`, so that test code which catches `Exception` does not catch it.
+    """
 
 
 class _Line:
     """The connection to the program, by which the tests call its functions.
 
-    last: the latest call, as (function, arguments, result or exception), for reports. over: an exception above that was
-    raised; a test that caught it nevertheless has not passed. raised: the latest exception of the program.
+    last: the latest call, as (function, arguments, result or exception), for reports. over: a `ProgramEndedError` or
+    `_UnsendableError` that was raised; even a test that caught it has not passed. raised: the latest exception of the
+    program.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -62,7 +65,7 @@ class _Line:
         self._remotes: dict[int, Remote] = {}
 
     def remote(self, number: int) -> Remote:
-        """The `Remote` for an object's number; always the same one for a number, so that it equals itself."""
+        """The `Remote` for an object's number; a number always gives the same `Remote`, so that it equals itself."""
         return self._remotes.setdefault(number, Remote(self, number))
 
     def do(self, what: str, target: Any, arguments: tuple[Any, ...] = (), **more: Any) -> Any:
@@ -75,8 +78,8 @@ class _Line:
     def _do(
         self, what: str, target: Any, arguments: tuple[Any, ...], named: dict[str, Any] | None = None, **more: Any
     ) -> Any:
-        """Have the program's process do something with one of its objects. Returns the value, or raises the exception
-        that came.
+        """Have the program's process do something with one of its objects. Returns the value; raises the program's
+        exception, or `ProgramEndedError`.
 
         what: the kind of request, such as "call". target: the object's name or number. arguments, named: values for the
         call. more: further fields of the request.
@@ -114,8 +117,10 @@ def _exception(name: str, message: str) -> Exception:
 
 
 def _number(value: Any) -> int:
-    """The number by which the program's process holds this object. Raises `_UnsendableError` for an object of the
-    tests."""
+    """The number by which the program's process knows this object.
+
+    Raises `_UnsendableError` for an object that is not the program's but was made by the tests.
+    """
     if not isinstance(value, Remote):
         raise _UnsendableError(f"the tests hand over {type(value).__name__}, which is no plain value")
     if isinstance(value._target, int):

@@ -1,4 +1,4 @@
-"""Encoding plain values as JSON and decoding them, without loss: arguments and results are sent so between processes.
+"""Encoding plain values as JSON and decoding them, without loss. In this form processes send arguments and results.
 
     None, bool, str, float, small int      as JSON has them
     list tuple set frozenset dict bytes    ["l", items] ["t", items] ["s", items] ["z", items] ["d", pairs] ["b", hex]
@@ -58,10 +58,9 @@ def encoded(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
 
 
 def _encode(value: Any, hold: Callable[[Any], int], depth: int, left: list[int]) -> Any:
-    """Encode one value. hold: returns a number for an object that is not plain. left: a list with the number of parts
-    that are still allowed.
+    """Encode one value. hold: returns a number for an object that is not plain. depth: levels of lists around it.
 
-    depth: levels of lists around the value; bounded.
+    left: a list with one number, of the parts that are still allowed; each call lowers it.
     """
     left[0] -= 1
     if depth > MAX_DEPTH or left[0] < 0:
@@ -124,10 +123,7 @@ def decoded(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
 
 
 def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
-    """Decode one value. held: returns the object that has a number. Raises `ValueError`.
-
-    depth: levels of lists around the value; bounded.
-    """
+    """Decode one value. held: number → the object. depth: levels of lists around the value. Raises `ValueError`."""
     if depth > 2 * MAX_DEPTH:
         raise ValueError("the value is nested too deeply")
     if value is None or isinstance(value, (bool, str, int, float)):
@@ -168,12 +164,9 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
 
 
 def _decode_view(tag: str, items: list[Any]) -> Any:
-    """A range, or a view of a dictionary, from its decoded parts.
-
-    tag: which of them. items: its parts.
-    """
+    """A range, or a view of a dictionary. tag: the kind of value. items: the decoded parts of the value."""
     if tag == _RANGE:
-        if not _is_short(span := range(*items)):  # it would keep the tests counting
+        if not _is_short(span := range(*items)):  # A test that iterates over it would not end in time.
             raise ValueError("a range has too many items")
         return span
     if tag == _VALUES:
