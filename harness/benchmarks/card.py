@@ -138,9 +138,12 @@ class FileSource(_Part):
 
 
 class UrlSource(_Part):
-    """A file at a URL that names its version (a commit). sha256: of the file's bytes. damaged_rows: number of rows of
-    this very file, a CSV table, that have another number of cells than the header. They are left out; any other number
-    of such rows is refused. split: which list or mapping of rows is read, of a JSON file that holds several."""
+    """A file at a URL that names its version (a commit).
+
+    sha256: checksum of the file's bytes. damaged_rows: number of rows in this CSV file that have more or fewer cells
+    than its header; they are left out, and a file with another number of them is refused. split: in a JSON file with
+    several lists or mappings of rows, the name of the one to read.
+    """
 
     kind: Literal["url"]
     url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
@@ -221,7 +224,10 @@ class Edition(_Part):
 
 
 class Variant(_Part):
-    """A published way to run the benchmark. by: who publishes scores so. samples: per question. settings: in words."""
+    """A published way to run the benchmark.
+
+    by: who publishes scores of runs with it. samples: number per question. settings: other settings, in words.
+    """
 
     by: _Sentence
     prompt: str
@@ -400,13 +406,15 @@ class Card(_Part):
 
     @property
     def given_data(self) -> str | None:
-        """The address of the data that the user gave, with or without a benchmark's name; None for a card's own."""
+        """The address of the data, if the user gave the data; None if they are those that the card names."""
         return self._given_data
 
     @property
     def ingredients(self) -> dict[str, Any]:
-        """All fields from which questions are made, for a checksum. Newer fields are left out of cards that do not use
-        them, so that the checksums of older cards stay the same."""
+        """All fields from which questions are made, for a checksum.
+
+        A field that was added later is left out if the card does not use it, so that older cards keep their checksums.
+        """
         rare = (
             *("program", "releases", "date_column", "dates", "only", "twin_of", "original_key", "original_until"),
             *("cluster_after", "row_form"),

@@ -47,8 +47,8 @@ _PLAIN = re.compile(
     # Digits, signs and a letter x, y or z: no list, no number, no words, whether the grammar can read it or not.
     r"|(?=[^xyz]*+[xyz])(?=[^0-9+*/^]*+[0-9+*/^])(?:[0-9]{1,15}+|[xyz]|[abmnt](?![a-zA-Z])|[-+*/^(){} ])++)"
 )
-"""References whose kind a pattern tells. Others need the grammar of answers, whose import takes longer than reading a
-whole file of such references."""
+"""References whose kind is the name of the group that matches. For others the grammar of answers is needed, whose
+import takes longer than reading a whole file of plain references."""
 _MAX_CHOICE_CHARS = 12
 """A reference of this length or more is not a choice, even if it begins like an option: "A) true B) false"."""
 
@@ -63,9 +63,10 @@ class Reference(NamedTuple):
 def read_reference(
     value: Any, kind: CardKind = "auto", form: AnswerForm = "plain", structured: bool = True
 ) -> Reference:
-    """The reference in a cell of the data, or as a user types it. kind: its kind; "auto": its form decides.
+    """The reference in a cell of the data, or as a user types it.
 
-    form, structured: see `read_references`. Raises `ValueError`.
+    kind: the kind of answer; "auto": the reference's own characters decide. form, structured: see `read_references`.
+    Raises `ValueError`.
     """
     accepted = read_references(value, form, kind, structured)
     if kind != "auto":
@@ -76,7 +77,7 @@ def read_reference(
 
 
 def kind_of(reference: str) -> AnswerKind:
-    """The kind of a reference answer, told by its form: integer, choice, text, multiple, number or expression."""
+    """The kind of a reference answer, by its characters: integer, choice, text, multiple, number or expression."""
     if plain := _PLAIN.fullmatch(reference):
         return cast("AnswerKind", plain.lastgroup)
     from harness.answers.boxed import without_boxes
@@ -141,10 +142,10 @@ def read_references(value: Any, form: AnswerForm, kind: CardKind, structured: bo
 
 
 def form_of(value: Any, reference: str) -> AnswerKind:
-    """The form of a reference for the checksum of its question, if the card states no kind.
+    """The form of a reference for the checksum of its question, if the card states no kind. value: the data's cell.
 
-    This function must not change: `kind_of`, by which an answer is graded, may improve, and runs that were started
-    before must still be resumed, for which their checksums must stay.
+    This function must not change, because a run can be resumed only while its checksums stay. `kind_of`, by which an
+    answer is graded, may improve.
     """
     if isinstance(value, list | dict):
         return "multiple"
@@ -185,6 +186,7 @@ def _answer_text(value: Any, kind: CardKind) -> str:
 
 
 def _integer(text: str) -> str:
+    """The digits of an integer, which may have commas, blanks, a dollar or a degree sign. Raises `ValueError`."""
     plain = re.sub(r"[,\s$]|\\!|\^\\circ|\^\{\\circ\}", "", text)
     if not re.fullmatch(r"[+-]?\d{1,1000}(\.0*)?", plain):
         raise ValueError(f"must be an integer, found {quoted(text)}")
@@ -262,9 +264,9 @@ def _formed(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _selected(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows that have the values of the card's `only`, and whose date lies in the card's span, if it has these."""
+    """The rows that the card's `only` and `dates` select; all rows if the card has neither. Raises `UsageError`."""
     for row in rows:
-        # Each column must be there: one that was renamed would else leave out all rows.
+        # A row without the column is an error: if the data renamed the column, no row would be left.
         cells = {name: row.value[_require_column(row, (name,), "the selection")] for name in card.only}
         if any(cell not in card.only[name] for name, cell in cells.items()):
             continue
@@ -312,10 +314,10 @@ def reorder_choices(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
 
 
 def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int = 0) -> Draft:
-    """A row as a question that is not yet rendered: text, answers, choices, rules and metadata. order: number of the
-    order of the choices. Raises `UsageError`.
+    """A row as a question that is not yet rendered: text, answers, choices, rules and metadata.
 
-    row_digest: checksum of the row, stored with the question.
+    row_digest: checksum of the row, stored with the question. order: number of the shuffled order of the choices, from
+    0. Raises `UsageError`.
     """
     columns = card.columns
     question = _require_column(row, columns.question, "the question")
@@ -417,7 +419,11 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
 
 
 def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:
-    """(option texts in the order shown, letter of the right one, order as indices into the source's columns)."""
+    """(option texts in the order shown, letter of the right one, their order).
+
+    The order has for each option shown its index among the card's columns, the right one first; None if the options are
+    not shuffled. order: number of the shuffled order, from 0. Raises `UsageError`.
+    """
     spec = card.choices
     assert spec is not None
     if spec.correct:
@@ -503,6 +509,7 @@ _LINE_BREAK = re.compile(
 
 
 def _first_column(names: Names, row: Row) -> str | None:
+    """The first of these columns that the row has; None if it has none of them."""
     return next((name for name in names if name in row.value), None)
 
 
@@ -519,6 +526,7 @@ def _require_column(row: Row, names: Names, role: str) -> str:
 
 
 def _no_column(row: Row, names: Names, role: str) -> UsageError:
+    """The error for a row that has none of these columns. role: what the column is for, such as "the answer"."""
     shown = [name for name in names if name not in IN_OTHER_LANGUAGES] or names
     expected = " or ".join(repr(visible(name, 100)) for name in shown) or "named"
     have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) or "no columns"

@@ -193,7 +193,8 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
         raise UsageError(f"{where}: field_spec.target {quoted(fields.target)} is one answer for all questions")
     if spec.shuffle_choices:
         raise UsageError(
-            f"{where}: shuffle_choices: options that a column names by letter are asked in their own order"
+            f"{where}: leave out shuffle_choices: a column names the right option by letter, so the options are asked "
+            "in their own order"
         )
     return columns, {"options": choices} if choices else {}
 

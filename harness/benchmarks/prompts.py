@@ -33,7 +33,8 @@ _LAYOUT = {"\n", "\t"}
 def check_text(text: str) -> str:
     """`text` itself. Raises `ValueError` for a control character other than newline and tab.
 
-    In an ordinary Python string `"\\boxed"` begins with a backspace. A published script asks its models for "oxed" so.
+    In an ordinary Python string `"\\boxed"` begins with a backspace; by this mistake a published script asks its models
+    for "oxed".
     """
     for position, char in enumerate(text):
         if unicodedata.category(char) in ("Cc", "Cs") and char not in _LAYOUT:

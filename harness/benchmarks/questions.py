@@ -33,17 +33,17 @@ from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.presets.sampling import Sampling
 
-_PLACE_BITS = 28
-"""Number of low bits in which `Places` stores an index; the other bits store a hash of the id."""
+_POSITION_BITS = 28
+"""Number of low bits in which `Places` stores a position; the other bits store a hash of the id."""
 
-_HASH_MASK = (1 << 64 - _PLACE_BITS) - 1
+_HASH_MASK = (1 << 64 - _POSITION_BITS) - 1
 
 
 class ShardPart(NamedTuple):
-    """The place of a shard's questions among those of all shards.
+    """Which part of a run's questions a shard asks.
 
-    shard: which part, such as "2/8". selection: the questions of all parts, in the order of the source. digest: of the
-    ids of that selection, in any order.
+    shard: its number and the number of shards, such as "2/8". selection: the questions of all shards, in the order of
+    the source. digest: of the ids of that selection, in any order.
     """
 
     shard: str
@@ -87,7 +87,10 @@ class QuestionSet:
     note: RecipeNote | None = None
 
     def recipe_note(self, file: str) -> RecipeNote | None:
-        """The note for a run that stores exactly the selection in a file; None without a recipe. file: its SHA-256."""
+        """The note for a run whose file questions.jsonl holds exactly the selection; None without a recipe.
+
+        file: SHA-256 of that file.
+        """
         if self.recipe is None:
             return None
         return RecipeNote(
@@ -117,7 +120,7 @@ class QuestionSet:
 
     @cached_property
     def _ids_and_lengths(self) -> tuple[list[str], array[int]]:
-        """Both from one pass over the questions: a pass over a large set has to unpack it."""
+        """The ids, and the lengths of the prompts. Both come from one pass, because a pass unpacks the whole set."""
         ids, chars = [], array("q")
         for question in self.questions:
             ids.append(question.question_id)
@@ -151,14 +154,15 @@ class Places:
         bits = _hash_bits(question_id)
         for index in range(bisect_left(self._sorted, bits), len(self._sorted)):
             number = self._sorted[index]
-            if number >> _PLACE_BITS != bits >> _PLACE_BITS:
+            if number >> _POSITION_BITS != bits >> _POSITION_BITS:
                 return
-            yield number & (1 << _PLACE_BITS) - 1
+            yield number & (1 << _POSITION_BITS) - 1
 
 
 def _hash_bits(question_id: str) -> int:
-    # Python's hash of a text differs between processes, and this index never leaves its process.
-    return (hash(question_id) & _HASH_MASK) << _PLACE_BITS
+    """The hash of an id in the high bits, with the bits of the position empty."""
+    # Python's hash of a text differs between processes, but this index never leaves its process.
+    return (hash(question_id) & _HASH_MASK) << _POSITION_BITS
 
 
 class QuestionsById(Mapping[tuple[str, str], Question]):
@@ -209,7 +213,7 @@ def build(
     chosen_prompt = prompt if isinstance(prompt, Prompt) else prompts.find_prompt(prompt or card.prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
     recipe = _recipe(card, chosen_prompt, system, limit, ids, filters, api)
-    framed = QuestionSet(
+    blank = QuestionSet(
         name=card.name,
         samples=card.samples,
         sampling=card.sampling,
@@ -231,15 +235,15 @@ def build(
     )
     stored = stored_by(card.name, recipe) if recipe is not None else None
     if stored is not None:
-        return _from_stored(framed, stored)
-    return _from_source(card, framed, _Selection(card, filters, ids, limit), chosen_prompt, system)
+        return _from_stored(blank, stored)
+    return _from_source(card, blank, _Selection(card, filters, ids, limit), chosen_prompt, system)
 
 
-def _from_stored(framed: QuestionSet, stored: StoredQuestions) -> QuestionSet:
-    """`framed` with the questions that a run has stored."""
+def _from_stored(blank: QuestionSet, stored: StoredQuestions) -> QuestionSet:
+    """The set `blank` with the questions that a run has stored."""
     note = stored.note
     return replace(
-        framed,
+        blank,
         questions=stored.questions,
         n_all=note.n_all,
         rows_digest=note.rows_digest,
@@ -251,11 +255,11 @@ def _from_stored(framed: QuestionSet, stored: StoredQuestions) -> QuestionSet:
 
 
 def _from_source(
-    card: Card, framed: QuestionSet, selection: _Selection, prompt: Prompt, system: str | None
+    card: Card, blank: QuestionSet, selection: _Selection, prompt: Prompt, system: str | None
 ) -> QuestionSet:
-    """`framed` with the selected questions, read from the card's source. Raises `UsageError`.
+    """The set `blank` with the selected questions, read from the card's source. Raises `UsageError`.
 
-    system: the system prompt; None: the prompt's own.
+    blank: the set without questions and digests. system: the system prompt; None: the prompt's own.
     """
     source = chooser.read(card)
     selected: Packed[Question] = Packed(Question)
@@ -270,14 +274,14 @@ def _from_source(
             text, had = _text_of(draft, prompt, system)
             stripped += had
             if selection.takes(draft):
-                selected.append(_question(card, draft, text, prompt, system, framed.api))
+                selected.append(_question(card, draft, text, prompt, system, blank.api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source.origin)]
     selection.check(seen.ids)
     if stripped:
         notes.append(f"{stripped} of {n_all} questions carry the instruction themselves; it is asked once")
     return replace(
-        framed,
+        blank,
         questions=selected,
         n_all=n_all,
         rows_digest=rows_digest,
@@ -296,10 +300,10 @@ def _recipe(
     filters: Sequence[str],
     api: Api,
 ) -> str | None:
-    """Digest of everything from which the questions are made, the harness's version included; None if the source has to
-    be read to know the data.
+    """Digest of everything from which the questions are made, the harness's version included.
 
-    system: the system prompt; None: none. limit, ids, filters: the user's choice of questions.
+    None if the source is no local file, so that its data are unknown before they are read. system: the system prompt;
+    None: the prompt's own. limit, ids, filters: the user's choice of questions.
     """
     data = chooser.fingerprint(card)
     if data is None:
@@ -309,7 +313,10 @@ def _recipe(
 
 
 class _Seen:
-    """Collects, while the rows pass, what checks and digests need of all of them: digests, ids, reference answers."""
+    """Collects facts about all rows while they are read one by one: digests, ids, reference answers.
+
+    rows: digest of each row. identities: of each question. ids: the ids in order, as keys.
+    """
 
     def __init__(self, *, with_answers: bool) -> None:
         self.rows: list[bytes] = []
@@ -318,18 +325,20 @@ class _Seen:
         self._answers: list[Sequence[str]] | None = [] if with_answers else None
 
     def row(self, draft: Draft) -> None:
+        """Note a row, by its first question."""
         # 32 bytes instead of a text of 64 characters: there may be millions of rows.
         self.rows.append(bytes.fromhex(draft.row_digest))
         if self._answers is not None:
             self._answers.append(draft.references)
 
     def draft(self, draft: Draft) -> None:
+        """Note a question; a row with several orders of choices gives several."""
         self.identities.append(bytes.fromhex(draft.identity))
         self.ids[draft.question_id] = None
 
     @property
     def answers(self) -> str | None:
-        """Checksum of all reference answers; None if the card states none to compare with."""
+        """Checksum of all reference answers; None if the card states no checksum of them."""
         return None if self._answers is None else answers_digest(self._answers)
 
 
@@ -390,7 +399,7 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, origin: str) -> li
 
 
 def answers_digest(all_references: Iterable[Sequence[str]]) -> str:
-    """Checksum of all reference answers, in any order. Copies of a set that differ in other columns have the same one.
+    """Checksum of all reference answers, in any order; copies of a set that differ in other columns only have the same.
 
     Plain decimals count by their value, so "27.0" equals "27".
     """
@@ -398,6 +407,7 @@ def answers_digest(all_references: Iterable[Sequence[str]]) -> str:
 
 
 def _by_value(text: str) -> str:
+    """A plain decimal without zeros at its end; any other text unchanged."""
     if not re.fullmatch(r"-?\d{1,50}(\.\d{1,50})?", text):
         return text
     whole, _, decimals = text.partition(".")
@@ -418,7 +428,7 @@ class _Selection:
         self._texts = list(filters)
         self._filters: list[tuple[str, str]] | None = None  # (column, value); parsed when the first row shows columns
         self._passed = [0] * len(filters)  # number of questions that passed each filter
-        self._values: list[set[str]] = [set() for _ in filters]  # values of its column, until one passes
+        self._values: list[set[str]] = [set() for _ in filters]  # by filter: values of its column while none passes
         self._ids = None if ids is None else dict.fromkeys(ids)
         self._limit = limit
         self._n = 0
@@ -452,11 +462,11 @@ class _Selection:
                 raise UsageError(f"the filter {quoted(text)!r} leaves no question of {name}; values are {shown}")
         if self._ids is not None:
             all_ids = list(all_ids)
-            there = set(all_ids)
+            existing = set(all_ids)
             for question_id in self._ids:
-                if question_id not in there:
+                if question_id not in existing:
                     raise UsageError(
-                        f"{name} has no question {visible(question_id, 100)!r}.{near_names(question_id, there)} "
+                        f"{name} has no question {visible(question_id, 100)!r}.{near_names(question_id, existing)} "
                         f"The first ids are {', '.join(visible(first_id, 40) for first_id in all_ids[:5])}"
                     )
             if not self._n:

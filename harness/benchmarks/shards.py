@@ -59,20 +59,20 @@ def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
 
     The result also keeps the selection of all parts, so that the finished parts can be merged in the right order.
     """
-    held = assign_parts(whole.name, (question.question_id for question in whole.questions), shard.of)
-    mine = (question for question in whole.questions if held[question.question_id] == shard.number)
+    part_of = assign_parts(whole.name, (question.question_id for question in whole.questions), shard.of)
+    questions = (question for question in whole.questions if part_of[question.question_id] == shard.number)
     return replace(
         whole,
-        questions=Packed(Question, mine),
-        part=ShardPart(str(shard), whole.questions, digest_of_each(sorted(held))),
+        questions=Packed(Question, questions),
+        part=ShardPart(str(shard), whole.questions, digest_of_each(sorted(part_of))),
     )
 
 
 def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None]) -> list[QuestionSet]:
-    """The part `shard` ("2/8") of each benchmark, without benchmarks that have no question for it.
+    """The part `shard` ("2/8") of each benchmark; a benchmark that has no question for this part is left out.
 
-    note: called with a sentence about each of the latter. Raises `UsageError` if no benchmark has a question for it.
-    sets: the whole benchmarks.
+    sets: the whole benchmarks. note: called with a sentence about each benchmark that is left out. Raises `UsageError`
+    if no benchmark is left.
     """
     parsed = Shard.parse(shard)
     parts = [part(whole, parsed) for whole in sets]

@@ -111,6 +111,7 @@ class ExportedBenchmark:
         """
         ids = list(self.questions)
         size = self.folder.benchmark(self.name).samples.stat().st_size if ids else 0
+        # Number of questions in a group, if all questions have samples of about the same size.
         step = math.ceil(len(ids) / math.ceil(max(1, size) / GROUP_BYTES)) if ids else 1
         for first in range(0, len(ids), step):
             by_id: dict[str, list[SampleRow]] = {question_id: [] for question_id in ids[first : first + step]}
@@ -122,7 +123,7 @@ class ExportedBenchmark:
                     yield self.questions[question_id], sorted(rows, key=lambda row: row.sample.sample_index)
 
     def _passing(self) -> Iterator[SampleRow]:
-        """The samples that fit the choice, apart from the bound on samples of each question."""
+        """The samples that fit the choice, before `shortest` is applied."""
         choice, plan = self.choice, self.record.plan
         seen: set[bytes] = set()
         for sample in read_samples(self.folder.benchmark(self.name)):
@@ -195,7 +196,8 @@ def json_line(value: object) -> bytes:
 
 
 def _digest(sample: Sample) -> bytes:
-    # The separators keep replies apart that are cut between reasoning and text at another place.
+    """A digest that only equal replies to the same question share."""
+    # Without the separators, ("ab", "c") and ("a", "bc") as reasoning and text would be equal.
     reply = f"{sample.question_id}\0{sample.reasoning or ''}\0{sample.text or ''}"
     return blake2b(reply.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 

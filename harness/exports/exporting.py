@@ -70,7 +70,7 @@ def export(
     exporter = find_exporter(to)
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}
     if exporter.kind == "results":
-        given["reasoning"] = None if reasoning else False  # True is the default: not given
+        given["reasoning"] = None if reasoning else False  # True is the default, so it counts as not given.
         if name := next((name for name, value in given.items() if value is not None), None):
             raise UsageError(
                 f"{option(name)} chooses samples, but {to} always holds all that the score counts: leave it out",

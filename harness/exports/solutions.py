@@ -58,11 +58,10 @@ def export_solutions(
     """Write a benchmark's solutions in a training format.
 
     name: the benchmark's. solved: its questions, each with its solution in its metadata under `column`. out: the folder
-    for the files; None: `exports/FORMAT`. publish: whether its questions may be shown in public. i_know: write
-    them also if not, or if they are a test set.
+    for the files; None: `exports/FORMAT`. publish: whether its questions may be shown in public. i_know: write the
+    files even if `publish` is false or the benchmark is a test set.
 
-    Raises `UsageError`, also for a format that holds no training data, and where no question has a
-    solution.
+    Raises `UsageError`, also for a format that holds no training data, and if no question has a solution.
     """
     exporter = find_exporter(to)
     if exporter.kind != "training":

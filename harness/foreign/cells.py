@@ -22,7 +22,7 @@ def decode_file(path: Path) -> str:
         raise UsageError(f"cannot read {shown}: {error.strerror}") from error
     if len(data) > MAX_DATA_BYTES:
         raise UsageError(f"{shown} is longer than {MAX_DATA_BYTES} bytes")
-    # A damaged byte must not cost the whole file.
+    # Damaged bytes are replaced, so that one of them does not make the whole file unreadable.
     return data.decode("utf-8", "replace")
 
 

@@ -37,7 +37,8 @@ class FileReplies:
         self.n_strange = self.n_empty = 0
 
     def samples(self) -> Iterator[Sample]:
-        """The samples in the order of the file, at most the planned ones of a question, numbered from 0 each time.
+        """The samples in the order of the file. The samples of a question are numbered from 0, and there are at most as
+        many as its plan has.
 
         Raises `UsageError` at the end if no reply belongs to a question of the run.
         """
@@ -53,15 +54,15 @@ class FileReplies:
             if not candidates:
                 self.n_strange += 1
                 continue
-            open_ = [
+            unfinished = [
                 q for q in candidates if taken[q.benchmark, q.question_id] < self._plans[q.benchmark].of(q.question_id)
             ]
-            if open_:
-                question = open_[0]
+            if unfinished:
+                question = unfinished[0]
                 key = question.benchmark, question.question_id
                 yield self._as_run_sample(sample, row_question, question, taken[key])
                 taken[key] += 1
-        # Only at the end, since a file may begin with questions that this run leaves out.
+        # Raised only at the end, because a file may begin with questions that this run leaves out.
         if n and n == self.n_strange:
             raise UsageError(
                 f"no reply in {visible(str(self._path))} is to a question of this run: is it another benchmark's, or "
@@ -77,6 +78,6 @@ class FileReplies:
             question_id=question.question_id,
             sample_index=index,
             endpoint=FROM_FILE + safe_name(self._path.name),
-            # Other words were sent, so that the digest of our prompt does not hold for the reply.
+            # Where the texts differ, the other tool sent another prompt, and its digest is unknown.
             prompt_digest=question.prompt_digest if text_of(row_question) == text_of(question) else "",
         )

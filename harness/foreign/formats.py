@@ -82,7 +82,8 @@ class OutputRow:
 def response_columns(response: str | None, *others: str | None) -> frozenset[str]:
     """The columns that can only hold the model's reply, so that a first pass for the questions need not decode them.
 
-    response: the column that the user names for the reply; None: the usual names. others: columns named otherwise.
+    response: the column that the user names for the reply; None: the usual names. others: columns that the user names
+    for the reference, the question and the id.
     """
     texts = {response} if response is not None else {*RESPONSE_COLUMNS, *REASONING_COLUMNS}
     return frozenset(texts.difference(others, GOLD_COLUMNS, ANSWER_COLUMNS, QUESTION_COLUMNS))
@@ -303,7 +304,7 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
         text, question = match
         answer = block[block.index(text) + len(text) :].rstrip("\n")
         answer = answer.removesuffix("=" * 80).rstrip("\n")
-        # The instruction to box the answer follows the question in the same text.
+        # In the same text, the instruction to box the answer (`… \boxed{}.`) stands between question and answer.
         instruction = re.match(r".{0,120}?oxed\{\}\.", answer, re.DOTALL)
         yield OutputRow(
             f"{shown}:{number}", [Response(answer[instruction.end() if instruction else 0 :])], card_question=question
@@ -311,6 +312,7 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
 
 
 def _question_text(question: Question) -> str:
+    """The text of the question's last message, without an instruction at its end."""
     from harness.benchmarks.prompts import without_instruction  # prompts, which the other formats do without
 
     text = question.messages[-1].content if question.messages else question.prompt

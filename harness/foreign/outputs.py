@@ -188,11 +188,10 @@ def _read_rows(
     again: bool = False,
     half_done: bool = False,
 ) -> Iterable[OutputRow]:
-    """The rows of a file of outputs, read by its format, which is recognised if it is not given. Raises
-    `UsageError`.
+    """The rows of a file of outputs. format: None recognises it. Raises `UsageError`.
 
-    again: False at the first reading, which leaves the texts of the responses out. half_done: an unfinished last line
-    is left out.
+    keys: the columns that the user names for response, reference, question and id. again: whether this is the second
+    reading; the first one may leave out the texts of the responses. half_done: leave out an unfinished last line.
     """
     if format is None and not any(keys):
         if path.suffix == ".eval":
@@ -252,7 +251,7 @@ def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> I
             question = built[question_id] = row.card_question or _question(row, name, question_id)
         for response in row.responses:
             index = next_index[question_id]
-            # The file's own number counts, unless it goes back: samples before it may be missing from the file.
+            # The file's own number is kept, so that samples that it lacks stay missing; a number that was used is not.
             if response.index is not None and index <= response.index < MAX_INDEX:
                 index = response.index
             next_index[question_id] = index + 1
@@ -260,10 +259,10 @@ def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> I
 
 
 class _RowIdentities:
-    """What the rows of a file say of their questions, eight bytes a row: equal identities are held once.
+    """The identity of each row of a file, in order. Equal identities are one object, so a row takes eight bytes.
 
-    first: of each name, the first row that has it and where that row is. conflict: the first row whose reference
-    differs from that of the first row of its name, which is an error if all rows have names.
+    _first: name → (identity, place) of the first row with that name. conflict: the error for the first row whose
+    reference differs from that of an earlier row with its name; it is raised only if all rows have names.
     """
 
     def __init__(self) -> None:
@@ -286,7 +285,8 @@ class _RowIdentities:
 
 
 def _identities(table: _RowIdentities, repeats: Repeats) -> list[str]:
-    """The question id of each row: the file's own, else one made by the rule in the module's docstring."""
+    """The question id of each row: the file's own if all rows have one, else made by the rule in the module's
+    docstring."""
     seen = table.rows
     names = [row.named for row in seen]
     if all(names):
@@ -297,6 +297,7 @@ def _identities(table: _RowIdentities, repeats: Repeats) -> list[str]:
     for row in seen:
         if row.content:
             sizes[row.content] += row.n_responses
+    # The number of samples that most questions have; of equally frequent numbers the largest.
     usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
     before: Counter[str] = Counter()
     result: list[str] = []
@@ -307,6 +308,7 @@ def _identities(table: _RowIdentities, repeats: Repeats) -> list[str]:
             result.append(f"row-{number}")
             continue
         questions = {"samples": 1, "questions": sizes[key], "auto": max(1, round(sizes[key] / usual))}[repeats]
+        # Which of the equal questions this row belongs to, from 1: they get equal shares of the rows, in order.
         ordinal = before[key] * questions // sizes[key] + 1
         before[key] += row.n_responses
         question_id = key if ordinal == 1 else f"{key}-{ordinal}"

@@ -93,8 +93,8 @@ class Labelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class Viewer:
     """The handlers over one library.
 
-    published: what stands beside a score. facts: reads with which settings a run was made. token: the secret of this
-    start; port: where the server listens.
+    published: returns the published scores beside a run's. facts: reads the settings and the log of a run. token: the
+    secret of this start. port: the port on which the server listens.
     """
 
     def __init__(self, library: Library, published: Published, facts: pages.ReadFacts, token: str, port: int) -> None:
@@ -169,21 +169,21 @@ class Viewer:
                 return web.Response(status=403, text="This token is not the one that `harness view` printed.")
             pairs = [(name, value) for name, value in _query(request) if name != "token"]
             rest = urlencode(pairs, errors="surrogatepass")
-            # The raw path with its percent-encoding; it begins with a single slash, so it cannot lead to another host.
+            # The raw path keeps its percent-encoding. With two slashes at its beginning it would name another host.
             path = "/" + request.raw_path.partition("?")[0].lstrip("/\\")
             response = web.Response(status=303, headers={"Location": path + (f"?{rest}" if rest else "")})
-            # With Strict, the redirect behind a link from another page would arrive without the cookie.
+            # After SameSite=Strict, a link from another page would lead here without the cookie.
             response.set_cookie(self._cookie, self._token, httponly=True, samesite="Lax", path="/")
             return response
         if not self._is_token(request.cookies.get(self._cookie, "")):
             return web.Response(status=403, text="Open the address that `harness view` printed: it holds a token.")
-        # Another site's page cannot send this header without a preflight, which nobody grants.
+        # A page of another site may send this header only after a preflight request, which this server refuses.
         if request.method == "POST" and request.headers.get("X-Harness-View") != "1":
             return web.Response(status=403, text="Only the viewer's own pages may change verdicts.")
         return await handler(request)
 
     def _is_token(self, offered: str) -> bool:
-        # In constant time, so that the time does not tell how much of a token was right.
+        # An ordinary comparison takes longer the more of the token is right, which a guesser could measure.
         return hmac.compare_digest(offered.encode("utf-8", "replace"), self._token.encode())
 
     # --- pages ---
@@ -208,20 +208,20 @@ class Viewer:
 
     async def _run(self, request: web.Request) -> web.Response:
         def build() -> bytes:
-            run = self._library.run(_asked(request, "run"))
+            run = self._library.run(_parameter(request, "run"))
             return codec.encode(pages.run_page(run, self._facts(run.folder)))
 
         return _unless_browser_has_it(request, await asyncio.to_thread(build))
 
     async def _benchmark(self, request: web.Request) -> web.Response:
         def page(benchmark: OpenBenchmark) -> object:
-            run = self._library.run(_asked(request, "run"))
+            run = self._library.run(_parameter(request, "run"))
             return pages.benchmark_page(benchmark, self._published(run.folder, benchmark.name))
 
         return await self._of_benchmark(request, page)
 
     async def _question(self, request: web.Request) -> web.Response:
-        question_id = _asked(request, "question")
+        question_id = _parameter(request, "question")
         return await self._of_benchmark(request, lambda benchmark: pages.question_page(benchmark, question_id))
 
     async def _sample(self, request: web.Request) -> web.Response:
@@ -232,9 +232,10 @@ class Viewer:
         return await self._of_benchmark(request, pages.audit_page)
 
     async def _of_benchmark(self, request: web.Request, page: Callable[[OpenBenchmark], object]) -> web.Response:
-        """Return the page's JSON; if no file has changed since the visitor's last request, nothing is built."""
+        """Return the JSON that `page` makes, or "not modified" if the browser has it and no file has changed since."""
 
         def build() -> tuple[str, bytes | None]:
+            """(the page's tag; its JSON, None if the browser has it)."""
             benchmark = self._opened(request)
             tag = f'"{hashlib.sha256(repr((request.path_qs, benchmark.refresh())).encode()).hexdigest()[:32]}"'
             return tag, None if request.headers.get("If-None-Match") == tag else codec.encode(page(benchmark))
@@ -243,31 +244,34 @@ class Viewer:
         return _tagged(tag, body)
 
     async def _why(self, request: web.Request) -> web.Response:
-        """The steps to the verdict on a sample, worked out anew."""
+        """Return the steps to the verdict on a sample, after grading it again."""
         key = _key(request)
 
-        def tell() -> list[str]:
+        def steps() -> list[str]:
             benchmark = self._opened(request)
             return why(benchmark.question(key.question_id), benchmark.offsets.read(key))
 
-        return _json({"steps": await asyncio.to_thread(tell)})
+        return _json({"steps": await asyncio.to_thread(steps)})
 
     async def _compare(self, request: web.Request) -> web.Response:
         """The comparison of two runs on one benchmark."""
-        name = _asked(request, "benchmark")
+        name = _parameter(request, "benchmark")
 
         def build() -> bytes:
-            first, second = (self._library.run(_asked(request, which)).benchmark(name) for which in ("first", "second"))
+            first, second = (
+                self._library.run(_parameter(request, which)).benchmark(name) for which in ("first", "second")
+            )
             return codec.encode(compare(first, second))
 
         return _unless_browser_has_it(request, await asyncio.to_thread(build))
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
-        """Stream the search as lines of JSON: one for each step, and one for the error if one ends the search."""
-        text = _asked(request, "text")
+        """Stream the search as lines of JSON: a line for each step, and a last line for an error that ends the
+        search."""
+        text = _parameter(request, "text")
         benchmark = await asyncio.to_thread(self._opened, request)
         steps = search(benchmark, text, MAX_HITS)
-        # Set here: the middleware adds headers after the handler, too late for a streamed response.
+        # A streamed response needs its headers now; the middleware would add them after the handler.
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "application/x-ndjson; charset=utf-8"})
         await response.prepare(request)
         try:
@@ -286,13 +290,13 @@ class Viewer:
         return response
 
     async def _raw(self, request: web.Request) -> web.Response:
-        """Return the whole text, reasoning or record of a sample, or its question, as plain text."""
+        """Return a whole part of a sample as plain text. `part` in the address: text, reasoning, record or question."""
         part = request.query.get("part", "text")
 
         def read() -> bytes:
             """The requested text as bytes."""
             if part == "question":
-                return text_of(self._opened(request).question(_asked(request, "question"))).encode(
+                return text_of(self._opened(request).question(_parameter(request, "question"))).encode(
                     "utf-8", "backslashreplace"
                 )
             key = _key(request)
@@ -304,7 +308,7 @@ class Viewer:
             return (text or "").encode("utf-8", "backslashreplace")
 
         response = web.Response(body=await asyncio.to_thread(read), content_type="text/plain", charset="utf-8")
-        # A reply may be a page of HTML, which can then run nothing.
+        # If a browser takes the reply for HTML, the sandbox lets it run nothing.
         response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
         if request.query.get("download") == "1":
             # No part of the address becomes the name of a file.
@@ -315,7 +319,7 @@ class Viewer:
         """The report in a run's folder, as a page that can run nothing and load nothing."""
 
         def read() -> bytes:
-            run = self._library.run(_asked(request, "run"))
+            run = self._library.run(_parameter(request, "run"))
             try:
                 with open_untrusted(run.folder.path / pages.REPORT) as file:
                     page = file.read(MAX_REPORT_BYTES + 1)
@@ -344,21 +348,21 @@ class Viewer:
     async def _label(self, request: web.Request) -> web.Response:
         """Put a label on a sample, or take it off."""
         try:
-            wish = codec.decode(await request.read(), Labelling)
+            labelling = codec.decode(await request.read(), Labelling)
         except codec.DecodeError as error:
             raise UsageError(f"the label cannot be read: {error}.") from error
 
         def store() -> None:
-            benchmark, key = self._sample_of(wish)
-            sample_labels.set_label(benchmark.folder, key, wish.label, put=wish.put, who=wish.who)
+            benchmark, key = self._sample_of(labelling)
+            sample_labels.set_label(benchmark.folder, key, labelling.label, put=labelling.put, who=labelling.who)
 
         await asyncio.to_thread(store)
         return _json({"stored": True})
 
-    def _sample_of(self, wish: Correction | Labelling) -> tuple[OpenBenchmark, Key]:
+    def _sample_of(self, change: Correction | Labelling) -> tuple[OpenBenchmark, Key]:
         """The benchmark and key of the sample that the page names. Raises `StoreError` if there is no such sample."""
-        benchmark = self._library.run(wish.run).benchmark(wish.benchmark)
-        key = Key(wish.question, wish.sample)
+        benchmark = self._library.run(change.run).benchmark(change.benchmark)
+        key = Key(change.question, change.sample)
         if key.sample_index not in benchmark.indices(key.question_id):
             raise StoreError(f"{benchmark.name} has no sample {key.sample_index} of question {key.question_id!a}.")
         return benchmark, key
@@ -377,10 +381,10 @@ class Viewer:
         )
 
     def _opened(self, request: web.Request) -> OpenBenchmark:
-        return self._library.run(_asked(request, "run")).benchmark(_asked(request, "benchmark"))
+        return self._library.run(_parameter(request, "run")).benchmark(_parameter(request, "benchmark"))
 
 
-def _asked(request: web.Request, name: str) -> str:
+def _parameter(request: web.Request, name: str) -> str:
     """Return the parameter `name` of the address. Raises `UsageError` if the address lacks it."""
     try:
         return dict(_query(request))[name]
@@ -389,7 +393,10 @@ def _asked(request: web.Request, name: str) -> str:
 
 
 def _query(request: web.Request) -> list[tuple[str, str]]:
-    """Return names and values as the page sent them. An id may hold a lone surrogate, which UTF-8 cannot write."""
+    """Return names and values in the query of the address.
+
+    Decoded here, because an id may hold a lone surrogate, which the framework's strict UTF-8 refuses.
+    """
     raw = request.raw_path.partition("?")[2]
     try:
         return parse_qsl(raw, keep_blank_values=True, errors="surrogatepass")
@@ -398,11 +405,11 @@ def _query(request: web.Request) -> list[tuple[str, str]]:
 
 
 def _key(request: web.Request) -> Key:
-    index = _asked(request, "sample")
+    index = _parameter(request, "sample")
     # `isdigit` is true for ² too, which `int` refuses.
     if not (index.isascii() and index.isdigit() and len(index) <= 18):
         raise UsageError(f"{index!a} is no index of a sample.")
-    return Key(_asked(request, "question"), int(index))
+    return Key(_parameter(request, "question"), int(index))
 
 
 def _json(value: Any, status: int = 200) -> web.Response:
@@ -417,6 +424,7 @@ def _tagged(tag: str, body: bytes | None) -> web.Response:
 
 
 def _unless_browser_has_it(request: web.Request, body: bytes) -> web.Response:
+    """Return the response with `body`, or "not modified" if the browser's copy has the same tag."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     return _tagged(tag, None if request.headers.get("If-None-Match") == tag else body)
 

@@ -22,8 +22,8 @@ SAMPLES = 100
 class AuditItem(msgspec.Struct, frozen=True, kw_only=True):
     """One sample to judge: a line of the file that `harness audit` writes and reads.
 
-    answer: what the grader took for the answer; None: nothing. text: the response after any reasoning that the server
-    sent apart. verdict: the person's; None before.
+    answer: the text that the grader took for the answer; None: it found none. text: the response, without reasoning
+    that the server sent in a field of its own. verdict: the person's; None before the person has judged.
     """
 
     benchmark: str
@@ -42,7 +42,8 @@ class AuditItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def drawn(benchmark: OpenBenchmark, n: int) -> list[Key]:
-    """The first `n` samples of the draw, judged or not. Raises `StoreError` where the benchmark is not scored."""
+    """The keys of the first `n` samples of the random draw, judged or not. Raises `StoreError` if the benchmark is not
+    scored."""
     return draw(_counted(benchmark), n)
 
 
@@ -66,7 +67,7 @@ def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
 
 
 def estimate(benchmark: OpenBenchmark) -> Audited | None:
-    """Return the estimate of the accuracy by the audits so far; None without audits. Raises `StoreError` as `drawn`."""
+    """Return the accuracy that the audits so far suggest; None without audits. Raises `StoreError` as `drawn`."""
     score = score_of(benchmark)
     if score.accuracy is None or not benchmark.audits:
         return None
@@ -74,8 +75,12 @@ def estimate(benchmark: OpenBenchmark) -> Audited | None:
 
 
 def _counted(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
-    """The questions with the samples that the score counts. Raises `StoreError` where it is not of these grades."""
+    """The questions with the samples that the score counts.
+
+    Raises `StoreError` if the benchmark is not scored, or if its grades are not those that were scored.
+    """
     score = score_of(benchmark)
+    # A score may count continued samples or not; the number of samples shows which.
     for salvaged in True, False:
         items = benchmark.tallies(overridden=False, salvaged=salvaged)
         if sum(item.n for item in items) == score.n_samples:

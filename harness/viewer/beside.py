@@ -11,9 +11,10 @@ from harness.runs.layout import RunFolder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePoint:
-    """The pass@1 that one source reports. printed: in per cent, as the source prints it; accuracy: a fraction.
+    """The pass@1 that one source reports.
 
-    decides: false for a score that decides nothing: quoted, or measured with another attention.
+    printed: in per cent, as the source prints it. accuracy: the same as a fraction. decides: whether the verdict on the
+    run rests on it; false for a score that the source only quotes, or measured with another attention.
     """
 
     source: str
@@ -23,14 +24,16 @@ class SourcePoint:
 
 
 class PublishedBeside(NamedTuple):
-    """What stands beside one score: every source with its number, the verdict, and a point for each source, the nearest
-    settings first; all empty where nothing is published."""
+    """Published scores beside a run's score; all empty where nothing is published.
 
-    # A named tuple: a run without sources is `PublishedBeside()`, and its three parts are read apart.
+    reported_by: every source with its number, in words. verdict: whether the run agrees with them. points: a point for
+    each source, those with the nearest settings first.
+    """
+
     reported_by: str = ""
     verdict: str = ""
     points: tuple[SourcePoint, ...] = ()
 
 
 Published = Callable[[RunFolder, str], PublishedBeside]
-"""(run, benchmark) → what stands beside its score."""
+"""(run, name of a benchmark) → the published scores beside the run's."""

@@ -45,10 +45,11 @@ class Flip:
 class Compared:
     """The second run beside the first.
 
-    paired: first minus second, as `harness report` has it; None with its `reason`. n_overridden: verdicts corrected by
-    hand in each run; they count everywhere except in as_graded, which is `paired` without them and None where there are
-    none. moved: questions asked alike in both, in order. flips: over samples of equal index, the most frequent first.
-    n_same: such samples with equal verdicts. settings: identity fields that differ.
+    paired: first minus second, as `harness report` has it; None if they cannot be compared, and `reason` says why.
+    n_overridden: number of verdicts corrected by hand in each run. They count everywhere except in `as_graded`, which
+    is `paired` without corrections; None without any. moved: the questions that are asked alike in both, in order.
+    flips: changed verdicts over samples of equal index, the most frequent first. n_same: number of samples of equal
+    index with equal verdicts. settings: identity fields that differ.
     """
 
     benchmark: str
@@ -63,12 +64,12 @@ class Compared:
 
 
 def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
-    """Compare two runs. Overridden verdicts count as the person said; the result without them is given beside."""
-    ours, theirs = first.tallies(overridden=True), second.tallies(overridden=True)
+    """Compare two runs. Verdicts corrected by hand count; `as_graded` has the result without them."""
+    tallies_first, tallies_second = first.tallies(overridden=True), second.tallies(overridden=True)
     n_overridden = len(first.overrides), len(second.overrides)
     paired, as_graded, reason = None, None, ""
     try:
-        paired = compare_runs(ours, theirs)
+        paired = compare_runs(tallies_first, tallies_second)
         if any(n_overridden):
             as_graded = compare_runs(first.tallies(overridden=False), second.tallies(overridden=False))
     except UsageError as error:
@@ -82,7 +83,7 @@ def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
             n_first=tally.n,
             n_second=match.n,
         )
-        for tally, match in pairs(ours, theirs)
+        for tally, match in pairs(tallies_first, tallies_second)
     ]
     flips, n_same = _flips(first, second, [question.id for question in moved])
     return Compared(
@@ -109,9 +110,9 @@ def flipped(first: OpenBenchmark, second: OpenBenchmark, question_id: str) -> li
 
 
 def _flips(first: OpenBenchmark, second: OpenBenchmark, question_ids: Sequence[str]) -> tuple[list[Flip], int]:
-    """(verdicts that flipped, with their numbers; number of samples with equal verdicts).
+    """(pairs of verdicts that differ, with their numbers of samples; number of samples with equal verdicts).
 
-    question_ids: the questions that both runs have.
+    question_ids: ids of the questions that both runs have.
     """
     counts: Counter[tuple[Verdict, Verdict]] = Counter()
     n_both = 0

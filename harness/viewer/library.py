@@ -61,7 +61,7 @@ class Remembered:
         """The result of `how()`, called again when the file at `path` has changed; `otherwise` if it is missing or
         damaged.
         """
-        # The state before the reading, so that a write during the reading is seen next time.
+        # The state is taken before the reading: a write during the reading then counts as a change at the next call.
         stamp = Stamp.of(path)
         entry = self._kept.get(path)
         if entry is None or entry[0] != stamp:
@@ -118,9 +118,9 @@ class OpenBenchmark:
         return stamp.modified_ns / 1e9 if stamp.size else None
 
     def glance(self) -> None:
-        """Read only what an overview needs: the score, the overrides, how many records the journal's index lists.
+        """Read only what an overview needs: the score, the overrides, and the number of stored samples.
 
-        A score beside a questions file that is not the run's any more is none of this run.
+        The score stays None if the questions file is no longer the run's, because the score then is of other questions.
         """
         folder, files = self.folder, self._files
         with self._lock:
@@ -176,7 +176,7 @@ class OpenBenchmark:
             if opinion.correct is not None and opinion.correct != right
         )
 
-    def said_by_hand(self) -> list[Override]:
+    def override_history(self) -> list[Override]:
         """Return all overrides in the order they were made, including withdrawn ones."""
         return list(self._all_overrides)
 
@@ -192,15 +192,15 @@ class OpenBenchmark:
     def tallies(self, *, overridden: bool, salvaged: bool = True) -> Sequence[QuestionTally]:
         """Return the questions with the grades that a score covers; empty without questions.
 
-        salvaged: whether it counts samples that were continued after an interruption. overridden: verdicts corrected by
-        hand count.
+        overridden: whether verdicts corrected by hand count. salvaged: whether samples count that were continued after
+        an interruption.
         """
         if not self.questions:
             return ()
         grades = self.all_grades(overridden=overridden)
         if not salvaged:
-            unread: frozenset[Key] = frozenset()
-            continued = self._continued.read(self.folder.samples, self._read_continued, unread)
+            no_keys: frozenset[Key] = frozenset()
+            continued = self._continued.read(self.folder.samples, self._read_continued, no_keys)
             grades = [grade for grade in grades if grade.key not in continued]
         return tally(list(self.questions.values()), grades, self.record.plan).questions
 
@@ -212,12 +212,14 @@ class OpenBenchmark:
         return {question.question_id: question for question in question_file.read_planned(self.folder, self.record)}
 
     def _read_grades(self) -> dict[str, dict[int, Grade]]:
+        """Question id → sample index → grade."""
         grades: dict[str, dict[int, Grade]] = {}
         for grade in grade_file.read(self.folder):
             grades.setdefault(grade.question_id, {}).setdefault(grade.sample_index, grade)
         return grades
 
     def _read_continued(self) -> frozenset[Key]:
+        """The keys of samples that were continued after an interruption."""
         return frozenset(key for key, _ in self.offsets.in_file_order() if self.offsets.read(key).salvaged_at)
 
     def _refresh_offsets(self) -> None:

@@ -35,8 +35,12 @@ _ENDED = re.compile(
 
 
 class RecordLocation(msgspec.Struct, frozen=True, gc=False):
-    """One record. number: its line, from 1. offset, length: bytes. truncated: cut by max_tokens; tokens: of the
-    completion, None where the server did not say. Unseen by the collector of cycles: there are tens of thousands."""
+    """Where a record stands in the journal, and how its reply ended.
+
+    number: the record's line, from 1. offset, length: in bytes. truncated: whether max_tokens cut the reply. tokens: of
+    the completion; None if the server did not state them. gc=False: there are tens of thousands of these objects, and
+    none of them can be part of a cycle.
+    """
 
     number: int
     offset: int
@@ -46,7 +50,8 @@ class RecordLocation(msgspec.Struct, frozen=True, gc=False):
 
 
 class SampleOffsets:
-    """The places of one benchmark's samples; the first record of a key counts. Safe to use from several threads."""
+    """Where each sample of a benchmark stands in its journal. Of two records of a key the first counts. Safe to use
+    from several threads."""
 
     def __init__(self, folder: BenchmarkFolder) -> None:
         self.n_samples = 0
@@ -58,7 +63,7 @@ class SampleOffsets:
         self._lock = threading.Lock()
 
     def refresh(self) -> None:
-        """Take in what was appended since the last call. Raises `StoreError` when the file cannot be read."""
+        """Note the records that were appended since the last call. Raises `StoreError` if the file cannot be read."""
         path = self._folder.samples
         with self._lock:
             try:
@@ -114,9 +119,8 @@ class SampleOffsets:
         return iter(sorted(places, key=lambda item: item[1].offset))
 
     def _refresh(self, file: BinaryIO) -> None:
-        """Take in what the file has gained since the last look; start anew if it was replaced or cut."""
+        """Note the records that were appended since the last call; all records if the file was replaced or cut."""
         state = os.fstat(file.fileno())
-        # The file was replaced or cut, so earlier places are void.
         if state.st_ino != self._inode or state.st_size < self._end:
             self._forget()
             self._inode = state.st_ino
@@ -133,8 +137,9 @@ class SampleOffsets:
             self._n_lines = line.number
 
     def _follow_index(self, file: BinaryIO, size: int) -> None:
-        """Take the places from the index, with one small read per record, up to the first entry that the data
-        contradicts.
+        """Note the records that the journal's index lists, up to the first entry that the journal contradicts.
+
+        One small read per record checks an entry: it has the end of the record and the beginning of the next one.
         """
         descriptor = file.fileno()
         entries = list(read_entries(self._folder))
@@ -159,7 +164,7 @@ class SampleOffsets:
             head = next_head
 
     def _take(self, line: Line, report: JournalReport) -> None:
-        """Take one line of the file, by the key at its beginning."""
+        """Note the record in a line of the journal, if it has a key."""
         if line.data is None:
             return
         key = record.head_key(line.data[:HEAD_BYTES], self._folder.name)
@@ -170,16 +175,16 @@ class SampleOffsets:
             self._add(key, line.number, line.offset, line.length, line.data[-TAIL_BYTES:])
 
     def _add(self, key: tuple[str, int], number: int, offset: int, length: int, tail: bytes) -> None:
-        """Note where a record stands, unless its key has one already. tail: the end of its line, which states how it
-        finished.
+        """Note a record, unless one with its key was noted.
 
-        number: the record's line, from 1. offset, length: in bytes.
+        key: (question id, sample index). number: the record's line, from 1. offset, length: in bytes. tail: the end of
+        the line, which states how the reply ended.
         """
         question_id, index = key
         samples = self._by_question.setdefault(question_id, {})
         if index in samples:
             return
-        # No string of the record can hold these bytes: inside a string every quotation mark is escaped.
+        # `_FINISH` cannot stand inside a string of the record, because quotation marks are escaped there.
         ended = _ENDED.match(tail, max(tail.rfind(_FINISH), 0))
         tokens = None if ended is None or ended["tokens"] == b"null" else int(ended["tokens"])
         samples[index] = RecordLocation(
@@ -194,7 +199,10 @@ class SampleOffsets:
 
 
 def _announce(descriptor: int, entries: Iterable[tuple[int, int, int, int]]) -> None:
-    """Ask the kernel to fetch the ends of these records together: a cold disk serves them ten times as fast."""
+    """Ask the kernel to read the ends of these records ahead; from a cold disk they then come ten times as fast.
+
+    entries: (offset, length, …) of each record, as in the index.
+    """
     if hasattr(os, "posix_fadvise"):
         for offset, length, _, _ in entries:
             begin = max(offset, offset + length - TAIL_BYTES)

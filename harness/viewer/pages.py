@@ -67,10 +67,11 @@ ReadFacts = Callable[[RunFolder], RunFacts]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One benchmark of a run in the overview. Fractions; None before `harness score`.
+    """One benchmark of a run in the overview.
 
-    n_stored: samples in the journal; n_planned: a question's; modified: Unix time of the last sample, None without any.
-    overridden: verdicts corrected by hand, and what the accuracy would be with them.
+    accuracy and the intervals are fractions; None before `harness score`. n_stored: samples in the journal. n_planned:
+    samples planned for each question. modified: Unix time of the last sample; None without any. n_overridden: verdicts
+    corrected by hand. accuracy_overridden: the accuracy with these corrections.
     """
 
     benchmark: str
@@ -118,8 +119,11 @@ class BenchmarkPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A text as the page gets it. text: without its middle when it is very long; omitted: characters left out, at
-    `cut`; answer: where the answer stands. Positions count UTF-16 units of `text`, as JavaScript does.
+    """A text as the page gets it.
+
+    text: without its middle if it is very long. omitted: number of characters left out. cut: the position in `text`
+    where they are missing. answer: (start, end) of the answer in `text`. Positions count UTF-16 units, as JavaScript
+    does.
     """
 
     text: str
@@ -186,10 +190,11 @@ class RunPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPage:
-    """The next sample of an audit, without its verdict. n_left: of n_drawn samples; None for all else: none is left.
+    """The next sample of an audit, without its verdict.
 
-    result: what the audit says, once none is left: before, it would tell the person how far they differ from the
-    grader.
+    n_drawn: samples of the audit. n_left: those that nobody has judged; if there are none, the fields of the sample are
+    None. result: the outcome of the audit in a sentence; empty while samples are left, because it would tell the person
+    how far they differ from the grader.
     """
 
     n_drawn: int
@@ -223,7 +228,7 @@ def _run_line(run: OpenRun) -> RunLine:
 
 
 def standing(benchmark: OpenBenchmark) -> Standing:
-    """How far a benchmark is and what it scored. Verdicts by hand give a second accuracy beside the score's own."""
+    """The line of a benchmark in the overview. Verdicts corrected by hand give a second accuracy."""
     benchmark.glance()
     score: Score | None = benchmark.score
     with_overrides = None
@@ -311,7 +316,7 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:
         seed=sample.seed,
         attempts=sample.attempts,
         grade=grade,
-        history=[override for override in benchmark.said_by_hand() if override.key == key],
+        history=[override for override in benchmark.override_history() if override.key == key],
         curl=curl(benchmark.record, question, sample),
     )
 
@@ -321,7 +326,7 @@ def run_page(run: OpenRun, facts: RunFacts) -> RunPage:
     run.refresh()
     prompts = {}
     for name, benchmark in run.benchmarks.items():
-        # A damaged file of questions costs the prompt only; the page of the benchmark says what is damaged.
+        # If the file of questions is damaged, only the prompt is left out here; the benchmark's page names the damage.
         with contextlib.suppress(StoreError):
             for first in islice(question_file.read_planned(benchmark.folder, benchmark.record), 1):
                 prompts[name] = shown_question(first)
@@ -358,10 +363,8 @@ def audit_page(benchmark: OpenBenchmark) -> AuditPage:
 
 
 def shown(text: str, span: tuple[int, int] | None, limit: int = MAX_SHOWN_CHARS) -> Shown:
-    """Return `text` for a page; span: of the answer, in characters.
-
-    limit: characters that are shown; a longer text loses its middle.
-    """
+    """Return `text` for a page. span: (start, end) of the answer, in characters. limit: characters that are shown; a
+    longer text loses its middle."""
     omitted = max(0, len(text) - limit)
     head = text if not omitted else text[: limit // 2]
     tail = "" if not omitted else text[len(head) + omitted :]

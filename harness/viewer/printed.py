@@ -108,7 +108,7 @@ def sample_text(
 
 
 def question_line(row: QuestionRow, style: Style) -> str:
-    """Return the question in a list: its number, id, fraction with interval, strip, reference, majority answer."""
+    """Return the line of a question: its fraction correct, a sign for each sample, id, reference, majority answer."""
     signs = {"c": "correct", "w": "wrong", "n": "no_answer", "u": "undecided"}
     strip = "".join(style.verdicts(signs.get(sign), _STRIP[sign]) for sign in row.verdicts)  # type: ignore[arg-type]
     fraction = "     –    " if row.fraction is None else f"{100 * row.fraction:4.0f} % {row.n_correct}/{row.n_graded}"

@@ -26,10 +26,11 @@ MAX_VOTES = 50
 class ListedSample:
     """One sample in a list.
 
-    verdict: the one that counts, None = not graded. graded: the grader's verdict, if a person overrode it. stored: its
-    text is in the journal. truncated: cut by max_tokens. near_miss: how it misses a right answer by little. anomalies:
-    signs that its text looks wrong. disputed_by: second graders that contradict the grader. record_bytes: length of
-    its record, reasoning included; None where it is not stored. labels: words that a person put on it.
+    verdict: the verdict that counts; None: not graded. graded: the grader's verdict, if a person overrode it. stored:
+    whether its text is in the journal. truncated: cut by max_tokens. near_miss: in which way its answer narrowly misses
+    a right one. anomalies: signs that its text is broken. disputed_by: second graders that contradict the grader.
+    record_bytes: length of its record, reasoning included; None if it is not stored. labels: words that a person put
+    on it.
     """
 
     index: int
@@ -59,12 +60,13 @@ class Vote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRow:
-    """One question in a list. number: its place in the benchmark, from 1. verdicts: a sign a sample in the order of
-    indices (see `SIGNS`). fraction: correct of graded; interval: 95 %; None before any grading.
-    near_misses: samples by how they miss. n_anomalous: samples that look wrong; anomalies: by sign. n_disputed: samples
-    that a second grader judges otherwise.
-    labels: samples by the words that a person put on them.
-    mean_tokens: over samples whose server stated them. majority: the most frequent answer, and whether it is correct.
+    """One question in a list.
+
+    number: its number in the benchmark, from 1. verdicts: a sign for each sample in the order of indices (see `SIGNS`).
+    fraction: correct of graded samples; interval: its 95 % interval; None before any grading. near_misses: kind →
+    number of samples. n_anomalous: samples whose text looks broken; anomalies: sign of that → number of samples.
+    n_disputed: samples that a second grader judges otherwise. labels: label → number of samples that a person gave it.
+    mean_tokens: over samples whose server stated them. majority: the most frequent answer; None if no sample gave one.
     """
 
     number: int
@@ -146,10 +148,7 @@ def votes(rows: Sequence[ListedSample]) -> list[Vote]:
 
 
 def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> QuestionRow:
-    """Return the question's row in a list.
-
-    number: of the question in the benchmark, from 1.
-    """
+    """Return the question's row in a list. number: the question's number in the benchmark, from 1."""
     rows = sample_rows(benchmark, question.question_id)
     graded = [row for row in rows if row.verdict is not None]
     correct = sum(row.verdict == "correct" for row in graded)

@@ -15,9 +15,10 @@ from harness.viewer.search import search
 class SampleFilter:
     """A filter of samples.
 
-    verdicts: one of these; empty = any. truncated, near_miss, anomaly, disputed: only such samples. level: the
-    question's level, or its last word ("5" finds "Level 5"). text: in the sample's text or reasoning. other: a
-    benchmark whose sample of the same key has another verdict.
+    verdicts: the accepted verdicts; empty: any. truncated, near_miss, anomaly, disputed: whether only samples with that
+    property pass. level: the question's level, or its last word ("5" finds "Level 5"). text: a text that the sample's
+    text or reasoning must contain. other_run: the same benchmark of another run, in which the sample of the same key
+    must have another verdict.
     """
 
     verdicts: frozenset[Verdict] = frozenset()

@@ -55,7 +55,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchStep:
-    """How far a search is. done, total: bytes; hits: found since the step before."""
+    """How far a search is. done, total: bytes of the journal. hits: those since the step before."""
 
     done: int
     total: int
@@ -71,7 +71,9 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
     if not sought.strip() or len(sought) > MAX_SOUGHT_CHARS:
         raise UsageError(f"the text to search for must have 1 to {MAX_SOUGHT_CHARS} characters.")
     folded = sought == sought.lower()
+    # The forms in which a record can hold the text, as bytes.
     needles = _as_stored(sought.translate(_LOWER) if folded else sought)
+    # The end of a block is searched again with the next one, for a text that lies in both.
     keep = max(map(len, needles)) - 1
     places = list(benchmark.offsets.in_file_order())
     starts = [location.offset for _, location in places]
@@ -105,9 +107,9 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
 
 
 def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[Hit, ...]:
-    """Return the questions with the text in their prompt, id or reference answers.
+    """Return a hit for each question whose prompt, id or reference answers contain the text `sought`.
 
-    sought: the text. folded: small letters find capitals.
+    folded: whether small letters also find capitals.
     """
     hits = []
     for question in benchmark.questions.values():
@@ -119,9 +121,9 @@ def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[
 
 
 def _in_sample(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) -> Hit | None:
-    """Return the hit in the sample; None when only another field, or a damaged record, contains the text.
+    """Return the hit in the sample's text or reasoning; None if neither contains `sought` or the record is damaged.
 
-    sought: the text. folded: small letters find capitals.
+    folded: whether small letters also find capitals.
     """
     try:
         sample = benchmark.offsets.read(key)
@@ -168,7 +170,7 @@ def _as_stored(text: str) -> list[bytes]:
 
 
 def _first(haystack: bytes, needles: list[bytes], start: int) -> int:
-    """Return the first place of any needle, -1 without one."""
+    """Return the position at which the first of these texts begins, from `start` on; -1 if none occurs."""
     return min((begin for needle in needles if (begin := haystack.find(needle, start)) >= 0), default=-1)
 
 

@@ -31,8 +31,8 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM. on_ready: called with the address once the server answers.
 
-    published: what stands beside a score. facts: reads with which settings a run was made. ports: tried in order; 0 =
-    any free one. Raises `UsageError` when no port is free.
+    published: returns the published scores beside a run's. facts: reads the settings and the log of a run. ports: tried
+    in order; 0: any free one. Raises `UsageError` if no port is free.
     """
     asyncio.run(_serve(lambda token, port: Viewer(library, published, facts, token, port), on_ready, ports))
 
@@ -40,9 +40,9 @@ def serve(
 async def _serve(
     make_viewer: Callable[[str, int], Viewer], on_ready: Callable[[str], None], ports: Sequence[int]
 ) -> None:
-    """Serve the viewer until a signal ends it. on_ready: called with the address.
+    """Serve the viewer until a signal ends it.
 
-    make_viewer: makes it for a token and a port. ports: tried in this order.
+    make_viewer: (token, port) → the viewer. on_ready: called with the address. ports: tried in this order.
     """
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -55,15 +55,14 @@ async def _serve(
 
 @contextlib.asynccontextmanager
 async def answering(make_viewer: Callable[[str, int], Viewer], ports: Sequence[int]) -> AsyncIterator[str]:
-    """A viewer that answers; yields its address. make_viewer: gets the token and the port. Raises `UsageError` when no
-    port is free.
+    """Context manager in which a viewer answers requests; its value is the viewer's address.
 
-    ports: tried in this order.
+    make_viewer: (token, port) → the viewer. ports: tried in this order. Raises `UsageError` if no port is free.
     """
     listening = _listen(ports)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    # A log of requests would hold the token.
+    # access_log=None, because a log of requests would hold the token.
     runner = web.AppRunner(make_viewer(token, port).application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

@@ -143,8 +143,11 @@ def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, 
 
 
 def _listing(source: HubSource, notes: list[str]) -> _Listing:
-    """The listing of the pinned commit, from the cache if possible; without a pin, of the newest commit, from the hub
-    unless it is offline. notes: gets a sentence for the score if the cache had to do."""
+    """The listing of the source's files. notes: gets a sentence for the score if the hub could not be reached.
+
+    The listing of a pinned commit comes from the cache if possible. Without a pin the hub is asked for the newest
+    commit, unless HF_HUB_OFFLINE is set.
+    """
     listing = _saved_listing(source)
     return _fetch_listing(source, notes) if listing is None or not (source.revision or _offline()) else listing
 
@@ -199,7 +202,7 @@ def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
     # The commit becomes part of paths in the cache, so nothing else may stand there.
     if not _REVISION.fullmatch(listing.revision):
         raise UsageError(f"{host()} named no commit of {source.id}; is HF_ENDPOINT the address of a hub?")
-    # Under its commit too: a card that pins it later needs no network.
+    # The newest listing is stored under its commit too: a card that pins this commit later needs no network.
     for name in {listing.revision, source.revision or "newest"}:
         write_atomically(_record(source, name), codec.encode(listing))
     return listing
@@ -224,9 +227,9 @@ def _saved_listing(source: HubSource) -> _Listing | None:
 
 
 def _from_snapshot(source: HubSource) -> _Listing | None:
-    """A listing of the files that another tool has downloaded into the hub's cache; None if they may not be all.
+    """A listing of the files that another tool has downloaded into the hub's cache; None if files may be missing.
 
-    It lacks the data set's own description of its files.
+    The listing lacks the data set's own description of its files (`configs`).
     """
     folder = _repository_folder(source)
     revision = source.revision
@@ -244,9 +247,9 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
 
 def _file(source: HubSource, listing: _Listing, file: str) -> Path:
     """The path of a data file in the cache; it is downloaded first if it is not there."""
-    here = _cached_file(source, listing, file)
-    if here:
-        return here
+    cached = _cached_file(source, listing, file)
+    if cached:
+        return cached
     with _asking(source) as client:
         _download(client, source, listing, file)
     return _snapshot_folder(source, listing) / file
@@ -267,7 +270,7 @@ def _snapshot_folder(source: HubSource, listing: _Listing) -> Path:
 
 
 def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path | None:
-    """The place of a file in the cache; None for a name that leads out of it, for names come from the hub."""
+    """The path of a file in the cache; None if the name, which the hub chose, would lead out of the cache."""
     inside = ".." not in Path(file).parts and not Path(file).is_absolute() and "\0" not in file
     return _snapshot_folder(source, listing) / file if inside else None
 
@@ -278,7 +281,8 @@ def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None
 
 
 class _NoNetworkError(UsageError):
-    """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE). why: the sentence without what to do."""
+    """The hub cannot be reached, or the user forbids it (HF_HUB_OFFLINE). why: the reason; the message adds a
+    remedy."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -290,7 +294,7 @@ class _NoNetworkError(UsageError):
 
 @contextlib.contextmanager
 def _asking(source: HubSource) -> Iterator[Client]:
-    """Context manager with a client for the hub; what fails inside becomes a `UsageError` of one sentence."""
+    """Context manager with a client for the hub. A failure of a request inside it is raised as a `UsageError`."""
     from harness.benchmarks.sources import hub_client
 
     if _offline():

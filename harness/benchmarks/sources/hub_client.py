@@ -130,10 +130,10 @@ def fetch(
     max_bytes: int,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Write the body at `url` into a file; its entity tag, which for large files is their SHA-256.
+    """Write the body at `url` into the file `into`; return its entity tag, which for large files is their SHA-256.
 
-    A transient failure is retried, and what is there already is not asked for again. Raises `HubRefusalError`,
-    `BadDownloadError`, `httpx.HTTPError`. max_bytes: largest body. sleep: waits before a retry.
+    A transient failure is retried; a retry goes on where the file ends. max_bytes: largest body. sleep: waits before a
+    retry. Raises `HubRefusalError`, `BadDownloadError`, `httpx.HTTPError`.
     """
     for attempt in range(1, http_get.ATTEMPTS + 1):
         final = attempt == http_get.ATTEMPTS
@@ -150,8 +150,8 @@ def fetch(
 
 
 def _fetch_once(client: httpx.Client, url: str, into: BinaryIO, max_bytes: int) -> str:
-    """Download what is still missing of a file into `into`. Returns the checksum that the hub states, or "" without
-    one."""
+    """Download the rest of a file, whose beginning `into` may hold. Returns its entity tag, "" if the hub states
+    none."""
     start = into.seek(0, io.SEEK_END)
     with client.stream("GET", url, headers={"Range": f"bytes={start}-"} if start else {}) as response:
         if response.status_code not in (200, 206):
@@ -162,7 +162,7 @@ def _fetch_once(client: httpx.Client, url: str, into: BinaryIO, max_bytes: int) 
             into.seek(0)
             into.truncate()
         if elsewhere:
-            # Retried, as a broken connection is: from the beginning, which is what is missing now.
+            # The caller retries this error as it does a broken connection, now from the first byte.
             raise httpx.RemoteProtocolError(f"the answer does not begin at byte {start}, as it was asked to")
         for piece in response.iter_raw():
             if into.tell() + len(piece) > max_bytes:

@@ -94,11 +94,13 @@ def _matches(file: str, pattern: str) -> bool:
 
 
 def _in_config(file: str, config: str) -> bool:
+    """Whether a file belongs to a configuration: by the name of its folder, or by the beginning of its own."""
     folder, _, base = file.rpartition("/")
     return folder == config or folder.endswith(f"/{config}") or base.split(".")[0].casefold() == config.casefold()
 
 
 def _split_of(file: str) -> str | None:
+    """The split that a word in the file's name, or else in its folder's, names; None if no word does."""
     words = re.split(r"[^a-z]+", file.rpartition("/")[2].split(".")[0].casefold())
     folder_words = re.split(r"[^a-z]+", file.rpartition("/")[0].casefold())
     return next((_SPLITS[word] for word in (*words, *folder_words) if word in _SPLITS), None)

@@ -44,7 +44,11 @@ def elements(file: IO[bytes], max_bytes: int) -> Iterator[bytes]:
 
 
 class _Scanner:
-    """State between two slices: the bytes of the element under way, how far they were scanned, and where that is."""
+    """Finds the ends of elements in slices of the file.
+
+    _buffer: the bytes since the last element ended. _scanned: how many of them were scanned. _depth, _in_string: how
+    many brackets are open there, and whether a string is. _closed: whether the array's own bracket was closed.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -58,11 +62,11 @@ class _Scanner:
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The elements that end in the next slice. Raises `NoArrayError`."""
         self._buffer += data
-        start = 0  # of the element under way
+        start = 0  # where the current element begins in the buffer
         for comma in self._ends():
             yield self._element(start, comma)
             start = comma + 1
-        # Only the beginning of one element is left, so the buffer never grows beyond the longest element.
+        # What is left is the beginning of one element, so the buffer is never much longer than the longest element.
         del self._buffer[:start]
         self._scanned -= start
         if len(self._buffer) > self._max_bytes:
@@ -84,7 +88,8 @@ class _Scanner:
         return bytes(self._buffer[start:end]).strip(_BLANKS)
 
     def _ends(self) -> Iterator[int]:
-        """The position of each comma between two elements, in what was not scanned yet."""
+        """Scan the rest of the buffer; yields the position of each comma between two elements. Raises
+        `NoArrayError`."""
         buffer, position = self._buffer, self._scanned
         while position < len(buffer):
             if self._in_string:

@@ -108,10 +108,10 @@ def stream(
 ) -> Iterator[Row]:
     """The rows of a file, as `read` returns them, but one at a time if the format allows. Raises `UsageError`.
 
-    again: whether the same file was read before; repeated keys are then not searched again. unread: columns that the
-    caller does not use; their texts are checked, and may be returned empty. half_done: whether an unfinished last line,
-    whose writer was killed, is left out. split: the split of a file with several. shown: the file's name in messages;
-    None: its path. responses: the fields are a model's outputs, which may be longer and hold odd characters.
+    split: the split to read in a file with several. shown: the file's name in messages; None: its path. responses: as
+    in `read`. again: whether this file was read before, so that repeated keys need not be searched again. unread:
+    columns that the caller does not use; their texts are checked, and may be returned empty. half_done: whether to
+    leave out an unfinished last line, whose writer was killed.
     """
     suffix, compression = ("", "") if path.is_dir() else _suffixes(path)
     if suffix in (".jsonl", ".ndjson") and not compression and path.is_file() and split is None:
@@ -320,7 +320,7 @@ def _read_bytes(path: Path, compression: str, shown: str) -> bytes:
     """
     most = MAX_DATA_BYTES
     try:
-        # Before the open, which waits for the other end of a pipe.
+        # Checked before the file is opened, because opening a pipe waits for its other end.
         _refuse_special(path, shown)
         with open_named(path) as raw:
             if compression:
@@ -425,10 +425,10 @@ def _named_rows(value: Any) -> list[dict[str, Any]]:
 
 
 def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> Iterator[Row]:
-    """The rows of a CSV or TSV file. damaged_rows: how many rows with a wrong number of cells the card expects; they
-    are left out.
+    """The rows of a CSV or TSV file. Raises `UsageError`.
 
-    shown: the file's name in messages. delimiter: between two cells.
+    shown: the file's name in messages. delimiter: the character between two cells. damaged_rows: number of rows with a
+    wrong number of cells that the card expects; they are left out.
     """
     if text.lstrip().startswith("{"):
         raise UsageError(f"{shown} holds JSON and is named as a table; rename it to end in .jsonl")
@@ -460,7 +460,7 @@ def _csv_rows(text: str, shown: str, delimiter: str, damaged_rows: int = 0) -> I
 
 def _parquet_rows(path: Path, shown: str) -> Iterator[Row]:
     """The rows of a Parquet file. Raises `UsageError`."""
-    # Not above: numpy, which few commands need at their start.
+    # Imported late, because these modules load numpy, which few commands need.
     from harness.benchmarks.sources.parquet.columns import TooLargeError
     from harness.benchmarks.sources.parquet.nesting import rows
     from harness.benchmarks.sources.parquet.thrift import DamagedError
@@ -547,6 +547,7 @@ def _json_type(value: Any) -> str:
 
 
 def _check_fields(row: Row, responses: bool) -> None:
+    """Raise `UsageError` if a cell of the row breaks a bound. responses: as in `read`."""
     longest = MAX_RESPONSE_CHARS if responses else MAX_FIELD_CHARS
     for column, value in row.value.items():
         problem = _problem_of(value, 0, longest, responses)
@@ -560,7 +561,8 @@ def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
     depth: levels of lists and objects around the value. longest: characters that a field may have. responses: as in
     `stream`.
     """
-    # No function inside `_check_fields`: one that calls itself would keep its row until the next collection of garbage.
+    # This recursive function stands outside `_check_fields`, because a recursive closure keeps its row in memory until
+    # the next garbage collection.
     if depth > MAX_DEPTH:
         return "is nested too deeply"
     if isinstance(value, str):

@@ -121,11 +121,13 @@ def column_of(
     levels: tuple[int, int],
     budget: UnpackedBytes,
 ) -> ColumnEntries:
-    """The column that a row group describes by `chunk`.
+    """Read the column that a row group describes by `chunk`.
 
-    width: bytes of a value of `FIXED_BYTES`. levels: largest definition and repetition level. Raises `DamagedError`,
-    `TooLargeError`. n_file_bytes: size of the file, which bounds what a chunk may claim.
+    n_file_bytes: size of the file, which bounds what a chunk may claim. width: bytes of a value of `FIXED_BYTES`.
+    levels: largest definition and repetition level. Raises `DamagedError`, `TooLargeError`.
     """
+    # Numbers of fields in parquet.thrift: ColumnChunk has 1 file_path, 3 meta_data; ColumnMetaData has 4 codec,
+    # 5 num_values, 7 total_compressed_size, 9 data_page_offset, 11 dictionary_page_offset.
     facts = chunk.fields(3)
     if not facts or chunk.text(1):
         raise DamagedError("a column lies in another file")
@@ -160,6 +162,8 @@ class _Pages:
 
     def read(self, reader: ByteReader) -> None:
         """Read one page, dictionary or data, and add its values to the column."""
+        # Numbers of fields in parquet.thrift: PageHeader has 1 type, 2 uncompressed size, 3 compressed size, and the
+        # headers 5 of a data page, 7 of a dictionary page, 8 of a data page of version 2.
         header = reader.metadata()
         kind, n_unpacked, body = header.integer(1), header.integer(2), reader.take(header.integer(3))
         if kind == _DICTIONARY:
@@ -189,7 +193,8 @@ class _Pages:
             self._add(repetitions, definitions, ByteReader(values), described.integer(4))
 
     def _count(self, n_entries: int) -> int:
-        """The number of entries that a page claims, counted before anything of that length is allocated."""
+        """Count the entries that a page claims in the budget, before memory is allocated for them; return their
+        number."""
         self._budget.spend(n_entries * ENTRY_BYTES)
         return n_entries
 
@@ -205,6 +210,7 @@ class _Pages:
         return data
 
     def _levels(self, page: ByteReader, most: int, n_entries: int, encoding: int) -> npt.NDArray[np.int64]:
+        """One level for each entry of a data page of version 1. most: the highest level that the schema allows."""
         if not most:
             return np.zeros(n_entries, np.int64)
         if encoding != _Encoding.RLE:
@@ -334,6 +340,7 @@ def _runs(page: ByteReader, width: int, n_values: int) -> npt.NDArray[np.int64]:
     missing = n_values
     while missing > 0:
         head = page.varint()
+        # An odd head begins groups of packed integers, an even head a run of equal ones.
         if head & 1:
             n_packed = min((head >> 1) * 8, (missing + 7) // 8 * 8)
             # The last group may be cut where its values end.
@@ -356,7 +363,7 @@ def _packed(data: memoryview, width: int, n_values: int) -> npt.NDArray[np.int64
         return np.zeros(n_values, np.int64)
     packed = np.frombuffer(data, np.uint8)
     values = np.empty(min(n_values, 8 * len(packed) // width), np.int64)
-    # Of 64 bits the highest counts negative, as two's complement does: sums wrap around as the format wants them to.
+    # Bit 63 weighs -2**63, as in two's complement, so that sums wrap around as the format demands.
     weights = (np.uint64(1) << np.arange(width, dtype=np.uint64)).astype(np.int64)
     # Unpacked, a bit takes 8 bytes: slices keep that small. Each begins at a whole byte.
     for start in range(0, len(values), _SLICE_VALUES):
@@ -367,8 +374,9 @@ def _packed(data: memoryview, width: int, n_values: int) -> npt.NDArray[np.int64
 
 
 def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
-    """Integers as differences: each block has a smallest difference and, in each part of it, what is above that.
+    """Integers in the encoding DELTA_BINARY_PACKED.
 
+    A block states its smallest difference; each of its parts then has the differences minus that one, packed by bits.
     n_values: number of integers that the page states. n_bits: 32 or 64, the width of an integer.
     """
     block, n_parts, total, first = page.varint(), page.varint(), page.varint(), page.zigzag()
@@ -393,6 +401,7 @@ def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
 
 
 def _split_streams(page: ByteReader, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
+    """Values in the encoding BYTE_STREAM_SPLIT. width: bytes of a value of `FIXED_BYTES`."""
     size = np.dtype(_NUMBERS[physical]).itemsize if physical in _NUMBERS else width
     if size <= 0:
         raise DamagedError("a column of values of fixed size states no size")

@@ -79,7 +79,8 @@ def rows(file: BinaryIO, n_file_bytes: int, max_bytes: int) -> Iterator[dict[str
     if not leaves:
         raise DamagedError("its schema has no column")
     groups = footer.structs(4)
-    # Before any is read: else each of many descriptions may have the whole file read again. abs: no size makes room.
+    # Descriptions of columns that overlap could make us read the whole file again for each of them, so their sizes are
+    # summed first; `abs`, because a negative size must not make room for another.
     if sum(abs(chunk.fields(3).integer(7)) for group in groups for chunk in group.structs(1)) > n_file_bytes:
         raise DamagedError("its columns are longer than the file")
     for group in groups:
@@ -244,6 +245,7 @@ def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any]
             number = 8 if annotation == "timestamp" else 7
             described = newer.fields(number)
             unit = next(iter(described.fields(2)), 0) or _OLDER_UNITS.get(older, 1)
+            # Field 1 states whether the time is in UTC; by the older annotations it always is.
             zone = datetime.UTC if described.get(1, number not in newer) else None
             return _time_of(_TICKS.get(unit, 1_000), annotation == "timestamp", zone)
         case "unsigned integer":
@@ -253,6 +255,7 @@ def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any]
 
 
 def _decimal(value: int | bytes, scale: int) -> decimal.Decimal:
+    """The decimal `value` · 10^-`scale`. value: an integer, or its bytes in big-endian order."""
     if isinstance(value, bytes) and len(value) > MAX_DECIMAL_BYTES:
         raise DamagedError(f"a decimal has more than {MAX_DECIMAL_BYTES} bytes")
     number = int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else int(value)
@@ -260,6 +263,8 @@ def _decimal(value: int | bytes, scale: int) -> decimal.Decimal:
 
 
 def _time_of(ticks_a_second: int, with_date: bool, zone: datetime.tzinfo | None) -> Callable[[int], Any]:
+    """A function from ticks since 1970, or since midnight, to a date with time, or to a time of day."""
+
     def convert(ticks: int) -> datetime.datetime | datetime.time:
         instant = _EPOCH + datetime.timedelta(microseconds=ticks * 1_000_000 // ticks_a_second)
         return instant.replace(tzinfo=zone) if with_date else instant.time()
@@ -268,6 +273,7 @@ def _time_of(ticks_a_second: int, with_date: bool, zone: datetime.tzinfo | None)
 
 
 def _old_timestamp(value: bytes) -> datetime.datetime:
+    """The timestamp in 96 bits: nanoseconds of the day, then the Julian day."""
     nanoseconds, day = struct.unpack("<qi", value)
     return (_EPOCH + datetime.timedelta(days=day - _JULIAN_EPOCH, microseconds=nanoseconds // 1_000)).replace(
         tzinfo=None

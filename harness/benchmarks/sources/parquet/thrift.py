@@ -94,7 +94,7 @@ class ByteReader:
         return (value >> 1) ^ -(value & 1)
 
     def metadata(self) -> Fields:
-        """A struct of at most `MAX_METADATA_BYTES`."""
+        """The struct at the position, of at most `MAX_METADATA_BYTES`."""
         near = ByteReader(self.data[: self.position + MAX_METADATA_BYTES], self.position)
         fields = near.struct()
         self.position = near.position
@@ -114,6 +114,7 @@ class ByteReader:
             kind, step = head & 0x0F, head >> 4
             if not head:
                 return fields
+            # The head has the step from the last field's number; after a step of 0 the number itself follows.
             number = number + step if step else self.zigzag()
             # The type of a boolean field is its value.
             fields[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind, depth)
@@ -135,6 +136,7 @@ class ByteReader:
             return bytes(self.take(self.varint()))
         if kind in (_LIST, _SET):
             (head,) = self.take(1)
+            # Four bits of the head hold the length of a short list; 15 means that the length follows.
             n_values = head >> 4 if head >> 4 != 0x0F else self.varint()
             if n_values > len(self.data) - self.position or depth > MAX_NESTING:
                 raise DamagedError("a list is longer than the data")

@@ -17,6 +17,8 @@ the replica ends all members and starts the server again: an engine over several
     lost       a process or a node ended after the server was ready       starting
     failed     the command ended before the server was ready              none
     gone       the actor is no longer in the cluster                      none
+
+Long: the caller, the replica and its members speak one protocol, whose three sides are read together.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ a mount that dies with the program; processes, of which none is left; System V o
 A program has a limit of CPU time, by the clock of its process (`clock_gettime`), and a limit of sleep. Sleep is wall
 time, less its CPU time and less the time in which it, or its supervisor, waited for a processor (`/proc/…/schedstat`).
 So a busy machine changes no verdict.
+
+Long: one process does a job from its message to its report, and its pipes, clocks and limits are read together.
 """
 
 from __future__ import annotations
