@@ -468,7 +468,7 @@ def _address(path: str) -> str:
 
 
 def from_mapping(value: dict[str, Any], where: str, folder: Path | None = None) -> Card:
-    """The card in a mapping. where: the mapping's file or name, for messages. folder: see `Card.folder`.
+    """The card in a mapping. where: the mapping's file or name, for messages. folder: the folder of the card's file.
 
     Raises `UsageError` that names `where` and the field.
     """

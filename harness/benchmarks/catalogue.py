@@ -114,11 +114,11 @@ def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
 def apply_card_rules(
     name: str, settings: Mapping[str, object], questions: Sequence[Question]
 ) -> tuple[Sequence[Question], str | None]:
-    """(the run's questions with the grading rules that their card has now, a warning if these differ from the run's).
+    """Give a run's questions the grading rules that their card has now, so that a corrected card can grade an old run.
 
-    So a corrected card can be used for grading an old run. Only the rules change: messages and reference answers stay
-    as the run stored them in questions.jsonl. settings: the settings that the run recorded for the benchmark. If the
-    card is missing or cannot be read, the questions are returned unchanged.
+    Returns (questions, a warning if the rules differ from the run's). Messages and reference answers stay as the run
+    stored them. If the card is missing or cannot be read, the questions are returned unchanged. settings: the settings
+    that the run recorded for the benchmark.
     """
     try:
         file = file_of(name, settings)

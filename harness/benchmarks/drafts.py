@@ -65,8 +65,8 @@ def read_reference(
 ) -> Reference:
     """The reference in a cell of the data, or as a user types it.
 
-    kind: the kind of answer; "auto": the reference's own characters decide. form, structured: see `read_references`.
-    Raises `ValueError`.
+    kind: the kind of answer; "auto": the reference's own characters decide. form: where in the cell the reference
+    stands. structured: whether the cell may be a list or a mapping of answers. Raises `ValueError`.
     """
     accepted = read_references(value, form, kind, structured)
     if kind != "auto":
@@ -103,9 +103,9 @@ def kind_of(reference: str) -> AnswerKind:
 def read_references(value: Any, form: AnswerForm, kind: CardKind, structured: bool) -> tuple[str, ...]:
     """The reference answers in a cell, as texts. Raises `ValueError`.
 
-    A list or a mapping of answers is one reference with commas between the answers; `structured` False refuses it.
-    form: where in the cell the reference stands. kind: "integer" refuses anything else; with "auto" a value behind its
-    choice letter ("C. 1-i") gives three references: the value, the letter, and both.
+    structured: whether the cell may be a list or a mapping of answers, which becomes one reference with commas between
+    the answers. form: where in the cell the reference stands. kind: with "integer" any other answer is refused; with
+    "auto" a value behind its choice letter ("C. 1-i") gives three references: the value, the letter, and both.
     """
     if form == "single_item":
         if not (isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)):
@@ -392,7 +392,10 @@ class _Programs(Protocol):
 
 
 def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
-    """(text of the question, reference with the tests) of a question that asks for a program."""
+    """(text of the question, reference with the tests) of a row that asks for a program. text: the question's cell.
+
+    Raises `UsageError`.
+    """
     programs: _Programs | None = plugins.extension("answer", card.rules.grader)
     if programs is None or card.program is None:
         raise UsageError(f"the card {card.name!r} asks for programs, and the extension that runs them is not there")

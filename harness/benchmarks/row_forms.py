@@ -237,7 +237,7 @@ class FormedRow(Protocol):
     """A row of one form."""
 
     def rows(self) -> Iterator[Columns]:
-        """The rows made of it, without the columns that stay as they are. Raises `ValueError`."""
+        """The rows that are asked in place of this row, each with its new columns only. Raises `ValueError`."""
         ...
 
 

@@ -211,7 +211,7 @@ def metrics_of(score: Score) -> dict[str, float]:
 
 
 def uncertainty(score: Score) -> dict[str, Any]:
-    """Name → value of the facts that say how far an accuracy can be trusted: errors, intervals, counts; see `Score`."""
+    """Name → value of the facts that say how far an accuracy can be trusted: errors, intervals and counts."""
     return {
         "sampling_error": score.sampling_error,
         "sampling_interval": score.sampling_interval,

@@ -95,7 +95,8 @@ def track(folder: RunFolder, scores: Sequence[Score], tracker: Tracker, step: Se
 
 
 def describe_run(manifest: Manifest, name: str, scores: Sequence[Score], step: SeriesStep | None = None) -> Tracked:
-    """The facts and scores of a run as a tracker gets them. name: the run folder's name. step: as in `track`."""
+    """The facts and scores of a run as a tracker gets them. name: the run folder's name. step: the run's place in a
+    series of checkpoints; None: the run stands alone."""
     run = f"{manifest.created}\n{manifest.model}\n{name}" if step is None else f"series\n{step.name}"
     facts = dict(_flat("model", manifest.model))
     facts |= {"created": manifest.created, "harness_version": manifest.harness_version}

@@ -32,7 +32,7 @@ _ROLES = ("HUMAN", "human", "user")
 def nemo_skills(path: Path, *, again: bool = False) -> Iterator[OutputRow]:
     """Read a folder of `output-rs*.jsonl`, or one such file; the number in a file's name is that of its samples.
 
-    again: whether the files were read before (see `tables.stream`).
+    again: whether this is the second reading; the first one leaves out the texts of the replies.
     """
     files = numbered_files(path) if path.is_dir() else [(_sample_number(path), path)]
     for number, file in files:

@@ -34,7 +34,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 Repeats = Literal["auto", "samples", "questions"]
 """The meaning of rows with equal question and reference, in a file without ids: samples of one question, or questions
-of their own. auto: guessed, see above."""
+of their own. auto: guessed by the number of rows that most questions have."""
 
 
 _PIECE_BYTES = 1 << 20
@@ -114,8 +114,8 @@ def read(
 
     response_key, answer_key, question_key, id_key: names of columns; they imply the format "columns". format: None
     recognises the tool. questions: those of a card, for formats without reference answers (openai_batch, sglang).
-    repeats: see the module. benchmark: name of the benchmark in scores; None: the file's name. half_done: leave out an
-    unfinished last line, whose writer was killed.
+    repeats: the meaning of equal questions in a file without ids (`Repeats`). benchmark: name of the benchmark in
+    scores; None: the file's name. half_done: leave out an unfinished last line, whose writer was killed.
     """
     path = Path(path)
     name = benchmark or path.name.split(".")[0] or "outputs"
@@ -285,8 +285,11 @@ class _RowIdentities:
 
 
 def _identities(table: _RowIdentities, repeats: Repeats) -> list[str]:
-    """The question id of each row: the file's own if all rows have one, else made by the rule in the module's
-    docstring."""
+    """The question id of each row: the file's own if all rows have one, else a digest of question and reference.
+
+    repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
+    `-2`, `-3` … at its end.
+    """
     seen = table.rows
     names = [row.named for row in seen]
     if all(names):

@@ -194,7 +194,7 @@ class Viewer:
         return self._file(request.match_info["name"])
 
     def _file(self, name: str) -> web.Response:
-        """Return the response with a file of the package, which was read at the start."""
+        """Return the response with a file of the front end. Raises `web.HTTPNotFound` for any other name."""
         if name not in self._front:
             raise web.HTTPNotFound
         suffix = name[name.rindex(".") :]
@@ -319,6 +319,7 @@ class Viewer:
         """The report in a run's folder, as a page that can run nothing and load nothing."""
 
         def read() -> bytes:
+            """The report's bytes. Raises `StoreError` if there is no report or it is too long."""
             run = self._library.run(_parameter(request, "run"))
             try:
                 with open_untrusted(run.folder.path / pages.REPORT) as file:

@@ -148,7 +148,11 @@ class _Session:
         )
 
     def find(self, page: str, filename: str) -> str | None:
-        """The absolute address of `filename` among the links of `page` (a folder or an HTML page)."""
+        """The absolute address of the file `filename` by the links of `page`; None if there is no such link.
+
+        page: the address of an HTML page, the path of a folder, or the file itself. Raises OSError or ValueError if the
+        page cannot be read.
+        """
         url = page if "://" in page else "file://" + pathname2url(str(Path(page).expanduser().absolute()))
         local = _local_path(url)
         if local is not None and local.is_dir():

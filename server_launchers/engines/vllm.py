@@ -59,9 +59,10 @@ def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
 
 
 def command_on_any(spec: ServerSpec, flags: Flags, port: int, libraries: Sequence[str] = ()) -> ProcessCommand:
-    """Like `command`, for any kind of accelerator.
+    """The command for one replica or node on `port`, for any kind of accelerator.
 
-    libraries: communication libraries that must be told the network interface.
+    libraries: communication libraries that must be told the network interface. Raises LaunchError for what this version
+    cannot do.
     """
     environment = _environment(spec, flags)
     if spec.interface is not None:

@@ -62,7 +62,7 @@ def read(path: Path, limit: int) -> bytes | None:
 
 
 def read_end(path: Path, limit: int) -> bytes | None:
-    """The last `limit` bytes of a file of ours; None as in `read`."""
+    """The last `limit` bytes of a file of ours; None for a missing file, a link, a pipe, or somebody else's file."""
     return _read(path, limit, from_end=True)
 
 

@@ -156,9 +156,12 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
 
 def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.Popen[bytes], ServerState]:
-    """Start the guard with its orders, and write the first state. Returns both."""
-    neutral = state_folder() / "empty"
-    private_files.make_folder(neutral)
+    """Start the guard, write the server's first state, and send the guard its configuration.
+
+    Returns (process of the guard, first state). Raises LaunchError, OSError.
+    """
+    empty = state_folder() / "empty"
+    private_files.make_folder(empty)
     with state.naming_lock():
         name = _free_name(spec)
         for log in state.log_files(name, len(deployment.processes)):
@@ -169,7 +172,7 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
                 stdin=subprocess.PIPE,
                 stdout=guard_log,
                 stderr=guard_log,
-                cwd=neutral,
+                cwd=empty,
                 # The guard is given its state file's path, so a server with a damaged file is still found by its
                 # environment.
                 env={**os.environ, STATE_FILE: str(state.path_of(name))},
@@ -186,7 +189,7 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
     try:
         with contextlib.suppress(BrokenPipeError):
             # Over the pipe and not by argv: every user of the machine can read arguments in /proc.
-            guard.stdin.write(json.dumps(_orders(spec, deployment, starting, neutral)).encode() + b"\n")
+            guard.stdin.write(json.dumps(_guard_config(spec, deployment, starting, empty)).encode() + b"\n")
             guard.stdin.flush()
     except BaseException:
         _end_guard(guard, guard.stdin)
@@ -228,10 +231,10 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
     )
 
 
-def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neutral: Path) -> dict[str, Any]:
+def _guard_config(spec: ServerSpec, deployment: Deployment, starting: ServerState, empty: Path) -> dict[str, Any]:
     """The configuration that the guard reads from its pipe. No file gets it: it holds variables, which may be secret.
 
-    neutral: the empty folder in which engines start.
+    starting: the first state of the server. empty: the empty folder in which engines start.
     """
     record = msgspec.to_builtins(starting)
     for member, process, log in zip(record["members"], deployment.processes, starting.logs, strict=True):
@@ -239,7 +242,7 @@ def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neu
         member["engine_argv"] = list(process.command.argv)
         member["environment"] = process.command.resolved()
         # An engine started in the user's folder would import modules that lie there by chance, such as a `json.py`.
-        member["folder"] = str(Path.cwd() if process.keeps_folder else neutral)
+        member["folder"] = str(Path.cwd() if process.keeps_folder else empty)
     return {
         "state_path": str(state.path_of(starting.name)),
         "state": record,

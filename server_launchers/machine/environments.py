@@ -41,7 +41,8 @@ _ASCEND_MOUNTS = (
 
 
 def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
-    """The words before the program's own arguments, by the rows of the module's table except `--docker`."""
+    """The words before the program's own arguments, such as `uvx --from R vllm`; for all environments but
+    containers."""
     if spec.uvx is not None:
         if program.script is not None:
             return ("uvx", "--from", spec.uvx, program.script)

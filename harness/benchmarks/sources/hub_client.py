@@ -73,7 +73,7 @@ def headers(home: Path) -> dict[str, str]:
 @contextlib.contextmanager
 def connected(home: Path) -> Iterator[httpx.Client]:
     """Context manager with a client for the hub. It reads the proxies of the environment and follows redirects, without
-    the token. home: as in `headers`.
+    the token. home: the hub's own folder, which may hold the token.
 
     Inside it, failures of the connection are raised as `UnreachableError`, others of HTTP as `BadDownloadError`.
     """
@@ -108,7 +108,8 @@ def description(client: httpx.Client, endpoint: str, name: str, revision: str | 
 def download(client: httpx.Client, endpoint: str, name: str, revision: str, file: str, path: Path) -> None:
     """Write a file of a data set to `path`, whole or not at all.
 
-    Raises as `description`, and `StoreError` if the disk refuses. endpoint: address of the hub. revision: the commit.
+    endpoint: address of the hub. name: of the data set. revision: the commit. Raises `HubRefusalError`,
+    `BadDownloadError`, `httpx.HTTPError`, and `StoreError` if the file cannot be written.
     """
     with replacing(path) as into:
         checksum = fetch(

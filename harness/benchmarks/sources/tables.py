@@ -547,7 +547,8 @@ def _json_type(value: Any) -> str:
 
 
 def _check_fields(row: Row, responses: bool) -> None:
-    """Raise `UsageError` if a cell of the row breaks a bound. responses: as in `read`."""
+    """Raise `UsageError` if a cell of the row breaks a bound. responses: whether the cells are replies of models, which
+    may be longer."""
     longest = MAX_RESPONSE_CHARS if responses else MAX_FIELD_CHARS
     for column, value in row.value.items():
         problem = _problem_of(value, 0, longest, responses)
@@ -558,8 +559,8 @@ def _check_fields(row: Row, responses: bool) -> None:
 def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
     """The end of a sentence that says which bound the value breaks; empty if it breaks none.
 
-    depth: levels of lists and objects around the value. longest: characters that a field may have. responses: as in
-    `stream`.
+    depth: levels of lists and objects around the value. longest: characters that a text may have. responses: whether
+    the value is of a model's reply, which may have odd characters and NaN.
     """
     # This recursive function stands outside `_check_fields`, because a recursive closure keeps its row in memory until
     # the next garbage collection.

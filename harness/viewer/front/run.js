@@ -10,10 +10,10 @@ export function runFacts(run) {
   function draw({ facts, prompts, has_report }) {
     return [
       has_report ? h("p", {}, h("a", { href: "/report?" + queryOf({ run }), target: "_blank", rel: "noopener" }, "The report of this run")) : null,
-      facts.warnings.length ? [h("h2", {}, "Warnings of its log"), facts.warnings.map((said) => h("p", { class: "note" }, foreign(said)))] : null,
+      facts.warnings.length ? [h("h2", {}, "Warnings in the log of this run"), facts.warnings.map((said) => h("p", { class: "note" }, foreign(said)))] : null,
       facts.tables.map(table),
       Object.entries(prompts).map(([name, question]) => prompt(name, question)),
-      facts.commands.length ? [h("h2", {}, "To make it again"), facts.commands.map((line) => h("pre", { tabindex: 0 }, foreign(line)))] : null,
+      facts.commands.length ? [h("h2", {}, "Commands that make this run again"), facts.commands.map((line) => h("pre", { tabindex: 0 }, foreign(line)))] : null,
     ];
   }
 }

@@ -27,5 +27,5 @@ export function sourceStrip(standing, points) {
       row(0, (y) => s("circle", { class: "ours", cx: x(standing.accuracy), cy: y, r: 5 }), percent(standing.accuracy, 1), "this run"),
       points.map((point, number) => row(number + 1, diamond(point), point.printed, point.source)),
       [from, to].map((value, number) => s("text", { x: number ? AXIS : 0, y: height + 14, "text-anchor": number ? "end" : "start" }, `${percent(value)} %`))),
-    h("figcaption", { class: "quiet" }, "Band: the run's 95 % interval (same questions, asked again). Diamonds: pass@1 of each source; a hollow one decides nothing (quoted, or of another attention)."));
+    h("figcaption", { class: "quiet" }, "Band: the run's 95 % interval (same questions, asked again). Diamonds: pass@1 of each source; hollow ones do not count for the verdict (only quoted, or measured with another attention)."));
 }

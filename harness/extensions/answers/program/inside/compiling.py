@@ -47,7 +47,10 @@ without a line number (`g++: `, not `g++:1:2: `); elsewhere these words may be q
 
 
 def build(source: str, limits: dict[str, Any], sends: int) -> None:
-    """Compile `source` and send a message of the module's table to the descriptor `sends`. limits: those of the job."""
+    """Compile `source` and send a message with the result to the descriptor `sends`.
+
+    limits: those of the job. The message has `end` ("compiled", "compile error" …), and the binary or the errors.
+    """
     path = shutil.which("g++", path=_FOLDERS)
     if path is None:
         frames.send(sends, {"end": "no compiler"})
@@ -57,9 +60,10 @@ def build(source: str, limits: dict[str, Any], sends: int) -> None:
 
 
 def _built(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[str, Any]:
-    """Compile `source` in `folder` by the compiler at `path`; return the message of the module's table.
+    """Compile `source` in `folder` by the compiler at `path`. Returns {"end": …, "cpu": seconds} with the binary in
+    base64 or the compiler's message.
 
-    limits: of the job; `cpu` is in seconds.
+    limits: those of the job; `cpu` is in seconds.
     """
     text, binary, errors = (os.path.join(folder, name) for name in (_NAME, "program", "errors"))
     with open(text, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -80,8 +84,8 @@ def _built(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[
 
 
 def end_without_binary(complaints: str) -> dict[str, str]:
-    """Whether a compiler that wrote `complaints`, and no binary, refuses the program or failed: a message of the
-    module's table."""
+    """What happened in a compiler that wrote `complaints` and no binary: {"end": "compile error" if it refuses the
+    program, "compiler failed" if it failed itself; "message": its first errors}."""
     # Not splitlines, which also ends a line at characters that the compiler quotes from the text.
     lines = complaints.split("\n")
     # The lines before the first error only say where the compiler was (`In file included from`), often in hundreds.

@@ -190,7 +190,8 @@ def hide() -> None:
 def confine(*, exec_allowed: bool = False, supervises: bool = False, compiles: bool = False) -> None:
     """Give up all capabilities for good, and all system calls except those that the filter allows.
 
-    exec_allowed, supervises, compiles: further calls that the filter allows, as in `seccomp_filter`. Raises `OSError`.
+    exec_allowed: also allow to become another program. supervises: also to kill and wait for other processes. compiles:
+    also to start processes. Raises `OSError`.
     """
     # Version 3 of the capability header: two records of three words, hence 24 bytes.
     header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)

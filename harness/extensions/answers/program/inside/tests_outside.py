@@ -186,7 +186,8 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
 
     setup: code that the tests need. own: names that always mean the program's objects, even if setup defines them.
     offered: the program's functions and classes; setup and tests get those that they read and do not define. A standard
-    module that they read without importing it is imported here, never taken from the program. ask: see `Ask`.
+    module that they read without importing it is imported here, never taken from the program. ask: sends a request to
+    the program.
     """
     line = _Line(ask)
     names: dict[str, Any] = {"__name__": "tests"}
@@ -233,7 +234,9 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
 
 
 def run_calls(function: str, cases: list[dict[str, str]], ask: Ask) -> dict[str, Any]:
-    """Call a function of the program, or of its class `Solution`, for each case; returns a report as `run_tests` does.
+    """Call a function of the program, or of its class `Solution`, for each case, and compare the results.
+
+    Returns a report: {"end": "passed"}, or the number of the first test that failed and why.
 
     cases: each with `input`, the arguments in JSON, one per line, and `output`, the expected result in JSON. A tuple
     counts as a list, as in LiveCodeBench (lcb_runner/evaluation/testing_util.py, grade_call_based).
