@@ -23,7 +23,7 @@ MAX_PARAMETERS = 12
 MAX_ATTRIBUTES = 25
 
 MAX_WORDS = {
-    "vague names": 5,
+    "vague names": 1,
     "MOST_ and LEAST_": 0,
     "docstrings without a subject": 0,
     "classes of one name": 0,

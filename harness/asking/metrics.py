@@ -21,8 +21,9 @@ ENDPOINT_STATES = ("open", "paused", "set aside", "left")
 
 @contextlib.contextmanager
 def served(port: int, host: str, model: str, watcher: Watcher) -> Iterator[Callable[[Progress], None]]:
-    """Yield a progress listener that serves the watcher and, for the length of the block, the readers of the port.
+    """Serve the session's figures on a port for the length of the block.
 
+    Yields the function to call with each progress; it passes the progress on to the watcher, too.
     Raises `UsageError` where the port cannot be opened.
     """
     # Imported late: only sessions with metrics need it.

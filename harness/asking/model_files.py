@@ -28,7 +28,9 @@ The largest tokenizers have 40 MB.
 """
 
 MAX_SHARDS = 10_000
+"""Largest number of weights files that are identified; further ones are left out."""
 HASHED_AT_ONCE = 4
+"""Number of weights files that are read at the same time."""
 
 PIECES, PIECE_BYTES = 16, 4096
 """Number and size of the pieces that `weights_sample` reads of each weights file, evenly spaced.
@@ -89,6 +91,7 @@ def local(source: str) -> Path | None:
 
 
 def _of_file(path: Path) -> str:
+    """The checksum of a file as `sha256:…`; of a file above `MAX_TEXT_BYTES` its size instead."""
     size = path.stat().st_size
     return f"{size} bytes" if size > MAX_TEXT_BYTES else f"sha256:{_sha256(path)}"
 
@@ -99,9 +102,7 @@ def _sha256(path: Path) -> str:
 
 
 def _sample(path: Path) -> str:
-    """SHA-256 of `PIECES` pieces, the first and the last of the file among them; of the whole file if it is no
-    larger.
-    """
+    """SHA-256 of `PIECES` evenly spaced pieces of a file, from its first bytes to its last."""
     last = max(0, path.stat().st_size - PIECE_BYTES)
     pieces = hashlib.sha256()
     with open_named(path) as file:

@@ -37,17 +37,15 @@ class ServedHere:
         from server_launchers.keeping import servers  # imported late: the first request does not wait for it
 
         if self._servers is None:
-            self._servers = self._found()
+            self._servers = self._servers_here()
         reasons = [(name, servers.why_ended(name, guard)) for name, guard in self._servers]
         if not reasons or not all(why for _, why in reasons):
             return None
         name, why = reasons[-1]
         return f"the server {visible(name, 80)}, which this run asks, has ended: {why}"
 
-    def _found(self) -> tuple[tuple[str, int], ...]:
-        """(name, number of the guard's process) of each server of this machine that the run asks; none if another
-        machine's server or a foreign one is among them.
-        """
+    def _servers_here(self) -> tuple[tuple[str, int], ...]:
+        """(name, process number of its guard) of each server that the run asks; empty unless all were started here."""
         if not all(endpoint.local for endpoint in self._endpoints):
             return ()
         from server_launchers.errors import LaunchError
@@ -58,14 +56,14 @@ class ServedHere:
         with contextlib.suppress(LaunchError, OSError):
             for server in servers.status():
                 if server.status == "ready":
-                    ready |= {_place(url): (server.name, server.guard_pid) for url in server.base_urls}
-        by_endpoint = [ready.get(_place(endpoint.base_url)) for endpoint in self._endpoints]
+                    ready |= {_host_and_port(url): (server.name, server.guard_pid) for url in server.base_urls}
+        by_endpoint = [ready.get(_host_and_port(endpoint.base_url)) for endpoint in self._endpoints]
         each = tuple(dict.fromkeys(server for server in by_endpoint if server is not None))
         return each if all(by_endpoint) else ()
 
 
-def _place(url: str) -> str:
-    """Host and port of an address, one name for all of this machine's own."""
+def _host_and_port(url: str) -> str:
+    """Host and port of an address; each name of this machine itself is written `localhost`."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     return f"{'localhost' if host in _LOOPBACK else host}:{parts.port}"
@@ -92,17 +90,17 @@ def model_flags() -> list[str]:
 
 
 def given(argv: Sequence[str], name: str) -> Any:
-    """The value of an option in `argv`; True for one without a value, None if it was not given."""
+    """The value of the option `name` in a command line; True for an option without a value, None if it is not there."""
     for index, word in enumerate(argv):
         flag, equals, value = word.partition("=")
         # vLLM takes underscores in the names of its options, too.
         if flag.replace("_", "-") != f"--{name}":
             continue
-        # An option at the end has no value, as one before another option.
+        # The last word of the line has no value, like an option before another option.
         after = argv[index + 1] if index + 1 < len(argv) else "--"
-        given = value if equals else after
+        argument = value if equals else after
         if not equals and after.startswith("--"):
             return True
         is_file = any(name in engine.file_flags for engine in engines.every().values())
-        return (model_files.content(given) or given) if is_file else given
+        return (model_files.content(argument) or argument) if is_file else argument
     return None

@@ -70,9 +70,10 @@ tokens. A trial of a few samples is not compared with anything.
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is asked, before any server is contacted. benchmarks: samples and sampling of each question set.
+    """The questions of a run, with their samples and sampling, before any server is contacted.
 
-    allocations: of the question sets, where a former run decides the samples of each question.
+    benchmarks: settings by the name of the question set. allocations: samples by question, of each set for which the
+    option `allocate` asks; else empty.
     """
 
     options: RunOptions
@@ -110,7 +111,7 @@ class Prepared:
 
         Blocking. Raises `ServerError` where the endpoint does not answer.
         """
-        return servers.told_by(endpoint, self.settings.model, self.options.ca_file, hosted=self.hosted)
+        return servers.facts_of_joining(endpoint, self.settings.model, self.options.ca_file, hosted=self.hosted)
 
     @property
     def contexts(self) -> list[int]:
@@ -212,7 +213,7 @@ _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re
 
 
 def _left_out(options: RunOptions, first: Mapping[str, object]) -> Sentence | None:
-    """Names the columns of a user's own file that look like options and are not shown to the model; else None.
+    """A warning about columns of a user's own file that look like choices and are not shown to the model; or None.
 
     first: the file's first row.
     """
@@ -327,11 +328,11 @@ def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card,
 def _with_data(
     options: RunOptions, data: str, numbered: list[tuple[Card, int | None]], first: Mapping[str, object]
 ) -> tuple[Card, int | None]:
-    """The card for a file of data, and the samples a question if its name stated them. Raises `UsageError`.
+    """(card, samples a question) for a file of data; samples: None unless the benchmark's name states them.
 
-    The card is drafted from the file with this first row, or is the named benchmark's with the file in place of its own
-    data. data: its path or address. numbered: the benchmarks that the user named, with their numbers of samples; at
-    most one may stand beside a file. first: the file's first row.
+    Without a benchmark the card is drafted from the file; with one it is the benchmark's, with the file as its data.
+    data: path or address of the file. numbered: (card, samples) of the benchmarks that the user named, at most one.
+    first: the file's first row. Raises `UsageError`.
     """
     if re.fullmatch(r"\w[\w.-]*/[\w.-]+", data) and not Path(data).suffix and not Path(data).exists():
         raise UsageError(
@@ -430,10 +431,9 @@ def server_of(questions_asked: Asked, watcher: Watcher | None = None) -> ServerS
 def _prepared(
     questions_asked: Asked, options: RunOptions, watcher: Watcher, must_answer: bool, server: RunningServer | None
 ) -> Prepared:
-    """The run that is ready to start: look at the servers, make the settings, and warn about those that the model's
-    card advises against.
+    """Look at the servers, make the settings, warn of doubtful ones, and return the run, ready to start.
 
-    must_answer: a server that does not answer is an error even if the run has begun before.
+    must_answer: whether a server that does not answer is an error even if the run has begun before.
     """
     reached, looks = _looked_at(options, watcher, must_answer)
     settings = _settings(questions_asked, options, reached, looks, watcher)
@@ -454,9 +454,9 @@ def _prepared(
 
 
 def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tuple[ReachedServers, Looks]:
-    """The endpoints, and what each reports about itself: the only look at each in a session.
+    """The endpoints, and what each reports about itself. A session looks at each endpoint only here.
 
-    must_answer: a server that does not answer is an error even if the run has begun before.
+    must_answer: whether a server that does not answer is an error even if the run has begun before.
     """
     if options.batch_file is not None:
         return file_as_server(options)

@@ -295,7 +295,7 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     while waiting:
         # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
         now, waiting = (waiting[:1], waiting[1:]) if model is None else (waiting, [])
-        for answer, pages in _asked(now, reached.provider, model, who, due, listed=listed, counted=counted):
+        for answer, pages in _ask_all(now, reached.provider, model, who, due, listed=listed, counted=counted):
             if answer.info is not None:
                 model = answer.info.id
             elif answer.failure is None and _unlisted(reached.provider, listed, model):
@@ -328,7 +328,7 @@ def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     return Looks(model, tuple(answer if answer.failure else replace(answer, facts=next(facts)) for answer in looks))
 
 
-def _asked(
+def _ask_all(
     endpoints: Sequence[Endpoint],
     provider: Provider,
     model: str | None,
@@ -338,10 +338,10 @@ def _asked(
     listed: bool,
     counted: bool,
 ) -> list[tuple[Look, discovery.Pages]]:
-    """Look at all endpoints at once; results in their order.
+    """Ask all endpoints at once; return (its answers, the pages that were read) of each, in their order.
 
-    due: when the looks end. listed: read their model lists. counted: ask how many requests they run at once. Raises
-    `ServerError` for the first endpoint that refuses.
+    due: monotonic second at which the looks end. listed: whether to read their lists of models. counted: whether to ask
+    how many requests they run at once. Raises `ServerError` for the first endpoint that refuses.
     """
     from harness.client.facts.page import NoAnswer
 
@@ -362,7 +362,7 @@ def _asked(
 
 
 def _unlisted(provider: Provider, listed: bool, model: str | None) -> bool:
-    """Whether the model is missing on the list of a hosted provider that lists all its models."""
+    """Whether to warn that a hosted provider, which lists all its models, does not list this one."""
     return listed and model is not None and provider.hosted and provider.models_list.lists == "all"
 
 
@@ -386,7 +386,7 @@ def _model(
     return next((info for info in listed if info.id == model), None)
 
 
-def told_by(endpoint: Endpoint, model: str, ca_file: Path | None, *, hosted: bool) -> ServerFacts:
+def facts_of_joining(endpoint: Endpoint, model: str, ca_file: Path | None, *, hosted: bool) -> ServerFacts:
     """Facts of an endpoint that joins a run. Raises `ServerError` where it is down or lacks the model."""
     pages = discovery.Pages()
     if not hosted:
@@ -555,8 +555,8 @@ def swapped(server: RunningServer, running: ServerSpec, spec: ServerSpec, watche
 
 
 def at_server(who: W, server: RunningServer) -> W:
-    """`who` with the server that was started for it, in place of the wish to start one."""
-    # Not a server of ours by name, or it serves another model than its state file names.
+    """`who` with the server that was started for it, and without the options to start one."""
+    # By its address if it has no state file, or if it serves another model than its state file names.
     if server.pid is None or server.swapped:
         return who.but(serve=None, base_url=server.base_urls, model=server.model)
     return who.but(serve=None, server=server.name, model=server.model)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class Sampled:
     """The result of a session.
 
-    reached, missed: a sentence on how the target error ended; empty if none was set, or if samples are missing. A run
-    that reached its target is complete. outcome: of the last session that asked.
+    reached: a sentence that the target error was reached; such a run is complete. missed: a sentence that it was not.
+    Both are empty if no target was set, or if samples are missing. outcome: of the last session that sent requests.
     """
 
     outcome: Outcome
@@ -91,7 +91,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
                     on_progress=progressed,
                     # A stage asks for fewer samples on purpose; a later stage asks for the rest.
                     on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
-                    on_standing=watcher.standing,
+                    on_status=watcher.standing,
                     resume_command=watcher.resume_command,
                 ),
                 answered=answer_finder(prepared.sets),
@@ -106,7 +106,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
 def _listening(
     options: RunOptions, settings: RunSettings, watcher: Watcher
 ) -> AbstractContextManager[Callable[[Progress], None]]:
-    """The listener to progress: the watcher, and the readers of the metrics' port if the options name one."""
+    """Context manager of the function to call with each progress, for the watcher and for the metrics' port, if any."""
     if options.metrics_port is None:
         return nullcontext(watcher.progressed)
     return metrics.served(options.metrics_port, options.metrics_host, settings.model, watcher)

@@ -72,7 +72,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class BatchService:
-    """The batch API of one endpoint. Every method raises `RequestFailed`."""
+    """Calls the batch API of one endpoint. Every method raises `RequestFailed`."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class BatchService:
         return self._batch(self._json("POST", "/batches", json=fields))
 
     def look(self, batch_id: str) -> Batch:
-        """The batch as it stands now."""
+        """The batch in its present state."""
         return self._batch(self._json("GET", f"/batches/{quote(batch_id, safe='')}"))
 
     def find(self, name: str) -> Batch | None:
@@ -207,6 +207,7 @@ class BatchService:
         return _Open(self, method, path, how)
 
     def _broken(self, error: httpx.HTTPError) -> RequestFailed:
+        """The failure for an error of the connection."""
         kind = "timeout" if isinstance(error, httpx.TimeoutException) else "connect"
         words = quote_safely(str(error), self._secrets) or type(error).__name__
         return RequestFailed(kind, f"{host_and_port(self.endpoint.base_url)}: {words}")  # type: ignore[arg-type]

@@ -150,10 +150,9 @@ class RequestTemplate:
         return self._head + codec.encode(varying)[1:]
 
     def _body(self, messages: Sequence[Message], prompt: str, varying: dict[str, Any]) -> bytes:
-        """The request's body: the constant fields, then messages or prompt, and the fields that differ from request to
-        request.
+        """The request's body. varying: the fields that differ from request to request, without the prompt.
 
-        varying: the fields that differ from request to request (`varying`).
+        The messages are sent by the chat API, the prompt by the completions API.
         """
         begun = self.spelling.prefill
         if self.spelling.api == "chat":

@@ -33,11 +33,11 @@ ATTEMPTS = 3
 MAX_WAIT_SECONDS = 1.0
 """Longest pause between two attempts: a person waits for the page."""
 
-CHANCE_STATUSES = frozenset({429, 502, 503, 504})
-"""Transient statuses of a server or a gateway; these requests are retried."""
+TRANSIENT_STATUSES = frozenset({429, 502, 503, 504})
+"""Statuses of a server or a gateway that may pass; these requests are retried."""
 
-CHANCE_BREAKS = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
-"""Retried: the connection dropped after it was made. A refused or silent connection is reported at once."""
+TRANSIENT_ERRORS = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+"""Errors after which a request is retried: the connection dropped. A refused or silent one is reported at once."""
 
 
 class Page(NamedTuple):
@@ -73,7 +73,7 @@ def get(
     """
     patiently = Retrying(
         retry=retry_any(
-            retry_if_exception_type(CHANCE_BREAKS), retry_if_result(lambda page: page.status in CHANCE_STATUSES)
+            retry_if_exception_type(TRANSIENT_ERRORS), retry_if_result(lambda page: page.status in TRANSIENT_STATUSES)
         ),
         stop=stop_after_attempt(ATTEMPTS),
         # At random, so that the clients of a restarted server do not all come back at once.

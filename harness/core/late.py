@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def import_on_use(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+def import_on_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """A `__getattr__` for `package` (PEP 562) that imports a name when it is first used.
 
-    places: the name → the module below `package` that defines it.
+    modules: the name → the module below `package` that defines it.
     """
 
     def find(name: str) -> Any:
-        if name not in places:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+        return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
 
     return find

@@ -384,8 +384,8 @@ class Options:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: make another with but({name}=…)")
 
-    def __eq__(self, other: object) -> bool:
-        return dict(self) == dict(other) if isinstance(other, Options) and type(other) is type(self) else NotImplemented
+    def __eq__(self, value: object) -> bool:
+        return dict(self) == dict(value) if isinstance(value, Options) and type(value) is type(self) else NotImplemented
 
     def __repr__(self) -> str:
         from harness.core.secret import without_secrets

@@ -172,7 +172,7 @@ class Blocks(Sequence[R], Generic[R]):
         return self._record(index, self._open(block)[index - self._starts[block]])
 
     def _open(self, block: int) -> list[bytes]:
-        """The encoded records of a block, which stays open for a while."""
+        """The encoded records of a block, which then stays unpacked in memory for a while."""
         lines = self._opened.get(block)
         if lines is None:
             lines = self._opened[block] = self._lines(block)
@@ -183,15 +183,15 @@ class Blocks(Sequence[R], Generic[R]):
         return lines
 
     def __iter__(self) -> Iterator[R]:
-        # Past the cache of unpacked blocks, which a whole pass would only empty.
+        # Without the cache of unpacked blocks, whose blocks a whole pass would only push out.
         for block in range(self._n_blocks):
             yield from self._records(self._starts[block], self._lines(block))
         yield from self._plain
 
-    def __eq__(self, other: Any) -> bool:
-        if not isinstance(other, Sequence) or len(self) != len(other):
+    def __eq__(self, value: Any) -> bool:
+        if not isinstance(value, Sequence) or len(self) != len(value):
             return False
-        return all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+        return all(mine == theirs for mine, theirs in zip(self, value, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -239,20 +239,24 @@ class Packed(Blocks[R]):
 
 
 class Picked(Sequence[R], Generic[R]):
-    """A view of some records of a sequence: those at the indices `places`, from index `begin` to `end` of these."""
+    """A view of some records of a sequence.
 
-    __slots__ = ("_begin", "_end", "_places", "_records")
+    records: the sequence. indices: of the records in it, in the view's order. begin, end: the view takes only
+    `indices[begin:end]`.
+    """
 
-    def __init__(self, records: Sequence[R], places: Sequence[int], begin: int = 0, end: int | None = None) -> None:
+    __slots__ = ("_begin", "_end", "_indices", "_records")
+
+    def __init__(self, records: Sequence[R], indices: Sequence[int], begin: int = 0, end: int | None = None) -> None:
         self._records = records
-        self._places = places
+        self._indices = indices
         self._begin = begin
-        self._end = len(places) if end is None else end
+        self._end = len(indices) if end is None else end
 
     @property
-    def places(self) -> Sequence[int]:
-        """The indices of the records in the underlying sequence, in order."""
-        return self._places[self._begin : self._end]
+    def indices(self) -> Sequence[int]:
+        """The indices of the view's records in the underlying sequence, in order."""
+        return self._indices[self._begin : self._end]
 
     def __len__(self) -> int:
         return self._end - self._begin
@@ -266,12 +270,12 @@ class Picked(Sequence[R], Generic[R]):
     def __getitem__(self, index: int | slice) -> R | Sequence[R]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return self._records[self._places[range(self._begin, self._end)[index]]]
+        return self._records[self._indices[range(self._begin, self._end)[index]]]
 
     def __iter__(self) -> Iterator[R]:
-        return (self._records[index] for index in self.places)
+        return (self._records[index] for index in self.indices)
 
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Sequence) and [*self] == [*other]
+    def __eq__(self, value: Any) -> bool:
+        return isinstance(value, Sequence) and [*self] == [*value]
 
     __hash__ = None  # type: ignore[assignment]

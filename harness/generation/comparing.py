@@ -37,7 +37,7 @@ LIKELIEST = 20
 """Number of likeliest tokens that a server is asked to list at each place; vLLM lists at most this many by default."""
 
 UNLIKE = {"exact": "asked anew", "near": "went on as near"}
-"""Notes on a reply whose beginning another model seems to have written, by the mode that decided what to do."""
+"""Salvage mode → the note on a reply whose beginning another model seems to have written."""
 
 
 class Unlike(WrittenAnew):
@@ -67,17 +67,17 @@ def tokens_before_seam(going_on: Continuation, salvage: Salvage) -> list[TokenBe
 
 
 def bodies(
-    seams: Sequence[TokenBefore], prompt: Sequence[int], template: RequestTemplate, salvage: Salvage
+    tokens: Sequence[TokenBefore], prompt: Sequence[int], template: RequestTemplate, salvage: Salvage
 ) -> Iterator[bytes]:
     """The request for each of these tokens, with the run's sampling: some servers state probabilities after sampling
     cuts.
 
-    prompt: token ids of the prompt. seams: the tokens before the seam.
+    tokens: the tokens before the seam. prompt: the token ids that the continuation sends.
     """
     onward = over_ids(template, salvage)
     body = {**onward.spelling.extra_body, "logprobs": LIKELIEST, "return_tokens_as_token_ids": True}
     single = replace(onward, spelling=replace(onward.spelling, stream=False, token_ids=False, extra_body=body))
-    return (single.body_after_tokens(prompt[: token.n_before], None, 1) for token in seams)
+    return (single.body_after_tokens(prompt[: token.n_before], None, 1) for token in tokens)
 
 
 def difference(token: TokenBefore, likeliest: Mapping[str, float]) -> float | None:

@@ -70,6 +70,7 @@ def fitted_max_tokens(
         most = max(b.most for b in bounds)
         if most + max_tokens <= context:
             return max_tokens
+        # Rounded down to a whole number of steps, unless the room is smaller than a step.
         step = max(1, context // FIT_STEPS)
         room = context - most
         room = room // step * step if room >= step else room

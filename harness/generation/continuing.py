@@ -33,7 +33,7 @@ WORTH_TOKENS = 16
 
 
 def _sampling_that(continued: ContinuationRule) -> list[str]:
-    """The sampling fields whose declaration has this word about continuations (such as "counts", "at the seam")."""
+    """Names of the sampling fields whose declaration has this value of `continued`, such as "counts"."""
     return [name for name, field in sampling_fields().items() if field.continued == continued]
 
 
@@ -44,7 +44,7 @@ _PASSED_ON = frozenset({
 """Fields of an extra body with the same meaning in a continuation."""
 
 _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_reasoning", "reasoning_format"})
-"""Fields of an extra body that split up a reply, which a continuation does not need."""
+"""Fields of an extra body that split a chat reply into reasoning and answer; a continuation is sent without them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def continuation(
     begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage, tokens: Tokens, *,
     max_tokens: int | None, seed: int | None,
 ) -> Continuation:  # fmt: skip
-    """How to continue `begun`. max_tokens: of the whole answer; seed: of its first request. Blocking.
+    """The request that continues `begun`. max_tokens: of the whole answer; seed: of its first request. Blocking.
 
     Raises `WrittenAnew`, and `ServerError` where the server's tokenizer does not answer.
     """
@@ -140,12 +140,13 @@ def continuation(
     if begun.engine != salvage.engine:
         raise WrittenAnew(f"another engine began it ({begun.engine or 'unknown'})")
     if is_open(begun) and salvage.dialect.tokens is not None:
-        begun = _closed_if_it_is(begun, tokens)
-    ids = _exactly(begun, question, template, salvage, tokens)
+        begun = _with_reasoning_closed(begun, tokens)
+    # Three ways, the most exact first: the stored token ids, ids that the tokenizer makes of the text, a begun message.
+    ids = _stored_ids(begun, question, template, salvage, tokens)
     exact = ids is not None
     by_message = salvage.prefill if _is_plain(begun, template) else None
     if ids is None and salvage.mode == "near" and salvage.dialect.tokens is not None:
-        ids = _nearly(begun, question, template, tokens, may_fail=by_message is not None)
+        ids = _tokenized_ids(begun, question, template, tokens, may_fail=by_message is not None)
     if ids is not None:
         prompt, written = ids
         seam = _seam(begun, len(written), exact)
@@ -185,11 +186,11 @@ def over_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
     return replace(template, spelling=spelling)
 
 
-def _closed_if_it_is(begun: Partial, tokens: Tokens) -> Partial:
-    """`begun`; where its token ids contain the one that ends the reasoning, with an empty text, so that an answer may
-    follow.
+def _with_reasoning_closed(begun: Partial, tokens: Tokens) -> Partial:
+    """`begun`, with an empty answer if its token ids contain the token that ends the reasoning.
 
-    begun: a reply that was cut before any text of its answer. Raises `WrittenAnew` where no single token ends it.
+    So the reply counts as cut off after its reasoning (`is_open` is false). begun: a reply that was cut off before any
+    text of its answer. Raises `WrittenAnew` if the model ends its reasoning by more than one token.
     """
     tag = tokens.tokens_of(THINK_END)
     if len(tag) != 1:
@@ -197,7 +198,7 @@ def _closed_if_it_is(begun: Partial, tokens: Tokens) -> Partial:
     return msgspec.structs.replace(begun, text="") if tag[0] in (begun.ids or ()) else begun
 
 
-def _exactly(
+def _stored_ids(
     begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage, tokens: Tokens
 ) -> tuple[list[int], list[int]] | None:
     """(ids of the prompt, ids of the written part) if both are known for certain; else None."""
@@ -219,11 +220,12 @@ def _exactly(
     )
 
 
-def _nearly(
+def _tokenized_ids(
     begun: Partial, question: Question, template: RequestTemplate, tokens: Tokens, *, may_fail: bool
 ) -> tuple[list[int], list[int]] | None:
-    """(ids of the prompt, ids that the tokenizer makes of the written part); None where the tokenizer `may_fail` and
-    does.
+    """(ids of the prompt, ids that the tokenizer makes of the written part).
+
+    may_fail: return None if the tokenizer fails, instead of raising `ServerError`.
     """
     try:
         rendered = tokens.prompt_tokens(question, template.spelling.chat_template_kwargs)
@@ -249,10 +251,12 @@ def _is_plain(begun: Partial, template: RequestTemplate) -> bool:
 
 
 def _seam(begun: Partial, n_tokens: int, exact: bool) -> Seam:
+    """The seam behind `begun`: the lengths of what was written, in tokens and characters."""
     return Seam(tokens=n_tokens, text=len(begun.text or ""), reasoning=len(begun.reasoning or ""), exact=exact)
 
 
 def _left(max_tokens: int | None, seam: Seam) -> int | None:
+    """How many tokens the continuation may have; None: no limit. Raises `WrittenAnew` if there are none left."""
     left = None if max_tokens is None else max_tokens - seam.tokens
     if left is not None and left < 1:
         raise WrittenAnew("the written part has already used up max_tokens")
@@ -260,6 +264,7 @@ def _left(max_tokens: int | None, seam: Seam) -> int | None:
 
 
 def _next_seed(seed: int | None, question: Question, seam: Seam) -> int | None:
+    """The seed of the continuation, made of the first seed and the seam; the old one would repeat its random draws."""
     return None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)
 
 
@@ -280,7 +285,7 @@ def joined(begun: Partial, more: str | None) -> tuple[str | None, str | None]:
 
 
 def whole(going_on: Continuation, reply: Reply) -> Reply:
-    """Both replies joined. Raises `WrittenAnew` where the result is doubtful.
+    """The written part and the reply to its continuation, as one reply. Raises `WrittenAnew` if that is doubtful.
 
     A server that counted other prompt tokens than were sent has answered something else. An answer that ends inside its
     reasoning by itself may have used an unknown closing tag.

@@ -49,6 +49,7 @@ QUIET_SECONDS = 2.0
 """Seconds after which a person is told what the run waits for."""
 
 MAX_BYTES = 1024 * 1024
+"""Largest body of a reply, in bytes."""
 MAX_CHARS = 400
 """Largest number of stored characters of a beginning; sixteen tokens have about sixty."""
 
@@ -121,7 +122,7 @@ def ask(
     open_transport: Callable[[], Transport],
     on_wait: Callable[[Sentence], None] = lambda _: None,
 ) -> dict[str, list[str]]:
-    """By base URL in the given order, the beginnings of each endpoint that answered all prompts in time. Blocking.
+    """Base URL → beginnings of replies, for each endpoint that answered all prompts in time, in order. Blocking.
 
     neutral: values that keep the servers' own defaults out. on_wait: called if it takes more than a moment. Failures
     are ignored: the run meets them again with its own requests and reports them. Needs no event loop. open_transport:

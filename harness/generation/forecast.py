@@ -273,7 +273,7 @@ class _Centres:
         # The estimate of the variance between questions may be 0 or negative by chance.
         self._weight = within / max(between, 0.1 * within)
 
-        for question, tokens in outlook.prior.items():  # The benchmark's centre counts as two samples.
+        for question, tokens in outlook.prior.items():  # A length from an earlier run counts as two samples.
             total, n = self._sums.get(question, (0.0, 0))
             self._sums[question] = (total + 2 * _log(tokens), n + 2)
 
@@ -323,7 +323,11 @@ class _Distribution(NamedTuple):
 
 
 def _distribution(members: Sequence[tuple[float, bool]], random: Random) -> _Distribution:
-    """The distribution of the population with random weights. members: (residual, whether finished), rising."""
+    """The distribution of the population with random weights. members: (residual, whether finished), rising.
+
+    `alive` is the Kaplan-Meier estimate of the fraction with a larger residual. Where it has fallen to the fraction
+    `tail`, the exponential tail begins.
+    """
     weights = [random.expovariate(1.0) for _ in members]
     at_risk = math.fsum(weights)
     tail = min(0.5, TAIL_SAMPLES / sum(finished for _, finished in members))
@@ -431,9 +435,9 @@ class Expectation:
         self.left: TimeLeft | None = None
 
     def renew(self, outlook: Outlook | None, now: float | None = None) -> bool:
-        """Use a new outlook if it is time for one. Returns whether it was.
+        """Compute `left` from a new outlook, if the next computation is due. Return whether it was computed.
 
-        now: in seconds; None: the present moment.
+        now: monotonic seconds; None: the present moment.
         """
         now = time.monotonic() if now is None else now
         if outlook is None or outlook is self._seen or now < self._due:

@@ -54,7 +54,7 @@ def limit_concurrency(concurrency: int) -> int:
 
 
 class Reserve:
-    """Descriptors held in reserve, and released when sockets have taken all others: files must still be opened then."""
+    """Keeps some descriptors open, to close them when sockets have taken all others: then files can still be opened."""
 
     SIZE = 8
 

@@ -61,6 +61,6 @@ def owed(benchmark: str, question_ids: Iterable[str], plan: Plan | int, on_disk:
     """
     expected = Plan.every(plan)
     keys = on_disk if isinstance(on_disk, KeySet) else KeySet(on_disk)
-    whole = tuple(range(expected.samples))  # one for all that owe everything
+    whole = tuple(range(expected.samples))  # One tuple for all questions without a stored sample, to save memory.
     lacked = ((qid, indices) for qid in question_ids if (indices := keys.lacks(qid, expected.of(qid))))
     return [Owed(benchmark, qid, whole if indices == whole else indices) for qid, indices in lacked]

@@ -91,14 +91,14 @@ class Listener:
     """The callbacks by which a session reports to its caller, on the thread that called `generate`.
 
     on_progress: called every `interval` seconds. on_surplus: called before the first request if more samples are stored
-    than planned. on_standing: gets a sentence on what the session waits for, such as a batch or a slow fingerprint.
+    than planned. on_status: gets a sentence on what the session waits for, such as a batch or a slow fingerprint.
     resume_command: the command that resumes the run, shown when a signal ends it.
     """
 
     on_progress: Callable[[Progress], None] | None = None
     interval: float = PROGRESS_S
     on_surplus: Callable[[Sentence], None] | None = None
-    on_standing: Callable[[Sentence], None] = lambda _: None
+    on_status: Callable[[Sentence], None] = lambda _: None
     resume_command: str = ""
 
     @property
@@ -189,7 +189,7 @@ class Runner:
         self._session = session
         self._opener = opener
         self._room = DiskRoom(folder.path, settings.disk_reserve)
-        self._standing: SimpleQueue[Sentence] = SimpleQueue()
+        self._status_sentences: SimpleQueue[Sentence] = SimpleQueue()
         self._lost: str | None = None
 
     # ---- before the first sample
@@ -206,7 +206,7 @@ class Runner:
         if self._settings.fingerprint:
             endpoints = self._settings.endpoints
             neutral = self._session.fingerprint_neutral
-            beginnings = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_standing)
+            beginnings = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_status)
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
             self._session.check_fingerprints(beginnings, described, resuming=True)
         self._session.sampling_begins()
@@ -217,7 +217,7 @@ class Runner:
         if settings.batching is not None:
             from harness.generation.batching.opening import by_batch  # few runs need it
 
-            return by_batch(settings, self._folder, requests, self._log.write, self._standing.put)
+            return by_batch(settings, self._folder, requests, self._log.write, self._status_sentences.put)
         way = one_by_one(settings, requests, self._opener, self._log.write)
         if way.concurrency < settings.concurrency:
             self._session.warn(
@@ -301,9 +301,9 @@ class Runner:
                     pass
 
     def _look_around(self, network: Network) -> None:
-        """Pass on sentences about what is waited for; end the session if the only server has ended for good."""
-        while not self._standing.empty():
-            self._listener.on_standing(self._standing.get())
+        """Pass on the sentences that wait for `on_status`; end the session if the only server has ended for good."""
+        while not self._status_sentences.empty():
+            self._listener.on_status(self._status_sentences.get())
         if self._lost is None and (why := self._servers.lost()):
             self._lost = why
             network.stop(why)

@@ -75,7 +75,9 @@ class SamplingSession:
         """By benchmark, from `plan` to the end of the `with` block."""
         self.fitted: dict[str, int | None] = {}
         """By benchmark, the max_tokens that fits the server's context, if it had to be lowered; else None."""
+        # By benchmark: id of a question that can never succeed → the server's words.
         self._missing: dict[str, dict[str, str]] = {}
+        # Benchmarks with stored samples, which bind the session to their settings.
         self._bound: set[str] = set()
         self._warnings: list[Sentence] = []
         self._servers = servers
@@ -115,6 +117,7 @@ class SamplingSession:
         done: dict[str, int] = {}
         total: dict[str, int] = {}
         long_prompts: set[tuple[str, str]] = set()
+        # (benchmark, key) of the other tool's samples that are not stored yet.
         fresh = {(sample.benchmark, sample.key) for sample in self._taken_over()}
         noted = {name: record.settings for name, record in self._manifest.benchmarks.items()}
         self._forget_empty()
@@ -277,12 +280,13 @@ class SamplingSession:
         return not unchanged
 
     def _recorded_fit(self, name: str) -> int | None:
+        """The max_tokens that an earlier session fitted to the server's context; None if it fitted none."""
         record = self._manifest.benchmarks.get(name)
         value = record.identity.get("fitted_max_tokens") if record is not None and self._settings.fit_context else None
         return value if isinstance(value, int) else None
 
     def _accepted_missing(self, name: str) -> dict[str, str]:
-        """Return the questions that can never succeed, if the user accepts that they are missing."""
+        """Return the questions that can never succeed (id → the server's words), if the user accepts their absence."""
         stored = self._manifest.benchmarks[name].settings.get(_MISSING, {})
         if not self._settings.accept_missing or not isinstance(stored, dict):
             return {}
@@ -380,6 +384,7 @@ class SamplingSession:
                 continue
             max_tokens = self._settings.benchmarks[name].sampling.max_tokens
             before = self.fitted[name]
+            # A benchmark with stored samples keeps the max_tokens that they were made with.
             fresh = self._settings.fit_context and name not in self._bound
             fitted = fitted_max_tokens(
                 name, question_set.questions, max_tokens if fresh or before is None else before, context, fit=fresh

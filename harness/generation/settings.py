@@ -50,11 +50,11 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 class BenchmarkSettings:
     """How one benchmark of a run is sampled.
 
-    samples: per question, at least 1. allocation: samples by question id, where a former run decided them; none above
-    `samples`. allocated_by: that run, and the mean number of samples, for the record. sampling: the sampling parameters
-    that each request sends. origins: for each parameter, where its value comes from ("options", "preset r1", "card",
-    "default"); for the record. chosen_by: the same for `samples`, `prompt`, `system_prompt` and `model`. neutral:
-    further fields that are sent so that the server does not apply its own defaults.
+    samples: per question, at least 1. allocation: question id → its number of samples, at most `samples`, if an earlier
+    run was used to distribute them. allocated_by: that run, and the mean number, for the record. sampling: the sampling
+    parameters that each request sends. origins: for each parameter, where its value comes from ("options", "preset r1",
+    "card", "default"); for the record. chosen_by: the same for `samples`, `prompt`, `system_prompt` and `model`.
+    neutral: further fields that are sent so that the server does not apply its own defaults.
     """
 
     samples: int
@@ -297,7 +297,7 @@ def with_neutral(
 
 
 def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    """The neutral values in earlier requests, by benchmark with samples."""
+    """Benchmark → the neutral values that its stored samples were asked with; only benchmarks with samples."""
     try:
         manifest = Manifest.find(folder)
     except StoreError:  # A damaged manifest; the session refuses it with a reason.

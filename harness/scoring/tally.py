@@ -266,7 +266,7 @@ class SampleColumns:
         kinds: Counter[GradeKind] = Counter()
         for item in items:
             if isinstance(item.grades, Picked):
-                positions.extend(iter(item.grades.places))
+                positions.extend(iter(item.grades.indices))
             for grade in item.grades:
                 n_tokens = grade.completion_tokens
                 tokens.append(math.nan if n_tokens is None else min(n_tokens, _MAX_TOKENS))

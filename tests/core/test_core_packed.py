@@ -28,7 +28,7 @@ def small_blocks() -> Iterator[None]:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.text(max_size=5), max_size=120))
 def test_it_is_the_list_of_its_records(texts: list[str]) -> None:
-    records = [Message(role=str(place), content=text) for place, text in enumerate(texts)]
+    records = [Message(role=str(index), content=text) for index, text in enumerate(texts)]
     kept = Packed(Message, records)
     assert list(kept) == records
     assert kept == records
@@ -41,23 +41,23 @@ def test_it_is_the_list_of_its_records(texts: list[str]) -> None:
 
 
 @given(st.lists(st.integers(0, 59), max_size=40), st.data())
-def test_what_is_picked_is_what_stands_at_those_places(places: list[int], data: st.DataObject) -> None:
-    records = [Message(role="user", content=str(place)) for place in range(60)]
-    begin = data.draw(st.integers(0, len(places)))
-    end = data.draw(st.integers(begin, len(places)))
-    picked = Picked(Packed(Message, records), places, begin, end)
-    expected = [records[place] for place in places[begin:end]]
-    assert (list(picked), picked[:], picked.places) == (expected, expected, places[begin:end])
+def test_what_is_picked_is_what_stands_at_those_places(indices: list[int], data: st.DataObject) -> None:
+    records = [Message(role="user", content=str(index)) for index in range(60)]
+    begin = data.draw(st.integers(0, len(indices)))
+    end = data.draw(st.integers(begin, len(indices)))
+    picked = Picked(Packed(Message, records), indices, begin, end)
+    expected = [records[index] for index in indices[begin:end]]
+    assert (list(picked), picked[:], picked.indices) == (expected, expected, indices[begin:end])
     assert [picked[at] for at in range(-len(picked), len(picked))] == expected * 2
     assert picked == expected
-    assert Picked(records, places) == [records[place] for place in places]
+    assert Picked(records, indices) == [records[index] for index in indices]
     for outside in (len(picked), -len(picked) - 1):
         with pytest.raises(IndexError):
             picked[outside]
 
 
 def test_lone_surrogates_and_line_breaks_come_back_equal() -> None:
-    records = [Message(role="user", content=f"\ud800\n\u2028{place}\r\n") for place in range(100)]
+    records = [Message(role="user", content=f"\ud800\n\u2028{index}\r\n") for index in range(100)]
     assert list(Packed(Message, records)) == records
     assert Packed(Message, records) != [*records[:-1], Message(role="user", content="")]
 
@@ -80,10 +80,10 @@ def test_it_takes_a_fraction_of_the_memory() -> None:
 def test_records_of_many_bytes_are_packed_however_few_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in (("PLAIN_BYTES", 40_000), ("BLOCK_BYTES", 10_000), ("OPEN_BYTES", 20_000)):
         monkeypatch.setattr(packed, name, size)
-    records = [Message(role=str(place), content=str(place % 10) * size) for place, size in enumerate([9, 20_000] * 8)]
+    records = [Message(role=str(index), content=str(index % 10) * size) for index, size in enumerate([9, 20_000] * 8)]
     tracemalloc.start()
     held = Packed(Message, iter(records), open_blocks=16)
-    assert [held[place] for place in (15, 3, 8, 1, 14, 0, 7, 15)] == [records[p] for p in (15, 3, 8, 1, 14, 0, 7, 15)]
+    assert [held[index] for index in (15, 3, 8, 1, 14, 0, 7, 15)] == [records[p] for p in (15, 3, 8, 1, 14, 0, 7, 15)]
     held_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert list(held) == records

@@ -25,106 +25,106 @@ def budget(max_tokens: int | None = None, rounds: int = 4, **limits: object) -> 
     return Budget(settings, rows, [max_tokens] if max_tokens else [])
 
 
-def send(one: Budget, n: int, index: int = 0) -> list[Task]:
+def send(limits: Budget, n: int, index: int = 0) -> list[Task]:
     """As many requests as fit, at most `n`."""
     sent: list[Task] = []
-    while len(sent) < n and one.fits():
+    while len(sent) < n and limits.fits():
         sent.append(Task("sums", f"q{len(sent)}", index))
-        one.sent(sent[-1], 1)
+        limits.sent(sent[-1], 1)
     return sent
 
 
-def finish(one: Budget, task: Task, tokens: int, prompt: int | None = 10) -> None:
+def finish(limits: Budget, task: Task, tokens: int, prompt: int | None = 10) -> None:
     usage = Usage(prompt_tokens=prompt, completion_tokens=tokens)
     timing = Timing(started=0, total=1)
     sample = Sample(
         benchmark="sums", question_id=task.question_id, sample_index=task.sample_index, text="4", reasoning=None,
         finish_reason="stop", usage=usage, timing=timing, endpoint="http://a/v1",
     )  # fmt: skip
-    one.finished(task, sample)
+    limits.finished(task, sample)
 
 
 def test_requests_in_flight_are_as_many_as_their_max_tokens_fit() -> None:
-    one = budget(100, budget_tokens=500)
-    sent = send(one, 64)
+    limits = budget(100, budget_tokens=500)
+    sent = send(limits, 64)
     assert len(sent) == 5
-    finish(one, sent[0], 27)
-    assert not one.fits(), "27 + 5 × 100 is too much"
-    one.failed()
-    assert one.fits(), "27 + 4 × 100 is not"
+    finish(limits, sent[0], 27)
+    assert not limits.fits(), "27 + 5 × 100 is too much"
+    limits.failed()
+    assert limits.fits(), "27 + 4 × 100 is not"
 
 
 def test_without_max_tokens_the_longest_reply_so_far_bounds_the_next() -> None:
-    one = budget(budget_tokens=500)
-    (first,) = send(one, 64)
-    finish(one, first, 27)
+    limits = budget(budget_tokens=500)
+    (first,) = send(limits, 64)
+    finish(limits, first, 27)
     for _ in range(17):
-        (task,) = send(one, 1)
-        finish(one, task, 27)
-    assert not one.fits()
-    assert one.sentence() == "stopped by the budget: 486 of 500 tokens used, and the next sample could take 27"
+        (task,) = send(limits, 1)
+        finish(limits, task, 27)
+    assert not limits.fits()
+    assert limits.sentence() == "stopped by the budget: 486 of 500 tokens used, and the next sample could take 27"
 
 
 def test_the_first_to_finish_do_not_pass_for_all() -> None:
-    one = budget(1000, budget_tokens=60_000)
-    sent = send(one, 60)
+    limits = budget(1000, budget_tokens=60_000)
+    sent = send(limits, 60)
     assert len(sent) == 60
     for task in sent[10:50]:
-        finish(one, task, 5)
-    assert len(send(one, 64)) == 39, "200 + (20 + 39) × 1000: ten of the first are out"
+        finish(limits, task, 5)
+    assert len(send(limits, 64)) == 39, "200 + (20 + 39) × 1000: ten of the first are out"
     for task in sent[:10]:
-        finish(one, task, 700)
-    assert len(send(one, 500)) == 26, "7,200 + (49 + 26) × 700"
+        finish(limits, task, 700)
+    assert len(send(limits, 500)) == 26, "7,200 + (49 + 26) × 700"
 
 
 def test_a_round_begins_if_all_of_it_fits_and_what_is_in_flight_may_make_room() -> None:
-    one = budget(100, budget_tokens=2500)
-    first = send(one, 10)
-    assert one.may_start(1), "20 × 100"
-    second = send(one, 10, 1)
-    assert not one.may_start(2), "30 × 100"
-    assert one.holds_round
+    limits = budget(100, budget_tokens=2500)
+    first = send(limits, 10)
+    assert limits.may_start(1), "20 × 100"
+    second = send(limits, 10, 1)
+    assert not limits.may_start(2), "30 × 100"
+    assert limits.holds_round
     for task in first + second:
-        finish(one, task, 40)
-    assert not one.holds_round
-    assert one.may_start(2), "800 + 10 × 40"
-    third = send(one, 10, 2)
+        finish(limits, task, 40)
+    assert not limits.holds_round
+    assert limits.may_start(2), "800 + 10 × 40"
+    third = send(limits, 10, 2)
     for task in third:
-        finish(one, task, 100)
-    assert one.may_start(3), "1800 + 10 × 60, the mean"
-    assert len(send(one, 10, 3)) == 7, "and no request that could exceed the rest: 1800 + 7 × 100"
+        finish(limits, task, 100)
+    assert limits.may_start(3), "1800 + 10 × 60, the mean"
+    assert len(send(limits, 10, 3)) == 7, "and no request that could exceed the rest: 1800 + 7 × 100"
 
 
 def test_a_budget_in_money_counts_prompts_and_unstated_usage_as_the_longest() -> None:
-    one = budget(100, budget_usd=0.01, prices=Prices(10.0, 20.0))
-    sent = send(one, 64)
+    limits = budget(100, budget_usd=0.01, prices=Prices(10.0, 20.0))
+    sent = send(limits, 64)
     assert len(sent) == 5, "100 tokens are 0.002 USD, and no prompt is known"
-    finish(one, sent[0], 100, prompt=50)
-    finish(one, sent[1], 100, prompt=None)
-    assert one.sentence().startswith("stopped by the budget: 0.005 of 0.01 USD used")
+    finish(limits, sent[0], 100, prompt=50)
+    finish(limits, sent[1], 100, prompt=None)
+    assert limits.sentence().startswith("stopped by the budget: 0.005 of 0.01 USD used")
 
 
 def test_without_a_budget_everything_fits() -> None:
-    one = budget()
-    assert not one
-    assert len(send(one, 1000)) == 1000
-    assert one.order("longest") == "longest"
+    limits = budget()
+    assert not limits
+    assert len(send(limits, 1000)) == 1000
+    assert limits.order("longest") == "longest"
     assert budget(budget_tokens=5).order("longest") == "rounds"
 
 
 @pytest.mark.parametrize("n", [KNOWN - 1, KNOWN])
 def test_what_a_sample_could_take_is_known_after_twenty(n: int) -> None:
-    one = budget(100, budget_tokens=100 * KNOWN)
-    for task in send(one, n):
-        finish(one, task, 1)
-    assert len(send(one, 10_000)) == (100 * KNOWN - n if n >= KNOWN else (100 * KNOWN - n) // 100)
+    limits = budget(100, budget_tokens=100 * KNOWN)
+    for task in send(limits, n):
+        finish(limits, task, 1)
+    assert len(send(limits, 10_000)) == (100 * KNOWN - n if n >= KNOWN else (100 * KNOWN - n) // 100)
 
 
 def test_the_longest_of_twenty_replies_bounds_the_next() -> None:
-    one = budget(100, budget_tokens=150)
+    limits = budget(100, budget_tokens=150)
     for n in range(20):
-        assert one.fits() is (5 * n + 100 <= 150), "a reply may be as long as 100 tokens"
+        assert limits.fits() is (5 * n + 100 <= 150), "a reply may be as long as 100 tokens"
         task = Task("sums", f"q{n}", 0)
-        one.sent(task, 1)
-        finish(one, task, 5)
-    assert one.fits()
+        limits.sent(task, 1)
+        finish(limits, task, 5)
+    assert limits.fits()

@@ -360,13 +360,13 @@ def test_a_failed_request_stands_in_the_log_with_what_failed() -> None:
 def test_tokens_of_events_are_counted_by_the_mean_of_finished_replies() -> None:
     now = 0.0
     arrivals = Arrivals(lambda: now, {}, {}, longest_first=True)
-    other = TASK._replace(question_id="q1")
+    second = TASK._replace(question_id="q1")
     arrivals.began(TASK, 0)
     now = 10.0
     arrivals.finished(TASK, 10, 5)
-    arrivals.began(other, 0)
+    arrivals.began(second, 0)
     for n, tokens in ((3, 16.0), (4, 18.0), (2, 18.0)):
-        arrivals.look({other: n})
+        arrivals.look({second: n})
         assert arrivals.tokens == tokens
     now = 26.0
     arrivals.look({})

@@ -108,7 +108,7 @@ PLANTED = {
         "budget", "self._n_finished >= KNOWN and not self._first", "self._n_finished >= 1", "budget"
     ),
     "the budget counts failed requests as still in flight": Bug(
-        "budget", 'counts as free."""\n        self._in_flight -= 1', 'counts as free."""', "budget|crash"
+        "budget", 'state no usage for it."""\n        self._in_flight -= 1', 'state no usage for it."""', "budget|crash"
     ),
     "an endpoint that left is asked": Bug(
         "lanes", "lane.left = True\n                left.append(url)", "left.append(url)", "list of endpoints"
@@ -127,8 +127,8 @@ PLANTED = {
     ),
     "patience runs on during a pause": Bug(
         "lanes",
-        '"""The run was paused, so no endpoint could answer."""\n        self._down_since = None',
-        '""""""',
+        'pause of the run, in which no endpoint could answer."""\n        self._down_since = None',
+        'pause."""',
         "patience",
     ),
     "patience ends while a probe is under way": Bug(

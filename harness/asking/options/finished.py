@@ -32,12 +32,13 @@ class ReportOptions(AnyK):
 
 
 def _reasons(value: object) -> object:
+    """The finish reasons as a tuple or list; empty if `any` is among them."""
     reasons = (value,) if isinstance(value, str) else value
     return () if isinstance(reasons, tuple | list) and "any" in reasons else reasons
 
 
 REASONS = Kind("Texts", _reasons)
-"""How a reply may have ended, one word or several; `any`, or none of them: in any way."""
+"""Kind of an option that holds finish reasons, one or several; `any` becomes an empty list, which allows all."""
 
 
 class ExportOptions(Options):

@@ -141,9 +141,9 @@ def fetch(
         try:
             return _fetch_once(client, url, into, max_bytes)
         except HubRefusalError as refusal:
-            if final or refusal.status not in http_get.CHANCE_STATUSES:
+            if final or refusal.status not in http_get.TRANSIENT_STATUSES:
                 raise
-        except http_get.CHANCE_BREAKS:
+        except http_get.TRANSIENT_ERRORS:
             if final:
                 raise
         sleep(http_get.MAX_WAIT_SECONDS * attempt)

@@ -215,7 +215,7 @@ def redact_tail(text: str, limit: int, secrets: Iterable[Secret] = ()) -> str:
 
 
 def repeats_a_key(text: str, secrets: Iterable[Secret]) -> bool:
-    """Whether a good reply contains a key, or `REPEATED_CHARS` characters of a key in a row."""
+    """Whether a good reply contains a key, or a part of one that `without_repeats` hides."""
     return any(block in text for runs in _runs(_texts_to_hide(secrets)) for block in runs.blocks) and (
         without_repeats(text, secrets) != text
     )
@@ -248,8 +248,10 @@ class _Runs(NamedTuple):
 
 @lru_cache(64)
 def _runs(values: tuple[str, ...]) -> tuple[_Runs, ...]:
-    """For each length of text to look for, the spellings of the secrets' words by which a part of a secret is
-    recognised."""
+    """The parts of these secrets that are hidden in good replies, grouped by their length.
+
+    Of a long word these are all runs of `REPEATED_CHARS` characters, of a shorter one the whole word.
+    """
     by_length: dict[int, set[str]] = {}
     for word in {word for value in values for word in value.split()}:
         if len(word) >= REPEATED_CHARS:
@@ -261,6 +263,7 @@ def _runs(values: tuple[str, ...]) -> tuple[_Runs, ...]:
 
 
 def _runs_of(n_chars: int, spellings: Iterable[str]) -> _Runs:
+    """Every run of `n_chars` characters in the spellings of secrets, and the blocks that find them quickly."""
     half = n_chars // 2
     blocks = {text[start : start + half] for text in spellings for start in range(0, len(text) - half + 1, half)}
     return _Runs(n_chars, tuple(sorted(blocks)), _parts_of(spellings, n_chars))

@@ -302,7 +302,7 @@ class Provider(Part):
         )
 
     def _begun(self, prefill: str, engine: str | None) -> Prefill:
-        """How this provider or engine continues a reply that was begun. Raises `UsageError` if that is not known."""
+        """How to make this provider or engine continue the text `prefill`. Raises `UsageError` if no way is known."""
         begun = self.prefill_on(engine)
         if begun is None:
             engine_names = sorted({begun_by.engine for begun_by in self.prefill if begun_by.engine})
@@ -338,7 +338,7 @@ class Provider(Part):
                 # The first rule that names a level decides.
                 levels = {**rule.levels, **levels}
         if thinking == "none":
-            # A level `none` of the provider's own comes before this one.
+            # The value `none` means `off`, unless the provider has a level of the name `none`.
             levels = {"none": levels["off"], **levels} if "off" in levels else levels
         if thinking in levels:
             return levels[thinking]
@@ -402,7 +402,7 @@ class Provider(Part):
         return objections
 
     def _seed_objection(self) -> Objection:
-        """What to say about a seed that is sent to a provider which refuses, ignores or does not document seeds."""
+        """The objection to a seed in a request to a provider that refuses, ignores or does not document seeds."""
         page = f"({self.pages[self.seed.page]})"
         if self.seed.support == "refused":
             return Objection(
@@ -454,7 +454,7 @@ def load(name: str) -> Provider:
 
 
 def _of_engines() -> dict[str, Any]:
-    """Facts for `generic` that come from the engines' dialects: bounds on thinking, and prefills."""
+    """Facts about the engines, in the form of a provider's file, for `generic`: bounds on thinking, and prefills."""
     pages: dict[str, str] = {}
     facts: dict[str, list[dict[str, Any]]] = {"thinking_tokens": [], "prefill": []}
     for dialect in engines.dialects():
@@ -468,7 +468,7 @@ def _of_engines() -> dict[str, Any]:
 
 
 def _of_plugin(name: str, provider: object) -> Provider:
-    """The provider that a plug-in offers, as a `Provider` or a mapping. Raises `UsageError`."""
+    """A plug-in's provider as a `Provider`. provider: a `Provider` or a mapping of its facts. Raises `UsageError`."""
     if not isinstance(provider, Provider | Mapping):
         raise plugins.wrong_kind_error("provider", name, provider)
     try:

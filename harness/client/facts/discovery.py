@@ -260,18 +260,20 @@ def describe(
 
 
 def _entry(pages: Pages, model: str) -> dict[str, Any]:
+    """The model's entry in the server's list of models; empty if the list lacks it."""
     return (pages.listed or {}).get(model, {})
 
 
 def _unread_paths(pages: Pages, model: str) -> list[str]:
+    """The paths of the pages that may have facts about the server and were not read yet."""
     anonymous = engines.anonymous().hides_behind in (pages.listed or {})
     return [path for path in pages_of(_entry(pages, model), anonymous=anonymous) if path not in pages.own]
 
 
 def _read_all(jobs: Sequence[_Job], seconds: float, ca_file: Path | None) -> None:
-    """Read the pages into their `Pages`, as far as they come in time.
+    """Read the pages, some at a time; those that do not come within `seconds` are left out.
 
-    jobs: what is to be read, and into which `Pages`.
+    jobs: (endpoint, `Pages` to add the page to, its path) of each.
     """
     waiting: SimpleQueue[_Job] = SimpleQueue()
     ended: SimpleQueue[None] = SimpleQueue()

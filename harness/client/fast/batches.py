@@ -70,10 +70,11 @@ class BatchReader:
     def take(
         self, pieces: list[bytes], stamps: Sequence[float], *, all_of_it: bool, whole_events: bool = False
     ) -> bytes:
-        """Read what has come since the last call. Returns an unfinished frame, to come again, unless `all_of_it`.
+        """Read what has come since the last call; return the bytes of an unfinished frame at the end.
 
-        whole_events: each piece but the last one is known to end in `END_OF_FRAME`. Raises `RequestFailed`,
-        `BadResponse`. stamps: when each piece came, in seconds.
+        The caller passes these bytes again, with those that follow. pieces, stamps: the reads and when each came, in
+        seconds. all_of_it: read an unfinished frame, too. whole_events: each piece but the last one is known to end in
+        `END_OF_FRAME`. Raises `RequestFailed`, `BadResponse`.
         """
         self._whole_events = whole_events
         raw = pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -280,13 +281,13 @@ class Template:
         self._between = re.compile(after + rb"(?:\r\n" + _SIZE + rb")?" + before)
 
     def fits(self, raw: bytes, position: int) -> bool:
-        """Such an event begins at `position`, the border of a chunk."""
+        """Whether an event of this template begins at `position`, the border of a chunk."""
         return self._first.match(raw, position) is not None
 
     def batch(self, raw: bytes, position: int) -> TokenBatch | None:
-        """The run of such events that begins at `position`; None if there is none.
+        """The run of events of this template that begins at `position`, the border of a chunk; None if there is none.
 
-        `position` is the border of a chunk. The last few frames may be others at little cost.
+        A few frames of another form may follow the run; they cost little.
         """
         end = self._extent(raw, position)
         batch = self._texts(raw, position, end)
@@ -296,7 +297,10 @@ class Template:
         return batch
 
     def _extent(self, raw: bytes, position: int) -> int:
-        """The end of the last such event among the last frames of `raw`; `position`, where they begin, if none is."""
+        """The end of the last event of this template in `raw`; `position` if none of the last frames is one.
+
+        Only the last `_CLOSING_FRAMES` frames are tried.
+        """
         end = raw.rfind(END_OF_FRAME, position)
         for _ in range(_CLOSING_FRAMES):
             if end < 0:
@@ -309,7 +313,7 @@ class Template:
         return position
 
     def _texts(self, raw: bytes, position: int, end: int) -> TokenBatch | None:
-        """`raw[position:end]`, a run of such events; None if anything else is among them."""
+        """The events in `raw[position:end]`; None if one of them is not of this template."""
         first = self._first.match(raw, position, end)
         before = raw.rfind(END_OF_FRAME, position, end - len(END_OF_FRAME))
         last = self._frame.fullmatch(raw, before + len(END_OF_FRAME) if before >= 0 else position, end)
@@ -336,7 +340,7 @@ class Template:
 
 
 def _ids(raw: bytes, position: int, end: int) -> list[list[int]] | None:
-    """The ids that each event of `raw[position:end]` states; None where one is no number."""
+    """The token ids that each event of `raw[position:end]` states; None if any id is no number."""
     try:
         return [[int(n) for n in ids.split(b",")] if ids.strip() else [] for ids in _IDS.findall(raw, position, end)]
     except ValueError:
@@ -358,7 +362,7 @@ class Templates:
         return None
 
     def learn(self, raw: bytes) -> None:
-        """Learn from the last whole token event in `raw`, if it is one."""
+        """Add the template of a token event near the end of `raw`, if one is found."""
         if self._misses >= _MAX_MISSES:
             return
         self._misses += 1

@@ -80,7 +80,7 @@ class Connector:
         self._left = CONNECTS_A_TURN
         while self._left and self._waiting:
             turn = self._waiting.popleft()
-            # A cancelled caller uses up no place of the turn.
+            # A cancelled caller does not count as one of the turn's connections.
             if not turn.done():
                 turn.set_result(None)
                 self._left -= 1

@@ -345,7 +345,10 @@ class Connection:
         return self._news(data)
 
     def _news(self, data: bytes) -> bool:
-        """Parse the stored reads, or wait for more. data: the latest read. Returns whether the request is over."""
+        """Parse the stored reads now, or leave them for a later batch. Returns whether the request is over.
+
+        data: the latest read, which is already stored.
+        """
         if len(data) == _READ_BYTES:
             # Edge-triggered epoll does not report bytes that were there before, and a full buffer may have left some.
             self._again()
@@ -362,6 +365,7 @@ class Connection:
         return self._parse()
 
     def _user_stamp(self) -> bytes:
+        """The present time as a stamp, where the kernel gives none; the reply's clock is then noted as "user"."""
         if self._future is not None:
             self._parser.clock = "user"
         return stamp_now()
@@ -473,13 +477,14 @@ class Connection:
             self._conclude(self._deadlines.end_late, parser, now)
 
     def _ripe(self, now: float) -> bool:
-        """Whether there are stored reads that should be parsed now."""
+        """Whether the stored reads should be parsed now, by the module's table."""
         age = now - self._batch_at
         if age < BATCH_S or not self._pieces:
             return False
         return age >= SLOW_BATCH_S or self._size >= RIPE_BYTES or b"[DONE]" in self._pieces[-1]
 
     def _finish(self, cut: str) -> bool:
+        """End the request with the reply as it is now. cut: why the body ended early; empty if it did not."""
         return self._conclude(self._parser.finish, time.monotonic(), cut)
 
     def _conclude(self, end: Callable[..., Reply], *arguments: object) -> bool:

@@ -26,7 +26,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
-_BENEATH = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
+_NETWORK_PACKAGES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
 """Packages whose exceptions mean a failure of the network; SDK 2.x passes on those of its HTTP library."""
 
 _PACKED = "x-harness-content-encoding"
@@ -164,7 +164,7 @@ def _call(client: openai.AsyncOpenAI, path: str, body: bytes) -> tuple[Any, dict
 
 def _network_cause(error: Exception) -> str:
     """The innermost reason of a network failure. An exception that is no network failure is raised again."""
-    if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _BENEATH:
+    if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _NETWORK_PACKAGES:
         raise error
     inner: BaseException = error
     while inner.__cause__ is not None or inner.__context__ is not None:

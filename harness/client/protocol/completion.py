@@ -374,6 +374,10 @@ class Completion:
         return came or reasoned
 
     def _take_text(self, which: int, name: str, text: object) -> bool:
+        """Store the field `name` as a piece of the text number `which` (0: text, 1: reasoning), if it has any.
+
+        Returns whether it has characters. Raises `BadEvent` if it is neither a string nor null.
+        """
         if text is None:
             return False
         if type(text) is not str:
@@ -419,6 +423,7 @@ class Completion:
         return True
 
     def _join(self) -> None:
+        """Join the token texts that are kept apart into one block of each text."""
         for which, pieces in enumerate(self._pieces):
             if pieces:
                 self._add_block(which, "".join(pieces))

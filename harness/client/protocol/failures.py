@@ -72,7 +72,7 @@ def failure_of_status(
     Unix time, to which a date in Retry-After is compared.
     """
     if 300 <= status < 400:
-        target = quote_safely(location or "", secrets) or "an unnamed place"
+        target = quote_safely(location or "", secrets) or "no stated address"
         return RequestFailed(
             "refused", f"HTTP {status}: redirects to {target}; not followed, give that address itself", status=status
         )
@@ -192,6 +192,7 @@ def _words(error: Any) -> str:
 
 
 def _validation_error(item: dict[str, Any]) -> str:
+    """One of FastAPI's validation errors in words: `body.max_tokens: …`."""
     path = item.get("loc")
     names = [str(name) for name in path if isinstance(name, str | int)] if isinstance(path, list) else []
     message = item["msg"] if isinstance(item["msg"], str) else "invalid"

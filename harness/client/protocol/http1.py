@@ -150,7 +150,7 @@ class ResponseReader:
         return body
 
     def eof(self) -> str:
-        """Say that the connection has ended. Returns why the response is not whole; an empty text if it is."""
+        """Note that the connection has ended. Returns why the response is incomplete; an empty text if it is whole."""
         # Without a length, the end of the connection is the only end there is. A cut looks the same; the parser tells
         # them apart by the finish reason.
         if self._framing == "close":
@@ -445,8 +445,7 @@ class Leftovers:
 
     @property
     def n_untold(self) -> int:
-        """Number of replies that may be wrong and that no note has told of: the server was doubted after its last
-        reply."""
+        """Number of replies that may be wrong and that no note mentions, as no reply has come since the first doubt."""
         return self.n_exposed if self._untold else 0
 
     def may_be_one(self, reply_id: str | None, before: Mark | None) -> bool:

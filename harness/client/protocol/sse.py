@@ -260,7 +260,7 @@ class ReplyParser:
         reply_id: str | None = None,
         model: str | None = None,
     ) -> None:
-        """Read many token events at once, whose texts a batch reader has taken out of their `n_bytes` bytes.
+        """Add many token events at once, which a batch reader has parsed already. n_bytes: their length in the body.
 
         texts, stamps, ids: text, arrival time (in order) and token ids of each event; ids is None if the events state
         none. reasoning: whether the texts belong to the reasoning. reply_id, model: what all these events state. The
@@ -321,7 +321,7 @@ class ReplyParser:
             )
 
     def _is_over(self) -> bool:
-        """Whether the parser ignores further bytes. Raises the failure again if the reply has failed."""
+        """Whether `[DONE]` has come, so that further bytes are ignored. If the reply has failed, raises the failure."""
         if self._failure is not None:
             raise self._failure
         return self._state == "done"
@@ -388,6 +388,7 @@ class ReplyParser:
             self._take_line(line)
 
     def _after_done(self, data: bytes) -> None:
+        """Note bytes that come after `[DONE]`, unless they are blank lines."""
         if data.strip(b"\r\n"):
             self._completion.note(LATE_BODY)
 
@@ -553,6 +554,7 @@ class ReplyParser:
         return RequestFailed(kind, quote_safely(message, self.secrets), partial_text=self._diagnosis())
 
     def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
+        """Put the parser into the state `failed`; return the failure, for the caller to raise."""
         return self._remember(RequestFailed(kind, quote_safely(message, self.secrets), partial_text=self._diagnosis()))
 
     def _unbelievable(self, bad: BadEvent) -> RequestFailed:

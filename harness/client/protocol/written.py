@@ -187,16 +187,16 @@ class WrittenTokens:
             if self._complete:
                 self._ids.extend(ids)
                 if logprobs or self._logprobs:
-                    self._likely(len(ids), logprobs)
+                    self._keep_logprobs(len(ids), logprobs)
         if n_chars:
             self._complete = self._complete and ids is not None
             self._sure = len(self._ids)
             self.lengths.append(min(n_chars, _MAX_EVENT_CHARS))
 
-    def _likely(self, n_ids: int, logprobs: Sequence[object]) -> None:
-        """Keep the log-probabilities of the last tokens; those before a token without one are dropped.
+    def _keep_logprobs(self, n_ids: int, logprobs: Sequence[object]) -> None:
+        """Keep the log-probabilities of an event's tokens. If a token has none, drop all that were kept before it.
 
-        n_ids: number of tokens that came with `logprobs`.
+        n_ids: number of the event's tokens.
         """
         numbers = [value for value in logprobs if isinstance(value, int | float) and math.isfinite(value)]
         if len(numbers) != n_ids or len(logprobs) != n_ids:

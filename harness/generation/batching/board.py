@@ -1,9 +1,9 @@
 """Sends requests in batches and collects their results, which come hours later.
 
 Guarantees: a request in a batch is never sent again while that batch may answer it. Each request is asked at most
-`attempts` times, and again only after its batch has ended without a reply. Results that name no request of ours, or
-name one twice, change nothing. Only as many results are in memory as are on their way to the disk. After `close` at any
-moment, the next session finds its requests in their batches.
+`attempts` times, and again only after its batch has ended without a reply. A result changes nothing if it names no
+request of ours, or one that already has its result. No more results are in memory than wait for the disk. After `close`
+at any moment, the next session finds its requests in their batches.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ MAX_UNWRITTEN = 1024
 
 
 class Board:
-    """The board of a session; see the module. It runs on the network's loop; its place is used on threads.
+    """The board of a session; see the module. It runs on the network's event loop, and calls the provider on threads.
 
     host: the session, which ends if no batch can be made. attempts: of a sample. on_event: writes to the log.
-    on_standing: receives a sentence for a person when the state changes. secrets: never shown.
+    on_status: gets a sentence for a person when the state of a batch changes. secrets: never shown.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Board:
         attempts: int,
         max_body_bytes: int,
         on_event: Callable[..., None],
-        on_standing: Callable[[Sentence], None],
+        on_status: Callable[[Sentence], None],
         secrets: Sequence[Secret] = (),
         first_look: float | None = None,
         quiet: float | None = None,
@@ -64,18 +64,18 @@ class Board:
         self._attempts = attempts
         self._max_body_bytes = max_body_bytes
         self._on_event = on_event
-        self._on_standing = on_standing
+        self._on_status = on_status
         self._secrets = secrets
         self._first_look = FIRST_LOOK_S if first_look is None else first_look
         self._quiet = QUIET_S if quiet is None else quiet
         self._awaited: dict[str, asyncio.Future[Reply]] = {}
         self._bodies: dict[str, bytes] = {}
-        self._waiting: list[str] = []  # neither handed in nor looked for
-        self._known: set[str] = set()  # looked for in the batches of former sessions
-        self._batches: dict[str, set[str]] = {}  # by name: requests that are awaited from it
-        self._times: Counter[str] = Counter()
-        self._cuts: Counter[str] = Counter()  # of a batch's results
-        self._said: dict[str, str] = {}
+        self._waiting: list[str] = []  # Ids of requests that are in no batch yet.
+        self._looked_up: set[str] = set()  # Ids that were looked up in the batches of earlier sessions.
+        self._batches: dict[str, set[str]] = {}  # Name of a batch → ids whose results are awaited from it.
+        self._n_results: Counter[str] = Counter()  # By request id.
+        self._cuts: Counter[str] = Counter()  # Name of a batch → how often reading its results broke off.
+        self._states: dict[str, str] = {}  # Name of a batch → the last sentence on its state.
         self._n_new = 0
         self._working: asyncio.Task[None] | None = None
 
@@ -134,11 +134,11 @@ class Board:
 
     async def _find(self) -> None:
         """Find the new requests that batches of an earlier session ask already."""
-        asks = set(self._waiting) - self._known
+        asks = set(self._waiting) - self._looked_up
         if not asks:
             return
         batches = await asyncio.to_thread(self._provider.find, asks)
-        self._known |= asks
+        self._looked_up |= asks
         for ask, name in batches.items():
             self._batches.setdefault(name, set()).add(ask)
         self._waiting = [ask for ask in self._waiting if ask not in batches]
@@ -149,7 +149,7 @@ class Board:
         """Hand all waiting requests to the provider, in batches within its bounds."""
         await self._find()
         # Only requests that were looked for: any other may lie in a batch of an earlier session.
-        while waiting := [ask for ask in self._waiting if ask in self._bodies and ask in self._known]:
+        while waiting := [ask for ask in self._waiting if ask in self._bodies and ask in self._looked_up]:
             asks = {ask: self._bodies[ask] for ask in islice(waiting, self._provider.most_requests)}
             for ask in _over(asks, self._provider.most_bytes):
                 del asks[ask]
@@ -163,7 +163,7 @@ class Board:
             name = await asyncio.shield(handing)
             self._batches[name] = set(asks)
             self._waiting = [ask for ask in self._waiting if ask not in asks]
-            self._on_standing(Sentence(f"handed in: {len(asks)} requests"))
+            self._on_status(Sentence(f"handed in: {len(asks)} requests"))
 
     async def _look(self) -> bool:
         """Look at every batch; return whether one has ended."""
@@ -174,9 +174,9 @@ class Board:
             if isinstance(state, EndedBatch):
                 await self._read(state)
                 any_ended = True
-            elif self._said.get(name) != state:
-                self._said[name] = state
-                self._on_standing(state)
+            elif self._states.get(name) != state:
+                self._states[name] = state
+                self._on_status(state)
         return any_ended
 
     async def _read(self, ended: EndedBatch) -> None:
@@ -184,7 +184,7 @@ class Board:
         left = self._batches.pop(ended.name)
         n_left, n_foreign = len(left), 0
         self._on_event("batch_ended", batch=ended.name, words=ended.words)
-        self._on_standing(Sentence(ended.words))
+        self._on_status(Sentence(ended.words))
         results = ended.results
         try:
             while group := await asyncio.to_thread(lambda: list(islice(results, GROUP))):
@@ -205,7 +205,7 @@ class Board:
             return
         if left or n_foreign:
             self._on_event("batch_left_open", batch=ended.name, without_result=len(left), not_awaited=n_foreign)
-            self._on_standing(
+            self._on_status(
                 Sentence(
                     f"{len(left)} of {n_left} requests have no result; {n_foreign} results belong to no request "
                     f"of this session"
@@ -226,15 +226,15 @@ class Board:
         )
 
     def _hand_on(self, result: BatchResult) -> None:
-        """Give a result to the request that waits for it; a failure that may pass is handed in again."""
+        """Give a result to the request that waits for it; after a failure that may pass, put it into the next batch."""
         future = self._awaited.get(result.ask)
         # The session may have ended this request meanwhile.
         if future is None or future.done():
             return
-        self._times[result.ask] += 1
+        self._n_results[result.ask] += 1
         if result.reply is not None:
             future.set_result(result.reply)
-        elif result.failure is not None and result.failure.retryable and self._times[result.ask] < self._attempts:
+        elif result.failure is not None and result.failure.retryable and self._n_results[result.ask] < self._attempts:
             self._on_event(
                 "batch_asks_again", request=result.ask, kind=result.failure.kind, message=result.failure.message
             )
@@ -244,7 +244,7 @@ class Board:
 
     async def _on_disk(self) -> None:
         """Wait until few samples wait for the disk: the texts of a whole batch would not fit in memory."""
-        for _ in range(4):  # of the loop's turns, until a result has become a sample that is to be stored
+        for _ in range(4):  # A result takes a few turns of the event loop to become a sample that waits for the disk.
             await asyncio.sleep(0)
         while self._host.n_unwritten >= MAX_UNWRITTEN:
             await asyncio.sleep(0.002)

@@ -1,7 +1,8 @@
 """Where batches go: to a provider's service, or into a file for a program that answers it. Blocking.
 
-A place takes files of requests and returns results, line by line. Steps that can be repeated without harm are repeated
-here until the patience ends. A batch is begun only once: before a second try, the provider's list is searched for it.
+A `BatchProvider` takes requests in batches and returns their results, line by line. Steps that can be repeated without
+harm are repeated until the patience (in seconds) is over. A batch is begun only once: before a second try, it is looked
+up in the provider's list.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class BatchProvider(Protocol):
     most_bytes: int
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """By request, the name of the batch that asks it already."""
+        """Request id → name of the batch that asks it already; ids that no batch asks are left out."""
         ...
 
     def hand_in(self, asks: Mapping[str, bytes]) -> str:
@@ -64,7 +65,7 @@ class BatchProvider(Protocol):
         ...
 
 
-class ProviderPlace:
+class ServiceBatches:
     """Batches at a provider. path: the path of a request, as lines and batches name it."""
 
     def __init__(
@@ -99,7 +100,7 @@ class ProviderPlace:
             for batch in without_id.values():
                 batch_there = self._tried(lambda name=batch.name: self._service.find(name))  # type: ignore[misc]
                 if batch_there is not None:
-                    self._sent(batch.name, batch_there.id)
+                    self._ledger.sent(batch.name, batch_there.id)
                 else:
                     self._ledger.void(batch.name, "never begun")
                     self._on_event("batch_never_begun", batch=batch.name)
@@ -116,7 +117,7 @@ class ProviderPlace:
     def hand_in(self, asks: Mapping[str, bytes]) -> str:
         """Submit a batch with these requests and return its name.
 
-        The ledger notes it before and after, so that a death in between is known.
+        The ledger notes the batch before and after, so that the next session knows if the process died in between.
         """
         # Random, so that it can be found in the provider's list, which other runs share.
         name = f"harness-{secrets.token_hex(12)}"
@@ -125,7 +126,7 @@ class ProviderPlace:
             for ask, body in asks.items():
                 file.write(request_line(ask, self._path, body))
             file_id = self._tried(lambda: self._upload(f"{name}.jsonl", file))
-        self._sent(name, self._begun(name, file_id).id)
+        self._ledger.sent(name, self._begin(name, file_id).id)
         self._on_event("batch_sent", batch=name, id=self._ledger.batches[name].id, requests=len(asks))
         return name
 
@@ -164,11 +165,11 @@ class ProviderPlace:
         file.seek(0, io.SEEK_SET)
         return self._service.upload(name, file)
 
-    def _sent(self, name: str, id: str) -> None:
-        self._ledger.sent(name, id)
+    def _begin(self, name: str, file_id: str) -> Batch:
+        """Begin the batch with the uploaded file, and return it.
 
-    def _begun(self, name: str, file_id: str) -> Batch:
-        """The batch of that file. A lost reply may have begun it, so the provider's list is searched first."""
+        A try without a reply may have begun the batch all the same, so each later try first looks for it by its name.
+        """
 
         tries = count()
 
@@ -186,7 +187,7 @@ class ProviderPlace:
                 yield from self._service.lines(file_id)
 
     def _tried(self, act: Callable[[], T]) -> T:
-        """The result of `act`, repeated after pauses while a repeat may help and the patience lasts."""
+        """Call `act`, again and again while its failure may pass and the patience lasts; return its result."""
         due, pause = time.monotonic() + self._patience, 1.0
         while True:
             try:
@@ -200,17 +201,17 @@ class ProviderPlace:
             pause = min(LONGEST_PAUSE_S, 2 * pause)
 
 
-class FilePlace:
+class FileBatches:
     """A file of requests for a program such as vLLM's own, and the file of results that it writes beside it."""
 
     most_requests = 10**9
     most_bytes = 10**15
 
-    def __init__(self, file: Path, path: str, *, left: Callable[[FilePlace, int], None]) -> None:
-        """left: called with the number of requests in the file, when all are written and results are awaited."""
+    def __init__(self, file: Path, path: str, *, on_written: Callable[[FileBatches, int], None]) -> None:
+        """on_written: called with the number of requests, once the file holds them all and waits for its results."""
         self.file = file
         self._path = f"/v1{path}"
-        self._left = left
+        self._on_written = on_written
 
     @property
     def results(self) -> Path:
@@ -218,13 +219,16 @@ class FilePlace:
         return self.file.with_name(f"{self.file.stem}.results{self.file.suffix or '.jsonl'}")
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """All these requests, as held by the file of results, if that exists; whichever file of requests it answers."""
+        """Every id → the name of the file of results, if that file exists; else empty.
+
+        Whether the file has a result for each id shows only when it is read.
+        """
         return dict.fromkeys(ask_ids, self.results.name) if self.results.exists() else {}
 
     def hand_in(self, asks: Mapping[str, bytes]) -> str:
         """Write the file of requests; return its name."""
         write_atomically(self.file, (request_line(ask, self._path, body) for ask, body in asks.items()))
-        self._left(self, len(asks))
+        self._on_written(self, len(asks))
         return self.file.name
 
     def look(self, name: str) -> EndedBatch | Sentence:

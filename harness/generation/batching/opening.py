@@ -15,7 +15,7 @@ from harness.client.batch_service import BatchService
 from harness.core.errors import Sentence
 from harness.core.inert import visible
 from harness.generation.batching.board import Board, ByBatch
-from harness.generation.batching.handing import BatchProvider, FilePlace, ProviderPlace
+from harness.generation.batching.handing import BatchProvider, FileBatches, ServiceBatches
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.network.requests import Requests
 from harness.generation.network.sampler import Host, Sampler, Way
@@ -30,16 +30,16 @@ def by_batch(
     folder: RunFolder,
     requests: Callable[[], Requests],
     on_event: Callable[..., None],
-    on_standing: Callable[[Sentence], None],
+    on_status: Callable[[Sentence], None],
 ) -> Way:
     """Return how a run asks by batches, as the runner needs it.
 
     A batch can take hours, so the first signal ends the session at once. A failed request is not sent again by the
-    dispatcher (`attempts=1`): the board puts it into the next batch. on_event: writes to the run's log. on_standing:
+    dispatcher (`attempts=1`): the board puts it into the next batch. on_event: writes to the run's log. on_status:
     gets a sentence on how far the batches are.
     """
     return Way(
-        open=partial(_open_board, settings, folder, requests, on_event, on_standing),
+        open=partial(_open_board, settings, folder, requests, on_event, on_status),
         concurrency=settings.concurrency,
         policy=RetryPolicy(attempts=1),
         waits=False,
@@ -51,12 +51,12 @@ def _open_board(
     folder: RunFolder,
     requests: Callable[[], Requests],
     on_event: Callable[..., None],
-    on_standing: Callable[[Sentence], None],
+    on_status: Callable[[Sentence], None],
     host: Host,
 ) -> Sampler:
     """Open the board, on the network's loop. Raises `StoreError` if the run's record of its batches is damaged.
 
-    requests: makes the requests. on_event: writes to the run's log. on_standing: shows a sentence on the batches'
+    requests: makes the requests. on_event: writes to the run's log. on_status: shows a sentence on the batches'
     progress.
     """
     board = Board(
@@ -65,7 +65,7 @@ def _open_board(
         attempts=settings.patience.attempts,
         max_body_bytes=settings.max_body_bytes,
         on_event=on_event,
-        on_standing=on_standing,
+        on_status=on_status,
         secrets=(*secrets_of(settings.endpoints[0]), *settings.spelling.secrets),
     )
     return ByBatch(requests(), board)
@@ -80,8 +80,8 @@ def _open_provider(
     path = settings.spelling.path
     if batching.facts is None:
         assert batching.file is not None
-        return FilePlace(batching.file, path, left=partial(_end_session, host, settings))
-    return ProviderPlace(
+        return FileBatches(batching.file, path, on_written=partial(_end_session, host, settings))
+    return ServiceBatches(
         BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
         BatchLedger(folder),
         batching.facts,
@@ -91,7 +91,7 @@ def _open_provider(
     )
 
 
-def _end_session(host: Host, settings: RunSettings, file: FilePlace, n: int) -> None:
+def _end_session(host: Host, settings: RunSettings, file: FileBatches, n: int) -> None:
     """End the session with a sentence that says how to answer the file, which holds `n` requests."""
     command = shlex.join(engines.batch_words(file.file, file.results))
     host.stop(

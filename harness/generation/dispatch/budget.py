@@ -113,7 +113,10 @@ SHORTEST_WAIT_S = 1e-6
 
 
 class _Bucket:
-    """A bucket for one second's worth, at least one. It fills so that no minute takes out more than `per_minute`."""
+    """A token bucket. It holds what may be used in one second, at least 1, and fills evenly over time.
+
+    So at most `per_minute` is taken out in any 60 seconds. level: what it holds now; below 0: what it owes.
+    """
 
     def __init__(self, per_minute: float, now: float) -> None:
         self.capacity = max(1.0, per_minute / MINUTE_S)
@@ -132,9 +135,10 @@ class _Bucket:
 
 
 class RateLimit:
-    """requests, tokens: per minute, above 0; None = no limit. clock: monotonic seconds.
+    """Says when the next request may be sent, by limits on requests and tokens per minute.
 
-    Tokens are prompt and completion together, as providers count them.
+    requests, tokens: per minute, above 0; None = no limit. Tokens are those of prompt and completion together, as
+    providers count them. clock: monotonic seconds.
     """
 
     def __init__(self, requests: float | None, tokens: float | None, clock: Callable[[], float]) -> None:
@@ -159,7 +163,7 @@ class RateLimit:
         return longest if longest > SHORTEST_WAIT_S else 0.0
 
     def sent(self, expected_tokens: float) -> None:
-        """A request was sent that is expected to cost `expected_tokens`."""
+        """Charge for a request that was sent and is expected to cost `expected_tokens`."""
         # Fills both buckets up to the present time.
         self.wait()
         if self._requests is not None:
@@ -167,7 +171,7 @@ class RateLimit:
         self.settle(0.0, expected_tokens)
 
     def settle(self, expected_tokens: float, tokens: float) -> None:
-        """A request that was expected to cost `expected_tokens` cost `tokens`; 0 if it was refused."""
+        """Replace a request's charge of `expected_tokens` by the `tokens` that it cost; 0 if it was refused."""
         if self._tokens is not None:
             self._tokens.fill(self._clock())
             self._tokens.level = min(self._tokens.capacity, self._tokens.level + expected_tokens - tokens)
@@ -220,31 +224,31 @@ class Budget:
         self._longest = 0
         self._longest_prompt = 0
         self.holds_round = False
-        """The next round did not fit when the scheduler asked, and no request has ended since."""
+        """Whether the next round did not fit when the scheduler asked, and no request has ended since."""
 
     def __bool__(self) -> bool:
         return bool(self._limits)
 
     def order(self, order: Order) -> Order:
-        """The order in which the session asks: rounds, where there is a budget."""
+        """The order in which the session asks: "rounds" if there is a budget, else `order`."""
         return "rounds" if self else order
 
     # ---- what happens
 
     def sent(self, task: Task, attempt: int) -> None:
-        """A request for `task` goes out, the sample's `attempt`-th."""
+        """Count a request for `task` that is sent. attempt: its number among the requests for this sample, from 1."""
         self._in_flight += 1
         if attempt == 1 and self._n_begun < KNOWN:
             self._n_begun += 1
             self._first.add(task)
 
     def failed(self) -> None:
-        """A request failed. Servers state no usage then, so it counts as free."""
+        """Count a request that failed. It costs nothing, since servers state no usage for it."""
         self._in_flight -= 1
         self.holds_round = False
 
     def finished(self, task: Task, sample: Sample) -> None:
-        """A request came to `sample`."""
+        """Charge for a request for `task` that became `sample`."""
         self._in_flight -= 1
         self._n_finished += 1
         self.holds_round = False
@@ -259,7 +263,7 @@ class Budget:
             limit.used += limit.cost(prompt, completion)
 
     def forget(self, task: Task) -> None:
-        """`task` is not asked again in this session, so its length stays unknown."""
+        """Stop waiting for the length of `task`, which is not asked again in this session."""
         self._first.discard(task)
 
     # ---- what fits

@@ -76,10 +76,10 @@ class Canary:
         return self._verdict(len(texts), reply, max_tokens)
 
     def _verdict(self, n_texts: int, last: Reply, max_tokens: int | None) -> str | None:
-        """Why the run is to stop after its first replies; None if they look right. n_texts: number of different texts
-        among them.
+        """Why the run is to stop after its first replies; None if they look right.
 
-        max_tokens: the limit of new tokens, for the sentence.
+        n_texts: number of different texts among them. last: the last reply, quoted in the sentence. max_tokens: the
+        limit of new tokens, for the sentence.
         """
         first = f"the first {self._n} samples"
         on = f"To continue anyway, give {option('canary', False)}; stored samples stay."
@@ -179,5 +179,6 @@ def ends_in_loop(reply: Reply) -> bool:
 
 
 def _fingerprint(reply: Reply) -> bytes:
+    """A hash of the reply's texts, 8 bytes."""
     text = f"{reply.reasoning or ''}\0{reply.text or ''}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -178,9 +178,10 @@ class Dispatcher:
                 if again or not self._budget.holds_round:
                     return
                 break
-        else:
+        else:  # The loop ended without a break, so the budget allows more.
             return
-        if not self._flights:  # Requests in flight may use less than their reserve and leave room.
+        # While requests are in flight, they may use less than their reserve and leave room for the next.
+        if not self._flights:
             self.ending.by_rule(self._budget.sentence())
 
     def _ask_one(self) -> bool:
@@ -225,7 +226,7 @@ class Dispatcher:
     # ---- how a request ended
 
     def answered(self, task: Task, sample: Sample, reply: Reply) -> None:
-        """The request for `task` came to `sample`."""
+        """Handle the end of the request for `task`, which became `sample`."""
         flight = self._flights.pop(task)
         tokens = completion_tokens(sample)
         # The sample's count holds a part that an earlier request wrote and was charged for.
@@ -259,7 +260,7 @@ class Dispatcher:
             self.fail(StoppedByRule(stop))
 
     def failed(self, task: Task, failure: RequestFailed) -> None:
-        """The request for `task` failed."""
+        """Handle the failure of the request for `task`, by the first table of `retry`."""
         flight = self._landed(task)
         self._rate.settle(flight.expected_tokens, 0)
         self.counts.fail(failure, self._clock())
@@ -313,7 +314,7 @@ class Dispatcher:
                     self._again(task, failure, after)
 
     def broke(self, task: Task, error: BaseException, trace: str) -> None:
-        """The request for `task` met an error in our own code: it costs one sample, and is listed.
+        """Handle an error in our own code that ended the request for `task`: the sample is given up, and listed.
 
         trace: the exception with its traceback.
         """
@@ -325,22 +326,20 @@ class Dispatcher:
             self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
 
     def lost(self, task: Task, error: BaseException) -> None:
-        """Reporting the end of `task` met an error in our own code: the state is no longer reliable, so the session
-        ends.
-        """
+        """End the session, since reporting the end of `task` met an error in our own code: its state is unreliable."""
         if task in self._flights:
             self._lanes.cancelled(self._landed(task).ticket)
         self.fail(error)
 
     def cancelled(self, task: Task) -> None:
-        """The request for `task` was ended by us. What it may have cost stays charged."""
+        """Handle the end of a request that we cancelled. What it may have cost stays charged."""
         flight = self._landed(task)
         self._lanes.cancelled(flight.ticket)
         if not flight.given_up and self.ending.phase != "stopping":
             self._give_up(task, "internal", "the request was cancelled, but the dispatcher did not cancel it")
 
     def written(self, task: Task, error: BaseException | None = None) -> None:
-        """The sample of `task` is on disk, or never will be."""
+        """Count the sample of `task`, which is on disk; or, with an `error`, handle that it never will be."""
         self._n_unwritten -= 1
         if error is None:
             self.counts.done[task.benchmark] += 1
@@ -350,7 +349,7 @@ class Dispatcher:
             self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
 
     def _landed(self, task: Task) -> _Flight:
-        """The request for `task` is over and gave no sample."""
+        """Take the request for `task`, which ended without a sample, off those in flight; return it."""
         self._arrivals.ended(task)
         self._budget.failed()
         return self._flights.pop(task)
@@ -439,7 +438,7 @@ class Dispatcher:
             self.causes.met(task, failure)
             self.fail(ServerError(failure.message))
             return
-        # Those in flight hold their sockets, so that many this machine allows.
+        # Each request in flight holds a socket, so this machine allows as many as there are now.
         fewer = max(1, min(self._concurrency, len(self._flights)))
         if fewer < self._concurrency:
             self.set_concurrency(fewer)
@@ -484,6 +483,7 @@ class Dispatcher:
         self._end(self._flights)
 
     def _end(self, tasks: Iterable[Task]) -> None:
+        """Cancel the requests for these tasks, each once; all are in flight."""
         for task in tasks:
             flight = self._flights[task]
             if not flight.ending:
@@ -506,9 +506,10 @@ class Dispatcher:
         self._retries.budget.allow_for(number)
 
     def cancel(self, question_id: str, index: int | None, why: str) -> int:
-        """Do not ask in this session for one sample of the question, or for all; in every benchmark with the question.
+        """Give up samples of a question for this session, in every benchmark that has the question; return how many.
 
-        Returns the number of samples. why: the reason, for the list of missing samples.
+        index: of the one sample to give up; None: all that are missing. why: the reason, for the list of missing
+        samples.
         """
         flying = [task for task, flight in self._flights.items() if not flight.given_up]
         tasks = [*flying, *self._retries.postponed, *self._scheduler.waiting(question_id)]
@@ -534,7 +535,7 @@ class Dispatcher:
     # ---- facts
 
     def arrived(self, events: Mapping[Task, int]) -> None:
-        """The token events received so far by each of these requests in flight."""
+        """Note how many token events each of these requests in flight has received so far."""
         self._arrivals.look(events)
 
     @property

@@ -167,7 +167,7 @@ class Lanes:
         return unfit and lane.joined_late and (lane.left or self.n_present > 1)
 
     def rested(self) -> None:
-        """The run was paused, so no endpoint could answer."""
+        """Start the patience anew after a pause of the run, in which no endpoint could answer."""
         self._down_since = None
         self._look_whether_down()
 
@@ -201,7 +201,10 @@ class Lanes:
         return self._lanes[lane_number].state(self._clock()) == "open"
 
     def sent(self, lane_number: int) -> Ticket:
-        """A request goes to the endpoint of this lane; its ticket goes to exactly one of the three methods below."""
+        """Note a request to the endpoint of this lane, and return its ticket.
+
+        The ticket goes to exactly one of `cancelled`, `answered_by` and `failed`.
+        """
         return self._lanes[lane_number].pace.sent(lane_number)
 
     def cancelled(self, ticket: Ticket) -> None:
@@ -236,14 +239,14 @@ class Lanes:
         lane.try_owed = self._down_since is None or now - self._down_since < self.patience
 
     def failed(self, ticket: Ticket, failure: RequestFailed) -> bool:
-        """A request failed because of the endpoint or the way to it.
+        """Note a request that failed because of the endpoint or the network.
 
-        Returns whether that is a sign to slow down or wait; refusals at random are not.
+        Returns whether the failure is a reason to slow down or wait; a 429 of a server that refuses at random is none.
         """
         now, lane = self._clock(), self._lanes[ticket.lane_number]
         lane.n_failed += 1
         lane.last_failure = failure
-        # A request from before the end of the pause was not the try that the pause is owed.
+        # A request that was sent before the pause ended is not the try that the endpoint is owed after the pause.
         if ticket.sent_at >= lane.asked_until:
             lane.try_owed = False
         self.heed(ticket.lane_number, failure.retry_after)
@@ -367,6 +370,7 @@ class Lanes:
             lane.pace.set_ceiling(most, at_once=at_once)
 
     def _look_whether_down(self) -> None:
+        """Start the patience if every endpoint is set aside now; stop it if one is not."""
         if not all(lane.set_aside for lane in self._present()):
             self._down_since = None
         elif self._down_since is None:
@@ -374,5 +378,6 @@ class Lanes:
 
     def _unasked_pause(self, lane: Lane) -> float:
         """Seconds to wait after a 429 that names no time: short at first, since a single refusal may be an accident."""
+        # At most half of `first_wait` after the first round of refusals, and twice as long after each further one.
         ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** min(lane.pace.waits - 2, 30))
         return self._jitter(ceiling / 2, ceiling)

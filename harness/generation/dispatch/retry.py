@@ -256,7 +256,7 @@ class Continuations:
         self._in_doubt: set[int] = set()
         self._refused: set[int] = set()  # Lanes in doubt that answered 429.
         self._doubts: dict[int, int] = {}
-        self._off: set[int] = set()
+        self._off: set[int] = set()  # Lanes that get no more continuations in this session.
 
     def allowed(self, task: Task, lane_number: int, *, set_aside: bool) -> bool:
         """Whether the next request for `task` at this endpoint may continue the written part."""
@@ -277,7 +277,7 @@ class Continuations:
     def answered(self, task: Task, lane_number: int) -> None:
         """Note that a continuation became a sample: the endpoint is trusted."""
         self.forget(task)
-        self._trust(lane_number)
+        self._end_doubt(lane_number)
         self._doubts.pop(lane_number, None)
 
     def whole_answered(self, task: Task, lane_number: int) -> bool:
@@ -289,7 +289,7 @@ class Continuations:
         self.forget(task)
         if lane_number not in self._in_doubt:
             return False
-        self._trust(lane_number)
+        self._end_doubt(lane_number)
         self._doubts[lane_number] = self._doubts.get(lane_number, 0) + 1
         if self._doubts[lane_number] < DOUBTS or lane_number in self._off:
             return False
@@ -298,7 +298,7 @@ class Continuations:
 
     def whole_failed(self, lane_number: int, *, by_chance: bool) -> None:
         """Note that a whole request failed. by_chance: False if the server was at fault or refused (429)."""
-        self._trust(lane_number)
+        self._end_doubt(lane_number)
         if not by_chance:
             self._failures[lane_number].clear()
 
@@ -307,6 +307,6 @@ class Continuations:
         for failures in self._failures.values():
             failures.pop(task, None)
 
-    def _trust(self, lane_number: int) -> None:
+    def _end_doubt(self, lane_number: int) -> None:
         self._in_doubt.discard(lane_number)
         self._refused.discard(lane_number)

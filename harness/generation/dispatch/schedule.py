@@ -110,6 +110,8 @@ class _Question:
 
 @dataclass(slots=True)
 class _Running:
+    """A sample that was handed out. question: its index in the queue; endpoint: its number; started: in seconds."""
+
     question: int
     endpoint: int
     started: float
@@ -176,11 +178,13 @@ class Scheduler:
         self._n_returned: Counter[Task] = Counter()
         self._n_waiting = sum(len(q.waiting) for q in self._questions)
         self._n_unasked = sum(bool(q.waiting) for q in self._questions)
+        # Tokens and number of finished samples.
         self._known: dict[str, list[float]] = {q.benchmark: [0.0, 0] for q in self._questions}
         self._known_of_all: list[float] = [0.0, 0]
         self._finishes = 0
         self._max_tokens = max_tokens or {}
         self._waves = self._rounds(may_start_round) if order == "rounds" else self._longest()
+        # Heaps of the wave's questions: the most urgent first, the shortest first, in random order.
         self._long: list[tuple[float, int, int]] = []
         self._short: list[tuple[float, int, int]] = []
         self._any: list[tuple[float, int, int]] = []
@@ -272,7 +276,7 @@ class Scheduler:
         row = self._rows.get(task.benchmark, {}).get(task.question_id)
         if row is None or task.sample_index not in (question := self._questions[row]).waiting:
             return False
-        # A wave takes its samples from the front, so only the first one belongs to it for certain.
+        # The wave's samples stand at the front: the first one only, except in the last wave, which holds all.
         first = question.waiting[0] == task.sample_index
         question.waiting.remove(task.sample_index)
         question.n_in_wave = max(0, question.n_in_wave - 1) if first else min(question.n_in_wave, len(question.waiting))
@@ -365,6 +369,7 @@ class Scheduler:
         return None
 
     def _is_worn(self, task: Task) -> bool:
+        """Whether a returned sample goes after all others, by the second and third row of the module's table."""
         question = self._questions[self._rows[task.benchmark][task.question_id]]
         hopeless = question.n_returned >= WORN and not question.n_known
         return self._n_returned[task] >= WORN or (hopeless and self._n_unasked > 0)
@@ -442,7 +447,7 @@ class Scheduler:
     def _take(self, row: int) -> Task:
         """Hand out the next sample of a question of the wave.
 
-        row: the question's row in the tables.
+        row: index of the question in the queue.
         """
         question = self._questions[row]
         question.n_in_wave = max(0, question.n_in_wave - 1)  # A probe may be sent before its wave.
@@ -510,7 +515,7 @@ class Scheduler:
 
         That is the mean of its finished samples and of one imagined sample of the prior length. Running samples that
         already exceed it count too, with a multiple of their present length: without them the short samples, which
-        finish first, would make every long question look short. row: the question's row in the tables.
+        finish first, would make every long question look short. row: index of the question in the queue.
         """
         question = self._questions[row]
         prior = question.prior if question.prior is not None else self._benchmark_mean(question.benchmark)
@@ -536,7 +541,7 @@ class Scheduler:
         """Return the urgency by which a wave is ordered: the expected length, raised while few samples were handed out.
 
         So a question that is wrongly taken for short is tried early, and not found to be long at the end of the run
-        (bench/schedule.py measures this). row: the question's row in the tables.
+        (bench/schedule.py measures this). row: index of the question in the queue.
         """
         return self._expected(row) * (1 + _CURIOSITY / (1 + self._questions[row].n_handed))
 
@@ -553,6 +558,7 @@ class Scheduler:
         return (self._clock() - running.started) / pace if pace else 0.0
 
     def _residual(self, running: _Running) -> float:
+        """Tokens that a running sample is still expected to bring; more than 0 even beyond its expected length."""
         expected, done = self._expected(running.question), self._progress(running)
         return max(expected - done, (_CENSORED - 1) * done)
 
@@ -571,7 +577,7 @@ class Scheduler:
         """Whether `endpoint` would still be busy with `prudence` times the expected length of this sample after faster
         endpoints have done everything else.
 
-        row: the question's row in the tables.
+        row: index of the question in the queue.
         """
         mine = self._endpoints[endpoint].seconds_per_token
         assert mine is not None

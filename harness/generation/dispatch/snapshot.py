@@ -53,7 +53,7 @@ class _Arriving:
 
 
 class _Stream:
-    """The tokens from one endpoint. busy: seconds times requests in flight; tokens: received."""
+    """The tokens from one endpoint. n: requests in flight. busy: sum of their seconds in flight. tokens: received."""
 
     def __init__(self, now: float) -> None:
         self.n = 0
@@ -68,10 +68,7 @@ class _Stream:
         self._since = now
 
     def look(self, now: float) -> None:
-        """Remember the present counts.
-
-        now: in seconds, on the session's clock.
-        """
+        """Remember the present counts, from which `pace` is measured. now: in seconds, on the session's clock."""
         self.advance(now)
         self._looks.append((now, self.busy, self.tokens))
         # The first look stays until the second is old enough, so the pace is measured over the whole period.
@@ -118,10 +115,7 @@ class Arrivals:
         self._any_events = False
 
     def began(self, task: Task, lane_number: int) -> None:
-        """A request for `task` goes to the endpoint of this lane.
-
-        lane_number: its number.
-        """
+        """Note a request for `task` that is sent to the endpoint with this lane number."""
         now = self._clock()
         self._flights[task] = _Arriving(lane_number, now)
         stream = self._streams.get(lane_number)
@@ -131,14 +125,14 @@ class Arrivals:
         stream.n += 1
 
     def ended(self, task: Task) -> None:
-        """The request for `task` failed; what had arrived of it stays counted."""
+        """Note that the request for `task` failed; the tokens that had arrived stay counted."""
         flight = self._flights.pop(task)
         stream = self._streams[flight.lane_number]
         stream.advance(self._clock())
         stream.n -= 1
 
     def finished(self, task: Task, tokens: int, events: int) -> None:
-        """The request became a sample of `tokens` tokens in `events` events. Called instead of `ended`."""
+        """Note that the request became a sample of `tokens` tokens in `events` events. Called instead of `ended`."""
         flight = self._flights[task]
         # The events may have stood for more tokens than the server states; what was counted stays.
         self._streams[flight.lane_number].tokens += max(0.0, tokens - flight.tokens)
@@ -172,7 +166,7 @@ class Arrivals:
 
     @property
     def tokens(self) -> float:
-        """Received in this session."""
+        """Tokens received in this session."""
         return sum(stream.tokens for stream in self._streams.values())
 
     @property

@@ -83,7 +83,7 @@ class Ticket:
     ended: bool = False
 
 
-class _Ceiling:
+class _RisingLimit:
     """The limit on requests in flight, from 1 to `ceiling`, and when it next rises."""
 
     def __init__(self, ceiling: int) -> None:
@@ -134,8 +134,8 @@ class _Ceiling:
     def fall(self, now: float, in_flight: int, sent_at: float, settled_s: float) -> bool:
         """Lower the limit after the refusal of a request sent at `sent_at`.
 
-        Return whether a new round of them begins. now: in seconds. in_flight: requests that are unanswered now.
-        settled_s: seconds that the limit is kept at least before it rises again.
+        Return whether a new round of refusals begins with it. now: in seconds. in_flight: requests without a reply now.
+        settled_s: smallest number of seconds before the limit rises again.
         """
         self._value = min(self._value, max(1.0, in_flight))
         # A request sent before the last fall met the old limit, so its refusal says nothing new.
@@ -151,12 +151,15 @@ class _Ceiling:
 
 
 class _SecondOpinions:
-    """Decides whether refusals come from a limiter or at random: the table of the module."""
+    """Decides whether refusals come from a limiter or at random, by the module's first table.
+
+    The counts below are sums in which older requests count less and less.
+    """
 
     def __init__(self) -> None:
         self.state: State = "limited"
-        self._refused: Ticket | None = None  # that a second opinion is wanted on
-        self._asking: Ticket | None = None  # the second opinion under way
+        self._refused: Ticket | None = None  # The refused request on which a second opinion is wanted.
+        self._asking: Ticket | None = None  # The second opinion in flight.
         self._pause = SETTLED_S / 2
         self._next_at = _NEVER
         self._asked = 0.0
@@ -231,7 +234,7 @@ class Pace:
         self.waits = 0
         """Rounds of refusals, less the requests accepted since. The pause after a round doubles with each."""
         self._clock = clock
-        self._limit = _Ceiling(ceiling)
+        self._limit = _RisingLimit(ceiling)
         self._opinions = _SecondOpinions()
         self._unsettled: deque[Ticket] = deque()
         self._settled_s = SETTLED_S
@@ -244,7 +247,7 @@ class Pace:
 
     @property
     def state(self) -> State:
-        """Where the refusals seem to come from: "limited" by a limiter, or "at random", whatever is in flight."""
+        """Why the endpoint seems to send 429s: "limited" (a rate limiter) or "at random" (whatever is in flight)."""
         return self._opinions.state
 
     @property
@@ -315,7 +318,7 @@ class Pace:
         return True
 
     def _record_decision(self, ticket: Ticket, *, refused: bool) -> None:
-        """The endpoint's decision on this request is known."""
+        """Note whether the endpoint refused this request or accepted it."""
         if not refused:
             self.waits = max(0, self.waits - 1)
         if self._opinions.record_decision(ticket, self._clock(), refused=refused):

@@ -50,8 +50,8 @@ TIMEOUT_S = 5.0
 """Seconds for one command, from the connection to the reply."""
 
 MAX_PATH_BYTES = 90
-"""Longest address of a socket that every system accepts (104 bytes on some, 108 on others, minus the suffix of a
-temporary name).
+"""Longest path of a socket, in bytes, that is used as it is. Systems accept 104 or 108 bytes; some are left for the
+suffix of a temporary name.
 """
 
 
@@ -65,7 +65,8 @@ class ControlCommand(msgspec.Struct, frozen=True, kw_only=True):
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The reply to a command.
 
-    words: one sentence. refused: the command had no effect. facts: the report of `status`; None for other verbs.
+    sentence: what was done, or why not. refused: the command had no effect. facts: the report of `status`; None for
+    other verbs.
     """
 
     sentence: str = msgspec.field(name="said")  # Named "said" in the protocol and in `--json`.
@@ -166,7 +167,7 @@ def send(folder: RunFolder, command: ControlCommand) -> Answer:
 
 
 def _line(connection: socket.socket) -> bytes:
-    """The bytes that come up to the end of a line or of the connection."""
+    """The bytes up to the end of a line or of the connection; at most about `MAX_REPLY_BYTES`."""
     reply = b""
     while not reply.endswith(b"\n") and len(reply) <= MAX_REPLY_BYTES:
         more = connection.recv(65536)
@@ -178,7 +179,7 @@ def _line(connection: socket.socket) -> bytes:
 
 @contextlib.contextmanager
 def _address(path: Path) -> Iterator[str]:
-    """A path for `path` that is short enough for a socket's address; if needed, a link in the temporary folder."""
+    """The path at which to bind or connect the socket `path`: itself, or a shorter one through a temporary link."""
     if len(os.fsencode(path)) <= MAX_PATH_BYTES:
         yield str(path)
         return
@@ -197,9 +198,9 @@ def _address(path: Path) -> Iterator[str]:
 VERBS = {
     "status": "What the run is doing.",
     "concurrency": "Change the number of requests in flight.",
-    "pause": "Ask nothing more; what is in flight ends, and the run waits.",
-    "resume": "Go on after a pause.",
-    "drain": "Ask nothing more, and end the session when what is in flight has ended.",
+    "pause": "Send no more requests; those in flight end, then the run waits.",
+    "resume": "Continue after a pause.",
+    "drain": "Send no more requests; those in flight end, then the session ends.",
     "cancel": "Give up one sample (QUESTION_ID:INDEX) or a question (QUESTION_ID) for this session; the samples stay "
     "missing.",
     "reload": "Read the file of endpoints again.",
@@ -224,7 +225,7 @@ class Steering:
         self._endpoints_file = endpoints_file
         self._admission = admission
         self._listed: Sequence[Endpoint] = admission.listed if admission is not None else ()
-        self._taken = admission.present if admission is not None else []
+        self._in_use = admission.present if admission is not None else []
 
     def obey(self, command: ControlCommand) -> Answer:
         """Carry out `command`. Raises `UsageError` with the reason when it cannot be done."""
@@ -256,7 +257,7 @@ class Steering:
         return Answer(sentence="resumed" if facts.paused else "the run was not paused")
 
     def follow_file(self) -> str:
-        """Take on what the file of endpoints says, if it has changed. Returns what came of it, in a sentence."""
+        """Use the endpoints of the file from now on, if the file has changed. Return a sentence on the result."""
         if not self._dispatcher.ending.asking or (self._endpoints_file is None and self._admission is None):
             return "no file of endpoints is followed"
         try:
@@ -269,17 +270,17 @@ class Steering:
         return self._admit(endpoints, self._admission)
 
     def _admit(self, changed: Sequence[Endpoint] | None, admission: Admission) -> str:
-        """Ask also those endpoints of the file that have passed the checks by now; return a sentence on it.
+        """Use those endpoints of the file that have passed the check by now; return a sentence on the result.
 
         changed: all endpoints of the file if it has changed, else None.
         """
         self._listed = self._listed if changed is None else changed
-        admitted = admission.of(self._listed)
+        admitted = admission.admitted(self._listed)
         left_out = len(self._listed) - len(admitted)
-        if not admitted or admitted == self._taken:
+        if not admitted or admitted == self._in_use:
             waiting = f"{left_out} endpoints of the file are still being examined, or were refused"
             return waiting if left_out else "the file has not changed"
-        self._taken = admitted
+        self._in_use = admitted
         sentence = self._dispatcher.replace_endpoints(admitted)
         return f"{sentence}; {left_out} more are still being examined, or were refused" if left_out else sentence
 

@@ -28,7 +28,7 @@ _State = tuple[tuple[str, int, int, int], ...]
 
 
 class EndpointsFile:
-    """The endpoints in `path`. complete: adds the key and headers of this run to an address."""
+    """The endpoints in the file or folder `path`. complete: makes an endpoint of an address, with this run's key."""
 
     def __init__(self, path: Path, complete: Callable[[str], Endpoint] = Endpoint.parse) -> None:
         self.path = path.absolute()
@@ -67,7 +67,7 @@ class EndpointsFile:
         return sorted(self.path.glob(REGISTERED)) if self.path.is_dir() else [self.path]
 
     def _lines_of(self, path: Path) -> Iterator[tuple[str, list[str]]]:
-        """(place for messages, words) of each line of a file that is not empty or a comment."""
+        """(position for messages, words) of each line of a file that is not empty or a comment."""
         try:
             data = read_named(path, MAX_BYTES)
         except FileNotFoundError:
@@ -94,7 +94,7 @@ class EndpointsFile:
         return self.read() if state != self._seen else None
 
     def forget(self) -> None:
-        """The next `changed` reads the file in any case."""
+        """Make the next `changed` read the file even if it seems unchanged."""
         self._seen = None
 
     def _state(self) -> _State:

@@ -17,7 +17,7 @@ from harness.runs.inflight import Inflight, Partial, SampleKey
 from harness.runs.layout import RunFolder
 
 KEEP_S = 5.0
-"""Smallest number of seconds between two looks at one stream."""
+"""Smallest number of seconds between two writes of the same stream (the reply of one request)."""
 
 MIN_A_LOOK, SHARE_A_LOOK = 4, 8
 """One look writes at most `MIN_A_LOOK` streams and, beside them, one in `SHARE_A_LOOK` of those in flight.
@@ -26,7 +26,7 @@ Looks come ten times in `KEEP_S`, so all streams get their turn, and no look blo
 """
 
 GOES_ON: frozenset[FailureKind] = frozenset({"connect", "timeout", "cut", "server", "rate_limited", "out_of_files"})
-"""Failures that do not speak against the part that had arrived."""
+"""Failures after which the part of the reply that had arrived is still good, so that the next request continues it."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class _Watched:
 class Keeper:
     """Stores partial samples; see the module.
 
-    partials: the parts of samples to be continued, which the caller takes out.
+    partials: the parts that can be continued, by sample; from earlier sessions and from failed requests.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Keeper:
             self._keep(task, self._watched[task])
 
     def failed(self, task: Task, kind: FailureKind) -> None:
-        """The request failed: the next one continues from here, unless the failure speaks against that."""
+        """Note that the request failed. The part that arrived is stored for the next request, or dropped as bad."""
         watched = self._watched.pop(task, None)
         if kind not in GOES_ON:
             self.forget(task)
@@ -109,19 +109,20 @@ class Keeper:
             self._file.keep(SampleKey(*task), partial)
 
     def ended(self, task: Task) -> None:
-        """The request is over; whether its sample reaches the disk is reported later."""
+        """Stop watching the request for `task`, which is over. Its part stays in the file until `forget`."""
         self._watched.pop(task, None)
 
     def forget(self, task: Task) -> None:
-        """The sample is stored, or its written part is of no use."""
+        """Drop the written part of `task`: the sample is stored, or its part is of no use."""
         self.partials.pop(SampleKey(*task), None)
         self._file.forget(SampleKey(*task))
 
     def close(self) -> None:
-        """Stop; the written parts are for the next session."""
+        """Close the file; the parts in it are for the next session."""
         self._file.close()
 
     def _all(self) -> list[tuple[Any, Partial]]:
+        """(sample, part so far) of each request in flight that has brought anything."""
         seen = [(SampleKey(*task), _seen(watched)) for task, watched in [*self._watched.items()]]
         return [(key, partial) for key, partial in seen if partial is not None]
 
@@ -133,5 +134,6 @@ class Keeper:
 
 
 def _seen(watched: _Watched) -> Partial | None:
+    """The part of the sample that has arrived; None before the first event."""
     so_far = watched.arriving.so_far()
     return None if so_far is None or not so_far.n_events else watched.view(so_far)

@@ -121,9 +121,9 @@ def one_by_one(
     opener: Callable[[], Transport],
     on_event: Callable[..., None],
 ) -> Way:
-    """As many requests in flight as the limit of open files allows. opener: makes the transport.
+    """How a run asks with one request for each sample, as the runner needs it. opener: makes the transport.
 
-    Raises `UsageError` where the limit allows no run.
+    The limit of open files bounds the requests in flight. Raises `UsageError` if it is too low for any run.
     """
     return Way(
         open=lambda host: OneByOne(settings, requests(), opener(), keeper=host.keeper, on_event=on_event),
@@ -190,6 +190,10 @@ class OneByOne:
         )
 
     def _begin(self, task: Task, arriving: Arriving, going_on: Continuation | None, checksum: str) -> None:
+        """Let the keeper, if there is one, store what arrives of this reply.
+
+        checksum: of the sample's first request.
+        """
         if self._keeper is not None:
             self._keeper.begin(task, arriving, partial(onward, going_on, checksum, self._settings.salvage.engine))
 

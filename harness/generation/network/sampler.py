@@ -33,7 +33,7 @@ class Sampler(Protocol):
         ...
 
     async def close(self) -> int:
-        """End all requests in flight and close all connections; returns what `Transport.close` does."""
+        """End all requests in flight and close all connections; return how many replies may be leftovers of others."""
         ...
 
 

@@ -83,9 +83,7 @@ class Network:
         Only the loop may use it until its end.
         """
         self.lag: Lag | None = None
-        """Seconds for which data that had arrived waited for the loop.
-
-        None if this kind of loop does not measure it.
+        """How long arrived data waited for the event loop, in seconds; None if this kind of loop does not measure it.
         """
         self.progress = dispatcher.progress()
         """The latest facts; replaced as a whole, so any thread may read it."""
@@ -96,10 +94,10 @@ class Network:
         self._requests: dict[Task, asyncio.Task[None]] = {}
         self._sampler: Sampler | None = None
         self._written: deque[tuple[Task, Future[None]]] = deque()
-        self._starved = False
+        self._starved = False  # Whether requests fail because no file descriptor is left.
         self._next_look = 0.0
         self._next_outlook = 0.0
-        # Between `_tell` and the loop's beginning and end; a signal may call `_tell` inside `_tell`.
+        # Held while `_loop` is set or used. Re-entrant, since a signal handler may call `_tell` inside `_tell`.
         self._guard = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
