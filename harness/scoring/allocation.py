@@ -41,6 +41,7 @@ def allocate(right: Array, n: Array | np.float64, mean: int, most: int) -> Array
     p = chances(right, n)
     spread = np.sqrt(p * (1.0 - p))
     total = mean * spread.shape[-1]
+    # Bisection for the factor at which `factor * spread`, within its bounds, gives `total` samples.
     low = np.zeros((*spread.shape[:-1], 1))
     high = np.full_like(low, total / spread.min())
     for _ in range(BISECTIONS):

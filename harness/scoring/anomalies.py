@@ -168,6 +168,7 @@ MAX_NOTES = 20
 """Largest number of kinds of doubt that are named; some contain a server's own words, so their number is open."""
 
 _MAX_LINE_BYTES = 64 * 1024
+"""Longest line of a log that is read, in bytes."""
 
 
 class _EndedSession(msgspec.Struct, frozen=True):
@@ -245,7 +246,7 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class EqualTexts:
-    """The copies of a benchmark, and by question id the number of its independent samples, where copies are many."""
+    """The copies of a benchmark. independent: question id → its independent samples; empty if copies are few."""
 
     copies: Copies
     independent: Mapping[str, int] = field(default_factory=dict)
@@ -285,20 +286,21 @@ class Texts:
         question, digest, length = question[order], digest[order], length[order]
         first = np.ones(len(order), dtype=bool)
         first[1:] = (question[1:] != question[:-1]) | (digest[1:] != digest[:-1])
+        # Groups of equal texts: where each starts, its size, and the number of its question.
         starts = np.flatnonzero(first)
-        size, of = np.diff(np.append(starts, len(order))), question[starts]
+        size, question_of = np.diff(np.append(starts, len(order))), question[starts]
         n = np.bincount(question, minlength=len(ids))
-        excess = np.maximum(0.0, size - allowed(n[of], length[starts]))
+        excess = np.maximum(0.0, size - allowed(n[question_of], length[starts]))
         copied = excess >= 1
         # Σ g²: a group of copies counts as one draw of weight g, every other sample as one of weight 1
-        squares = np.bincount(of, weights=np.where(copied, size * size, size), minlength=len(ids))
+        squares = np.bincount(question_of, weights=np.where(copied, size * size, size), minlength=len(ids))
         present = n > 0
         independent = n[present] ** 2 / squares[present]
         copies = Copies(
             n_samples=len(order),
             n_equal=int((size - 1).sum()),
             n_excess=int(excess[copied].sum()),
-            n_questions=len(set(of[copied].tolist())),
+            n_questions=len(set(question_of[copied].tolist())),
             independent=float((independent / n[present]).mean()),
         )
         # A few copies are left to chance, and all samples then count in full.

@@ -126,10 +126,7 @@ def _between(interval: Interval) -> str:
 
 @dataclass(slots=True)
 class _Stratum:
-    """Samples that the grader called correct, or not: their number and weight in the accuracy, and the audits.
-
-    weight_of: of each sample by its key.
-    """
+    """The samples that the grader called correct, or those that it did not. weight_of: key → weight in the accuracy."""
 
     called_correct: bool
     weight_of: dict[Key, float] = field(default_factory=dict)
@@ -140,7 +137,7 @@ class _Stratum:
         return sorted(self.weight_of, key=_checksum)
 
     def audits(self, by_hand: Mapping[Key, Override]) -> Iterator[tuple[Key, bool]]:
-        """(sample, whether the person calls it correct) from the beginning of the order to the first without a word."""
+        """(sample, whether the person calls it correct), in order, up to the first sample without a verdict by hand."""
         for key in self.order:
             override = by_hand.get(key)
             if override is None:
@@ -244,18 +241,18 @@ def audited(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], int
     population = _Population.of(items)
     parts, n_differing = [], 0
     for stratum in population.strata:
-        words = list(stratum.audits(by_hand))
-        if not words:
+        verdicts = list(stratum.audits(by_hand))
+        if not verdicts:
             return None
-        n_differing += sum(correct != stratum.called_correct for _, correct in words)
-        weights = np.array([stratum.weight_of[key] for key, _ in words])
+        n_differing += sum(correct != stratum.called_correct for _, correct in verdicts)
+        weights = np.array([stratum.weight_of[key] for key, _ in verdicts])
         parts.append(
             AuditedPart(
                 called_correct=stratum.called_correct,
                 weight=math.fsum(stratum.weight_of.values()),
                 population=len(stratum.weight_of),
-                drawn=len(words),
-                right=float((weights * [correct for _, correct in words]).sum() / weights.sum()),
+                drawn=len(verdicts),
+                right=float((weights * [correct for _, correct in verdicts]).sum() / weights.sum()),
                 # Kish's effective number: samples of unequal weights say less than as many of equal weight.
                 trials=float(weights.sum() ** 2 / (weights**2).sum()),
             )
@@ -342,7 +339,11 @@ def _moved(interval: Interval, mean: float) -> Interval:
 
 
 def _around(estimate: float, interval: Interval, below: float, above: float, stretch: float = 1.0) -> Interval:
-    """An interval of the estimate, widened; below, above: squares of the audit's own distances."""
+    """The interval of the estimate: `interval`, widened by the audit's own uncertainty.
+
+    below, above: squares of the distances from the estimate to the ends of the audit's interval. stretch: factor on the
+    distances to the ends of `interval`.
+    """
     return Interval(
         max(0.0, estimate - math.hypot(stretch * (estimate - interval.low), math.sqrt(below))),
         min(1.0, estimate + math.hypot(stretch * (interval.high - estimate), math.sqrt(above))),
@@ -350,10 +351,10 @@ def _around(estimate: float, interval: Interval, below: float, above: float, str
 
 
 def _to_halve(sampling: float, audit: float, drawn: int, population: int) -> int | None:
-    """Audits with which the half-width would be half of √(sampling + audit), both squares of half-widths.
+    """How many audits in all would halve the half-width √(sampling + audit); None if no number would.
 
-    The audit's part falls as 1/m − 1/N with m of N samples. drawn: audited samples. population: samples that can be
-    audited.
+    sampling, audit: squares of the half-widths from both sources; the second falls as 1/m − 1/N with m audits of N
+    samples. drawn: m today. population: N.
     """
     allowed = (sampling + audit) / 4 - sampling
     if allowed <= 0 or drawn >= population:

@@ -5,10 +5,10 @@ order:
 
 | kind | which scores |
 | --- | --- |
-| own | the suite's own source printed it for the run's attention |
+| own | the suite's own source printed it, for the run's attention budget (tokens that the attention may see) |
 | equal | its source states its settings, and ours equal all of them |
 | other | other settings, or settings that are not stated, or a number that the source quotes |
-| apart | another attention: it measures something else, and decides nothing |
+| apart | another attention budget: it measures something else, and decides nothing |
 
 Within a kind: original numbers before quoted ones, then sources of the suite's authors, then those with the fewest
 differences. A setting of `NEEDED` that the source does not state counts as a difference, and so does another or an
@@ -79,7 +79,7 @@ def kind(comparison: PublishedComparison, suite: str = "") -> int:
 
 
 def decides(comparison: PublishedComparison, suite: str = "") -> bool:
-    """Whether a published score can decide anything: it is not quoted, and not measured under another condition."""
+    """Whether a published score can count for a verdict: not quoted, and measured with the run's attention budget."""
     return not comparison.published.quoted and kind(comparison, suite) != APART
 
 
@@ -98,8 +98,8 @@ def reported(comparisons: Sequence[PublishedComparison], metric: str, suite: str
     """The sources that stand beside a run's score, each once, with its nearest number of this metric.
 
     The nearest comes first, then the model's own authors, then the others in their order; `MAX_SOURCES` in all. A score
-    of another attention stands there only where nothing else is published. comparisons: `in_order`. suite: address of
-    the source of the suite that the run belongs to; empty for none.
+    of another attention budget stands there only if nothing else is published. comparisons: `in_order`. suite: address
+    of the source of the suite that the run belongs to; empty for none.
     """
     of_metric = [entry for entry in comparisons if entry.published.metric == metric]
     fitting = [entry for entry in of_metric if kind(entry, suite) != APART] or of_metric[:1]

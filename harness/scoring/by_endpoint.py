@@ -177,8 +177,12 @@ def failed_requests(folder: RunFolder, benchmark: str) -> FailedRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ordered:
-    """The samples in the order of their start, in columns. question, endpoint: numbers; question ids are sorted.
-    planned: samples of each question, by its number."""
+    """The samples in the order of their start, in columns.
+
+    question, endpoint: their numbers; questions are numbered in the order of their ids. silent: no answer was found.
+    cut_questions: numbers of the questions of which a reply broke off and was asked for again. planned: samples of each
+    question, by its number.
+    """
 
     rows: Rows
     question: NDArray[np.int64]
@@ -205,6 +209,7 @@ class _Ordered:
         for grade in grades:
             question.append(numbers.setdefault(grade.question_id, len(numbers)))
             index.append(grade.sample_index)
+            # Four bits: correct, truncated, no answer, and no reply of the sample had begun when a request failed.
             fact = (grade.verdict == "correct") | grade.truncated << 1 | (grade.verdict == "no_answer") << 2
             facts.append(fact | (grade.key in unanswered) << 3)
         rank = np.empty(len(numbers), dtype=np.int64)  # by id, so that the order of the grades does not matter
@@ -213,6 +218,7 @@ class _Ordered:
         # The last key of `lexsort` sorts first: by start; question and sample only break ties.
         order = np.lexsort((np.frombuffer(index, dtype=np.int64), ranked, observed.started.of(rows)))
         bits = np.frombuffer(facts, dtype=np.uint8)[order]
+        # A sample with several attempts and a failure after its reply had begun.
         again = ~np.isnan(observed.attempts.of(rows))[order] & ~(bits >> 3 & 1).astype(bool)
         return cls(
             rows=rows[order],
@@ -315,8 +321,8 @@ def _by_question(
     ordered: _Ordered, outcomes: NDArray[np.bool_], weights: NDArray[np.float64]
 ) -> Iterator[tuple[list[bool], list[float]]]:
     """(outcomes, weights) of each tested question's samples in the order of their start."""
-    for places in ordered.of_questions():
-        yield outcomes[places].tolist(), weights[places].tolist()
+    for positions in ordered.of_questions():
+        yield outcomes[positions].tolist(), weights[positions].tolist()
 
 
 def _z(rows: Iterable[tuple[Sequence[bool], Sequence[float]]]) -> float | None:

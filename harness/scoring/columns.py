@@ -72,6 +72,7 @@ def _both(name: str, intervals: Intervals | None) -> dict[str, object]:
 
 
 def _ends(name: str, interval: Interval | None) -> dict[str, object]:
+    """The columns `NAME_low` and `NAME_high`; None without an interval."""
     low, high = interval or (None, None)
     return {f"{name}_low": low, f"{name}_high": high}
 

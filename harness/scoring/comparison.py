@@ -222,7 +222,7 @@ class _Lines(NamedTuple):
 
 
 def _counted(items: Sequence[QuestionTally]) -> _Counted:
-    """The samples of the questions as columns; copies count as one sample."""
+    """The samples of the questions as columns. Where copies are many, each number shrinks to independent samples."""
     columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
     copied = [(1, 1) if item.independent is None else (item.independent, item.n) for item in items]
     independent, present = np.array(copied, dtype=float).T[..., None]
@@ -254,6 +254,7 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
 
 
 def _union(intervals: Sequence[Interval]) -> Interval:
+    """The smallest interval that holds all of these."""
     return Interval(min(interval.low for interval in intervals), max(interval.high for interval in intervals))
 
 
@@ -315,6 +316,7 @@ class _Own(NamedTuple):
 
 
 def _own(correct: Array, counts: Array) -> _Own:
+    """The accuracy of a run as an estimate. correct, counts: (Q,), right samples and all samples of each question."""
     return _Own(
         float((correct / counts).mean()),
         float(sampling_variance_of_mean(correct, counts)),
@@ -330,7 +332,10 @@ def _value(score: Score, published: PublishedScore) -> float | None:
 
 
 def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
-    """([the run's estimate], or its two extremes if samples are missing; "") or ([], why there is none)."""
+    """(the run's estimates, why there is none): one estimate, or its two extremes if samples are missing.
+
+    The second is empty, except where the first is.
+    """
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"
     if published.n_questions is None:

@@ -49,6 +49,7 @@ def tokens_until(sample: Sample, end: int) -> int | None:
 
 def _hidden(sample: Sample) -> int:
     """Reasoning tokens whose text the server hid: it is neither in the reasoning field nor in the text."""
+    # Reasoning that stands in the text ends where the final part begins, behind the first character.
     if sample.reasoning or (sample.text and (final_part(sample.text) or (1, 0))[0] > 0):
         return 0
     return min(sample.usage.reasoning_tokens or 0, sample.usage.completion_tokens or 0)

@@ -143,8 +143,9 @@ class Detection(NamedTuple):
 
 
 def detection(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Detection:
-    """The variance by which `smallest_difference` is found; above 0 always. Arguments as in `score_variance`.
+    """The variance of the difference of two runs, as `smallest_difference` needs it; always above 0.
 
+    correct, counts, other_correct, other_counts: (…, Q), right samples and all samples of each question, of both runs.
     The variance of one sample is `smoothed_variance` of both runs' samples together, so that runs which agree on
     everything do not claim to see any difference. A model that is worse by d where nearly all is right (or better,
     where nearly all is wrong) has more variance than the samples at hand: p(1−p) grows by at most |1 − 2p| · d.

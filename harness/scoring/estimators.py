@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from heapq import nlargest
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -104,6 +105,7 @@ def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
     for group, times in Counter(groups).items():
         others = list(groups)
         others.remove(group)
+        # Leave out one right sample of the group, then one wrong one; all of a kind give the same estimate.
         for size, right in ((group.correct, 1), (group.size - group.correct, 0)):
             if size:
                 rest = [VoteGroup(group.size - 1, group.correct - right)] if group.size > 1 else []
@@ -159,8 +161,7 @@ def _decided(groups: Sequence[VoteGroup], n: int, k: int) -> float | None:
     return first.correct / first.size if chance <= doubt else None
 
 
-def _size(group: VoteGroup) -> int:
-    return group.size
+_size = attrgetter("size")
 
 
 def _chance_to_catch_up(first: int, size: int, n: int, k: int) -> float:
@@ -225,6 +226,7 @@ def _chance_over(rivals: tuple[int, ...], n: int, own: int, k: int, low: int, hi
         strong = [size for size in rivals if size >= v]
         rest = n - own - sum(strong)
         degree = k - v
+        # by_ties[t][d]: the weight of taking d samples from all groups but the own one, while t rivals reach v votes.
         # A chance does not depend on the degree: one array of k for each size, cut here, serves every v.
         by_ties = [_binomial(rest, p, k)[: degree + 1]]
         for size in strong:

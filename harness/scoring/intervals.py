@@ -197,7 +197,7 @@ def sampling_limits(
     trials = np.where(np.isnan(observed), total, _trials(mean, observed, total, tosses))
     limits = wilson(mean, np.maximum(trials, total))
     right, samples = correct.sum(axis=-1), counts.sum(axis=-1)
-    return _lowered(limits, right, samples - right, total)
+    return _with_poisson_ends(limits, right, samples - right, total)
 
 
 def question_limits(values: Array) -> IntervalEnds:
@@ -212,7 +212,7 @@ def question_limits(values: Array) -> IntervalEnds:
     trials = _trials(mean, observed, np.asarray(float(n_questions)), QUESTION_TOSSES)
     limits = wilson(mean, np.maximum(trials, n_questions), t_factor(n_questions - 1))
     right = values.sum(axis=-1)
-    return _lowered(limits, right, n_questions - right, np.asarray(float(n_questions)))
+    return _with_poisson_ends(limits, right, n_questions - right, np.asarray(float(n_questions)))
 
 
 def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
@@ -254,7 +254,7 @@ def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> IntervalEnds:
     mean = values.mean(axis=-1)
     trials = _trials(mean, cluster_variance(values, clusters), effective, QUESTION_TOSSES)
     limits = wilson(mean, np.maximum(trials, effective), t_factor(cluster_freedom(clusters)))
-    return _lowered(limits, effective * mean, effective * (1 - mean), effective)
+    return _with_poisson_ends(limits, effective * mean, effective * (1 - mean), effective)
 
 
 def weighted_limits(values: Array, weights: Array, clusters: NDArray[np.intp]) -> IntervalEnds:
@@ -270,7 +270,7 @@ def weighted_limits(values: Array, weights: Array, clusters: NDArray[np.intp]) -
     effective = np.asarray(1 / (np.bincount(clusters, weights=share) ** 2).sum())
     trials = _trials(mean, np.asarray((pulls**2).sum() * n_clusters / (n_clusters - 1)), effective, QUESTION_TOSSES)
     limits = wilson(mean, trials, t_factor(max(1, int(effective - 1))))
-    return _lowered(limits, effective * mean, effective * (1 - mean), effective)
+    return _with_poisson_ends(limits, effective * mean, effective * (1 - mean), effective)
 
 
 def estimate_limits(mean: Array, variance: Array, n_questions: int, total: float) -> IntervalEnds:
@@ -286,7 +286,7 @@ def estimate_limits(mean: Array, variance: Array, n_questions: int, total: float
 def widest_limits(mean: Array, n_questions: int) -> IntervalEnds:
     """The widest sampling interval of a mean over questions, of which each shows one draw: that of Q coin tosses."""
     total = np.asarray(float(n_questions))
-    return _lowered(wilson(mean, total), total * mean, total * (1 - mean), total)
+    return _with_poisson_ends(wilson(mean, total), total * mean, total * (1 - mean), total)
 
 
 def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
@@ -316,7 +316,7 @@ def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.intp]:
     return np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.intp, len(labels))
 
 
-def _lowered(limits: IntervalEnds, right: Array, wrong: Array, total: Array) -> IntervalEnds:
+def _with_poisson_ends(limits: IntervalEnds, right: Array, wrong: Array, total: Array) -> IntervalEnds:
     """The ends moved outwards to the Poisson ones where at most three of `total` samples are right, or wrong.
 
     right, wrong: samples, not necessarily whole; between whole numbers the Poisson means are interpolated.

@@ -83,8 +83,9 @@ def _of_parts(items: Sequence[QuestionTally]) -> list[Measure]:
 
 
 def _share(name: MeasureName, items: Sequence[QuestionTally], weights: Array) -> Measure:
+    """The mean share of right parts over the questions. weights: (Q,), of each question, not yet normed."""
     counts = np.array([float(item.n) for item in items])
-    # Copies count as one sample; of a question they are thinned alike.
+    # Copies count as one sample: a question's sums shrink to its independent samples.
     independent = np.array([float(item.n if item.independent is None else item.independent) for item in items])
     shares = np.array([item.shares for item in items]) * independent / counts
     squares = np.array([item.squares for item in items]) * independent / counts
@@ -101,6 +102,7 @@ def _share(name: MeasureName, items: Sequence[QuestionTally], weights: Array) ->
 
 
 def _question_interval(values: Array, weights: Array, items: Sequence[QuestionTally]) -> Interval | None:
+    """The question interval of a weighted mean of `values`, (Q,); None for a single question or cluster."""
     clusters = cluster_numbers([item.cluster for item in items])
     if (weights == weights[0]).all() or not clusters.any():
         return mean_question_interval(values, items)
@@ -120,6 +122,7 @@ class _Problem(NamedTuple):
 
 
 def _of_versions(items: Sequence[QuestionTally]) -> list[Measure]:
+    """The measures of problems in several versions; empty for fewer than two complete problems."""
     by_problem: dict[str, list[QuestionTally]] = {}
     for item in items:
         if VERSION in item.question.metadata and "cluster" in item.question.metadata:
@@ -156,6 +159,7 @@ def _of_versions(items: Sequence[QuestionTally]) -> list[Measure]:
 
 
 def _problem(versions: Sequence[QuestionTally]) -> _Problem:
+    """The estimates of one problem from the samples of its versions, by the module's formulas."""
     rates = [item.correct / item.n for item in versions]
     counts = [item.n if item.independent is None else item.independent for item in versions]
     spread = [p * (1 - p) / (n - 1) if n > 1 else math.nan for p, n in zip(rates, counts, strict=True)]

@@ -89,6 +89,7 @@ class Column:
                 self._put_aside()
 
     def _put_aside(self) -> None:
+        """Move the recent numbers to the store."""
         self._aside.append(self._recent.tobytes())
         self._recent = array("d")
 
@@ -322,6 +323,7 @@ class _Former:
 
 
 def _mark(question_number: int, sample_index: int) -> int:
+    """A number by which samples sort: by question, then by index."""
     return (question_number << _INDEX_BITS) + sample_index
 
 

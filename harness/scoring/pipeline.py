@@ -278,7 +278,7 @@ def score_of(graded: GradedBenchmark) -> Score:
 
 
 def _audited(graded: GradedBenchmark, score: Score, corrections: Sequence[overrides.Override]) -> Audited | None:
-    """The accuracy by a person, where the verdicts by hand reach into the draw of an audit."""
+    """The accuracy that an audit estimates from the verdicts by hand; None while they are too few for it."""
     by_hand = audits(corrections) if corrections else {}
     if score.accuracy is None or not by_hand:
         return None
@@ -330,7 +330,7 @@ def _from_reasoning(
 def _cut(
     folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
 ) -> dict[int, dict[Key, Grade]]:
-    """By budget, the grades of longer replies when cut at the budget.
+    """Budget in tokens → the grades, by sample, of the replies that are longer than it, cut there.
 
     every_grade: the grades of the whole replies.
     """
@@ -351,9 +351,7 @@ def _cut(
 
 
 def _first_right(folder: BenchmarkFolder, by_id: ById, grading: GradingOptions) -> dict[Key, int]:
-    """By sample, completion tokens before the right answer first stands; samples without a right answer are left
-    out.
-    """
+    """Sample → its completion tokens up to where the right answer first stands; samples without it are left out."""
     # Tokens before each answer stated in a reply, kept until the pool has judged the answer.
     tokens_of: dict[Key, list[int]] = {}
 
@@ -380,8 +378,8 @@ def grade_outputs(
     """The benchmarks of another tool's outputs, sorted by name, with grades in the order of `pairs`, which is read
     once.
 
-    folder: the folder that their files would lie in; nothing is written. What is there is the plan: questions may have
-    unequal numbers of samples.
+    folder: the folder in which their files would lie; nothing is written. All samples of the file count as planned, so
+    questions may have unequal numbers of samples.
     """
     by_benchmark: dict[str, Packed[Question]] = {}  # A file may have as many questions as rows.
     texts: dict[str, Texts] = {}
@@ -389,7 +387,7 @@ def grade_outputs(
     numbers: dict[str, dict[str, int]] = {}
     current: dict[str, Question] = {}  # The question of the last sample, which is all that the pool looks up.
     bases: dict[str, str] = {}
-    due: deque[str] = deque()  # The basis of each sample without a grade.
+    due: deque[str] = deque()  # The basis of each sample that waits for its grade, in order.
 
     def samples() -> Iterator[Sample]:
         """The samples of the file, in its order; their questions and texts are noted in passing."""

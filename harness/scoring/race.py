@@ -193,7 +193,7 @@ class RaceState(NamedTuple):
 
 
 def judge(rounds: list[Totals], margin: float, n_comparisons: int = 1) -> RaceState:
-    """The verdict after these rounds.
+    """The state of a race that may be looked at after any round. rounds: the totals after each round.
 
     margin: the two count as equal if they differ by less, a fraction; 0 = never. n_comparisons: candidates of the race,
     each of which gets an equal share of `LEVEL`. "better" and "worse" go before "equal within the margin" where both
@@ -211,7 +211,7 @@ def judge_planned(
     margin: float,
     n_comparisons: int = 1,
 ) -> RaceState:
-    """The verdict at the planned `looks` among these rounds, none beside them.
+    """The state of a race that is tested only at the planned `looks`, as far as its rounds reach.
 
     candidate, baseline: (rounds, Q), whether each sample is right. looks: of `planned_looks`. margin, n_comparisons: as
     for `judge`.
@@ -264,7 +264,7 @@ def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
 
 
 def confirmed(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], most: int) -> RaceState:
-    """`state`, its "better" or "worse" withheld where later rounds are still to confirm it, or speak against it.
+    """`state`, but "undecided" if its "better" or "worse" waits for later rounds, or if later rounds contradict it.
 
     candidate, baseline: (rounds, Q), whether each sample is right. most: rounds of the whole race.
     """

@@ -43,8 +43,8 @@ def rerun_deviation(correct: Counts, counts: Counts, n: float) -> float:
 
 def draw_deviation(correct: Counts, counts: Counts, n: int) -> float:
     """`rerun_deviation` of n samples drawn without replacement from the stored ones; 0 where all are drawn."""
-    spared = single_variances(correct, counts) / n * (1 - n / counts)
-    return math.sqrt(float(spared.sum())) / len(counts)
+    variances = single_variances(correct, counts) / n * (1 - n / counts)
+    return math.sqrt(float(variances.sum())) / len(counts)
 
 
 def mean_question_deviation(correct: Counts, counts: Counts, n: float) -> float:
@@ -297,9 +297,11 @@ def _size(correct: Counts, counts: Counts, predicted: float, seen: float | None,
 
 
 def _own_errors(correct: Counts, counts: Counts) -> list[float]:
+    """The sampling error that each repeat shows alone; NaN with one sample a question. correct, counts: (runs, Q)."""
     errors: list[float] = np.sqrt(sampling_variance_of_mean(correct.astype(float), counts.astype(float))).tolist()
     return errors
 
 
 def _deviation(values: NDArray[np.float64]) -> float:
+    """Standard deviation, with n − 1 in the denominator."""
     return float(np.std(values, ddof=1))

@@ -294,7 +294,7 @@ def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, An
 
     covered: the questions that have samples. ks: the numbers k.
     """
-    passed, all_passed = ({k: of(covered, k) for k in ks} for of in (pass_at, pass_hat))
+    passed, all_passed = ({k: estimator(covered, k) for k in ks} for estimator in (pass_at, pass_hat))
     voted = maj_at(covered, ks)
     by_name = {"pass_at": passed, "maj_at": voted, "pass_hat": all_passed}
     values = {name: {k: estimate.value for k, estimate in by_k.items()} for name, by_k in by_name.items()}
@@ -364,7 +364,10 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
 
 
 def counted_copies(score: Score, items: Sequence[QuestionTally]) -> tuple[QuestionTally, ...]:
-    """The questions of a stored score with as many independent samples as it states: the same fraction of each."""
+    """The questions of a stored score, with the copies among their samples taken into account.
+
+    The score states only the fraction of independent samples over all questions, so each question gets this fraction.
+    """
     if score.copies is None or not score.copies.many:
         return tuple(items)
     share = score.copies.independent
@@ -381,7 +384,7 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
     check_ks(score.benchmark, ks, min((item.n for item in items), default=0))
     fresh = sorted(set(ks) - score.pass_at.keys())
     covered = sorted(items, key=lambda item: item.question.question_id)
-    passed, all_passed = ({k: of(covered, k) for k in fresh} for of in (pass_at, pass_hat))
+    passed, all_passed = ({k: estimator(covered, k) for k in fresh} for estimator in (pass_at, pass_hat))
     voted = maj_at(covered, fresh)
 
     def joined(former: Mapping[int, T], added: Mapping[int, T]) -> dict[int, T]:
@@ -407,9 +410,10 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
 
 
 def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, int], planned: int | None) -> list[str]:
-    """planned: the largest number of samples planned of a question.
+    """The warnings of a score, as sentences.
 
-    left_out: sentences on grades that do not count. kinds: number of samples by verdict and rule.
+    left_out: sentences on grades that do not count. kinds: number of samples by verdict and rule. planned: the largest
+    number of samples planned of a question.
     """
     sentences = [*left_out, *endpoint_warnings(score.endpoints)]
     if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
@@ -505,6 +509,7 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
 
 
 def _near_misses(kinds: Mapping[GradeKind, int]) -> dict[NearMiss, int]:
+    """How the wrong answers miss → number of samples. kinds: number of samples by verdict and rule."""
     counts: Counter[NearMiss] = Counter()
     for kind, n in kinds.items():
         if kind.near_miss is not None:
@@ -558,12 +563,14 @@ def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScor
 
 
 def _label(value: Any) -> str | None:
+    """The value of a metadata field as the name of a group; None for a value that groups no questions."""
     if isinstance(value, bool | int | str) and value != "":
         return visible(str(value), MAX_LABEL_CHARS) if isinstance(value, bool | str) or abs(value) < 10**18 else None
     return None
 
 
 def _natural(label: str) -> tuple[int, float, str]:
+    """Sort key of a label: whole numbers by their value, before all other labels."""
     # `isdigit` is true for ² too, which `float` refuses.
     return (0, float(label), "") if label.isascii() and label.isdigit() else (1, 0.0, label)
 

@@ -92,6 +92,7 @@ def weighted_votes(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[in
     rng, of_k = np.random.default_rng(0), {k: np.zeros(len(items)) for k in ks}
     for number, item in enumerate(items):
         answers = sorted({grade.vote for grade in item.grades if _votes(grade)}, key=str)
+        # The number of each sample's answer; samples that do not vote get the number behind the last.
         group = np.array([answers.index(g.vote) if _votes(g) else len(answers) for g in item.grades])
         right = np.array([g.verdict == "correct" for g in item.grades], dtype=float)
         size = np.bincount(group, minlength=len(answers) + 1)
@@ -113,4 +114,5 @@ def weighted_votes(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[in
 
 
 def _votes(grade: Grade) -> bool:
+    """Whether the sample votes for an answer."""
     return grade.vote is not None and grade.verdict != "no_answer"

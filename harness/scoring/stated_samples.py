@@ -47,6 +47,7 @@ def doubt(published: PublishedScore, single: float | None) -> str:
 
 
 def _of_accuracy(published: PublishedScore, total: int) -> str:
+    """Why `total` samples cannot give the printed accuracy; empty if they can."""
     nearest = round(published.value * total) / total
     # A source may round or cut its last digit; the rest is the error of a floating-point number.
     if abs(nearest - published.value) <= published.unit + 1e-6:

@@ -162,15 +162,15 @@ def tally(
             of_index.append(grade.sample_index)
             of_position.append(position)
     columns = (of_question, of_index, of_position)
-    of, index, positions = (np.frombuffer(column, dtype=np.int64) for column in columns)
-    if not _in_order(of, index):
-        order = np.lexsort((index, of))  # Stable sort: grades of one key stay in their order.
-        of, index, positions = of[order], index[order], positions[order]
-    again = np.zeros(len(of), dtype=bool)
-    again[1:] = (of[1:] == of[:-1]) & (index[1:] == index[:-1])
+    question_of, index, positions = (np.frombuffer(column, dtype=np.int64) for column in columns)
+    if not _in_order(question_of, index):
+        order = np.lexsort((index, question_of))  # Stable sort: grades of one key stay in their order.
+        question_of, index, positions = question_of[order], index[order], positions[order]
+    again = np.zeros(len(question_of), dtype=bool)
+    again[1:] = (question_of[1:] == question_of[:-1]) & (index[1:] == index[:-1])
     repeated = [held[position].key for position in np.sort(positions[again])[:MAX_NAMED_KEYS].tolist()]
     if again.any():
-        of, index, positions = of[~again], index[~again], positions[~again]
+        question_of, index, positions = question_of[~again], index[~again], positions[~again]
 
     present = len(positions)
     planned = present if plan is None else sum(most)
@@ -179,8 +179,8 @@ def tally(
     keep_rounds = bool(len(rounds)) and missing > MAX_MISSING_SHARE * planned
     if keep_rounds:
         complete = np.isin(index, rounds)
-        of, positions = of[complete], positions[complete]
-    ends = np.cumsum(np.bincount(of, minlength=len(numbers))).tolist()
+        question_of, positions = question_of[complete], positions[complete]
+    ends = np.cumsum(np.bincount(question_of, minlength=len(numbers))).tolist()
     covers: Sequence[int] = range(len(positions))
     if len(positions) != len(held) or not (positions[1:] > positions[:-1]).all():
         covers = array("q", positions.tobytes())
@@ -222,9 +222,9 @@ def _numbers(questions: Sequence[Question]) -> dict[str, int]:
     return numbers
 
 
-def _in_order(of: NDArray[np.int64], index: NDArray[np.int64]) -> bool:
+def _in_order(question_of: NDArray[np.int64], index: NDArray[np.int64]) -> bool:
     """Whether the samples rise by question and index, as a run's grades do."""
-    rising = (of[1:] > of[:-1]) | ((of[1:] == of[:-1]) & (index[1:] >= index[:-1]))
+    rising = (question_of[1:] > question_of[:-1]) | ((question_of[1:] == question_of[:-1]) & (index[1:] >= index[:-1]))
     return bool(rising.all())
 
 

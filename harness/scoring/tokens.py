@@ -163,17 +163,19 @@ def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget
     )
 
 
-def first_right(items: Sequence[QuestionTally], places: Mapping[Key, int]) -> FirstRight | None:
-    """How early right answers stand. places: by sample, completion tokens before the right answer first stands.
+def first_right(items: Sequence[QuestionTally], tokens_before: Mapping[Key, int]) -> FirstRight | None:
+    """How early right answers stand. tokens_before: sample → completion tokens before its right answer.
 
-    A right sample that is not in `places` has its answer at the end. None without a right sample whose tokens are
+    A right sample that is missing there has its answer at the end. None without a right sample whose tokens are
     known.
     """
     grades = [grade for item in items for grade in item.grades]
     right = [g for g in grades if g.verdict == "correct" and g.completion_tokens]
     others = [g for g in grades if g.verdict != "correct"]
-    until = [_until_right(g, places) for g in right]
-    of_all = [_until_right(g, places) if g.verdict == "correct" and g.completion_tokens else math.nan for g in grades]
+    until = [_until_right(g, tokens_before) for g in right]
+    of_all = [
+        _until_right(g, tokens_before) if g.verdict == "correct" and g.completion_tokens else math.nan for g in grades
+    ]
     question = np.repeat(np.arange(len(items)), [item.n for item in items])
     counts = _counts(np.array(of_all, dtype=float), question, cluster_numbers([item.cluster for item in items]))
     if counts is None:
@@ -186,27 +188,31 @@ def first_right(items: Sequence[QuestionTally], places: Mapping[Key, int]) -> Fi
         share_p10=p10,
         share_p50=p50,
         share_p90=p90,
-        n_passed_over=sum(g.key in places for g in others),
+        n_passed_over=sum(g.key in tokens_before for g in others),
         n_not_right=len(others),
     )
 
 
 def accuracy_of_first_right(
-    items: Sequence[QuestionTally], places: Mapping[Key, int], budget: int
+    items: Sequence[QuestionTally], tokens_before: Mapping[Key, int], budget: int
 ) -> tuple[float, Intervals]:
     """(accuracy within `budget` if every right reply ended where its right answer first stands, its intervals).
 
-    places: by sample, completion tokens before the right answer first stands.
+    tokens_before: by sample, completion tokens before the right answer first stands.
     """
     return rate(
         items,
-        [sum(g.verdict == "correct" and _until_right(g, places) <= budget for g in item.grades) for item in items],
+        [
+            sum(g.verdict == "correct" and _until_right(g, tokens_before) <= budget for g in item.grades)
+            for item in items
+        ],
     )
 
 
-def _until_right(grade: Grade, places: Mapping[Key, int]) -> int:
+def _until_right(grade: Grade, tokens_before: Mapping[Key, int]) -> int:
+    """Completion tokens of a right reply up to its right answer; all of them if it is not known where that stands."""
     whole = grade.completion_tokens or 0
-    return min(places.get(grade.key, whole), whole)
+    return min(tokens_before.get(grade.key, whole), whole)
 
 
 def _counts(

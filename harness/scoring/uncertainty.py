@@ -92,7 +92,7 @@ def question_error(items: Sequence[QuestionTally]) -> float | None:
 def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
     """A warning if the questions come in clusters of very unequal size, else None.
 
-    It is given if fewer than half as many equal clusters would say as much.
+    The clusters count as very unequal if their effective number is less than half of their number.
     """
     sizes = Counter(item.cluster for item in items)
     effective = effective_clusters(cluster_numbers([item.cluster for item in items])) if sizes else 0.0
@@ -169,7 +169,7 @@ def rate_intervals(
     counts = np.array([item.n for item in items] if samples is None else samples, dtype=float)
     right = np.array(hits, dtype=float)
     has_copies = any(item.independent is not None for item in items)
-    if has_copies:  # Of a part of the samples, the same fraction is independent.
+    if has_copies:  # The fraction of independent samples of a question holds for any part of its samples, too.
         of_all = np.array([item.n if item.independent is None else item.independent for item in items], dtype=float)
         thinned = np.maximum(1.0, np.floor(counts * of_all / np.array([item.n for item in items])))
         right, counts = right * thinned / counts, thinned

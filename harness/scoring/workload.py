@@ -147,8 +147,8 @@ class _BusyTime:
 def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, busy: _BusyTime) -> tuple[Slice, ...]:
     """The slices. started, latency: (len(rows),), of the samples `rows`.
 
-    A slice's number is the difference of two sums, those up to its end and up to its beginning: `flown` holds the
-    request seconds before each edge of a slice, `generated` the tokens before it.
+    The value of a slice is the sum up to its end minus the sum up to its beginning. `flown`: seconds in flight of all
+    requests, summed up to each edge of a slice. `generated`: the tokens up to each edge.
     """
     edges = np.linspace(0.0, busy.total, N_SLICES + 1)
     width = busy.total / N_SLICES
@@ -161,10 +161,10 @@ def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, bu
         tokens = observed.completion_tokens.of(rows[here])
         all_stated = all_stated and not np.isnan(tokens).any()
         tokens = np.nan_to_num(tokens)
-        talking = np.clip(begun + np.nan_to_num(observed.first_token.of(rows[here])), begun, ended)
-        spans = np.maximum(ended - talking, 1e-9)
+        first_token_at = np.clip(begun + np.nan_to_num(observed.first_token.of(rows[here])), begun, ended)
+        spans = np.maximum(ended - first_token_at, 1e-9)
         flown += [np.clip(edge, begun, ended).sum() for edge in edges]
-        generated += [(tokens * np.clip((edge - talking) / spans, 0.0, 1.0)).sum() for edge in edges]
+        generated += [(tokens * np.clip((edge - first_token_at) / spans, 0.0, 1.0)).sum() for edge in edges]
         slice_of[here] = np.minimum(np.searchsorted(edges, ended, side="left") - 1, N_SLICES - 1).clip(0)
     in_flight, generated = np.diff(flown) / width, np.diff(generated) / width
     first_token = observed.first_token.of(rows) if observed.first_token.stated else np.zeros(0)
@@ -241,6 +241,7 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
 
 
 def _stated(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The values that are no NaN."""
     return values[~np.isnan(values)]
 
 

@@ -42,46 +42,46 @@ def measured(score: Score) -> dict[MeasureName, Measure]:
 
 def test_a_question_weighs_the_same_or_by_its_parts() -> None:
     score = scored(with_parts("q1", (1, 2), (2, 2)), with_parts("q2", (3, 6), None))
-    found = measured(score)
+    by_name = measured(score)
     assert score.accuracy == pytest.approx((0.5 + 0) / 2)
-    assert found["share of parts"].value == pytest.approx((0.75 + 0.25) / 2)
-    assert found["share of all parts"].value == pytest.approx((2 * 0.75 + 6 * 0.25) / 8)
-    for measure in found.values():
+    assert by_name["share of parts"].value == pytest.approx((0.75 + 0.25) / 2)
+    assert by_name["share of all parts"].value == pytest.approx((2 * 0.75 + 6 * 0.25) / 8)
+    for measure in by_name.values():
         low, high = measure.intervals.sampling_interval or (1, 0)
         assert low < measure.value < high
         assert not measure.intervals.at_most
 
 
 def test_an_undecided_question_has_no_right_part_and_an_unknown_weight() -> None:
-    found = measured(scored(with_parts("q1", (1, 2)), with_parts("q2", (2, 2)), with_parts("q3", None)))
-    assert (found["share of parts"].value, found["share of parts"].n) == (pytest.approx(0.5), 3)
-    assert (found["share of all parts"].value, found["share of all parts"].n) == (pytest.approx(0.75), 2)
-    assert all(measure.intervals.at_most for measure in found.values())
+    by_name = measured(scored(with_parts("q1", (1, 2)), with_parts("q2", (2, 2)), with_parts("q3", None)))
+    assert (by_name["share of parts"].value, by_name["share of parts"].n) == (pytest.approx(0.5), 3)
+    assert (by_name["share of all parts"].value, by_name["share of all parts"].n) == (pytest.approx(0.75), 2)
+    assert all(measure.intervals.at_most for measure in by_name.values())
 
 
 def versions_of(**letters: str) -> Score:
     """`p1_v1="cw"`: the samples of a version, by problem and version."""
     _, grades = graded(**letters)
-    asked = [question(name, cluster=name[:2], version=int(name[-1])) for name in letters]
-    return score_benchmark(asked, grades, max(map(len, letters.values())))
+    questions = [question(name, cluster=name[:2], version=int(name[-1])) for name in letters]
+    return score_benchmark(questions, grades, max(map(len, letters.values())))
 
 
 def test_a_problem_counts_if_all_its_versions_are_right() -> None:
-    found = measured(versions_of(p1_v1="c", p1_v2="c", p2_v1="c", p2_v2="w"))
-    values = {name: measure.value for name, measure in found.items()}
+    by_name = measured(versions_of(p1_v1="c", p1_v2="c", p2_v1="c", p2_v2="w"))
+    values = {name: measure.value for name, measure in by_name.items()}
     assert values == pytest.approx({"all versions right": 0.5, "versions: loss": 0.25, "versions: relative loss": 0.5})
 
 
 def test_several_samples_give_the_chance_that_one_of_each_version_is_right() -> None:
-    found = measured(versions_of(p1_v1="cw", p1_v2="cw", p2_v1="cc", p2_v2="cc"))
-    assert found["all versions right"].value == pytest.approx((0.25 + 1) / 2)
-    assert not found["all versions right"].intervals.at_most
+    by_name = measured(versions_of(p1_v1="cw", p1_v2="cw", p2_v1="cc", p2_v2="cc"))
+    assert by_name["all versions right"].value == pytest.approx((0.25 + 1) / 2)
+    assert not by_name["all versions right"].intervals.at_most
 
 
 def test_a_problem_whose_versions_were_cut_off_counts_in_no_measure_of_versions() -> None:
-    found = measured(versions_of(p1_v1="c", p1_v2="w", p2_v1="c", p2_v2="w", p3_v1="c"))
-    assert (found["all versions right"].value, found["all versions right"].n) == (0, 2)
-    assert "versions: relative loss" not in found
+    by_name = measured(versions_of(p1_v1="c", p1_v2="w", p2_v1="c", p2_v2="w", p3_v1="c"))
+    assert (by_name["all versions right"].value, by_name["all versions right"].n) == (0, 2)
+    assert "versions: relative loss" not in by_name
 
 
 def test_a_benchmark_without_such_measures_stores_none() -> None:

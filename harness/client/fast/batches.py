@@ -1,5 +1,7 @@
 """Passing the bytes of a response to the reply parser, if possible many token events in one step (a batch).
 
+Long: the reader of batches and the templates that it uses share the layout of an event, byte by byte.
+
 There are three ways to the parser, and the fastest one that fits is taken; all three give the same reply:
 
     way          what fits                                            a token costs

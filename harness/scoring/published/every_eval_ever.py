@@ -163,6 +163,7 @@ def scores_of(data: bytes, where: str) -> tuple[list[PublishedScore], list[str]]
             read.append((result, meant, _score(record, result, meant.card, metric, scale, path_in_file)))
     scores = []
     for result, meant, score in read:
+        # All results of this benchmark and metric: its parts, and perhaps the whole.
         beside = [sibling for sibling, its, drawn in read if its.card is meant.card and drawn.metric == score.metric]
         whole = [sibling for sibling in beside if _is_whole(sibling)]
         if meant.card is None or meant.by_name or len(beside) == 1 or (len(whole) == 1 and whole[0] is result):
@@ -264,6 +265,7 @@ def _benchmark(result: _Result) -> NamedBenchmark:
 
 
 def _is_whole(result: _Result) -> bool:
+    """Whether a result is named as that of the whole benchmark."""
     return is_overall(result.evaluation_name) or is_overall(result.metric_config.metric_id or "")
 
 

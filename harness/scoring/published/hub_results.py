@@ -133,7 +133,7 @@ class _NotAScoreError(Exception):
 
 
 def _sorted_out(entries: list[_E], score: Callable[[_E], PublishedScore]) -> tuple[list[PublishedScore], list[str]]:
-    """(the scores of the entries, why each other entry is none)."""
+    """(the scores, a reason for each entry that is no score). score: makes the score of an entry."""
     scores, reasons = [], []
     for entry in entries:
         try:

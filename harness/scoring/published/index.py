@@ -218,11 +218,13 @@ def _encoded(score: PublishedScore) -> bytes:
 
 
 def _passed_over(database: sqlite3.Connection, origin: str) -> dict[str, int]:
+    """Reason why results of this origin were left out → their number, the commonest first."""
     rows = database.execute("SELECT passed_over FROM files WHERE origin = ? AND passed_over != ''", (origin,))
     return dict(Counter(reason for (text,) in rows for reason in text.split("\n")).most_common())
 
 
 def _one(database: sqlite3.Connection, query: str, *values: str) -> int:
+    """The single number that a query gives."""
     return int(database.execute(query, values).fetchone()[0])
 
 

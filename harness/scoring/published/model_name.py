@@ -73,6 +73,7 @@ class NameParts:
         parts: dict[str, list[str]] = {"size": [], "release": [], "precision": [], "thinking": []}
 
         def take(pattern: re.Pattern[str], part: str, form: str) -> None:
+            """Move each match of the pattern from the text to a part, spelt by the template `form`."""
             nonlocal text
             parts[part] += [hit.expand(form) for hit in pattern.finditer(text)]
             text = pattern.sub(" ", text)

@@ -53,8 +53,8 @@ class PublishedScore:
     run_deviation: standard deviation of one run's accuracy over the `samples` runs; few runs estimate it badly, so no
     test uses it. standard_error: a fraction; sources differ in what it is the error of, so no test uses it either.
     mean_tokens: of a reply. quoted: the source quotes somebody else for this number. settings: the file's, overridden
-    by the row's. stated: the source states the settings of this very number; False: they are a guess,
-    taken from elsewhere in it. None: the source does not say.
+    by the row's. stated: whether the source states the settings of this very number; False: they are a guess, taken
+    from elsewhere in the source. A field that is None is not stated.
     """
 
     model: str
