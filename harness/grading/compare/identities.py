@@ -160,8 +160,8 @@ def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
     top, bottom = evaluation.values
     if not top and not bottom:
         return None
-    if not bottom:
-        raise NotNumeric("division by zero")
+    if not top or not bottom:
+        raise NotNumeric("one side is zero")
     return evaluation._replace(values=(top / bottom,))
 
 

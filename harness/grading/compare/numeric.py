@@ -123,5 +123,6 @@ def number_of(node: Node, digits: int = 30) -> Any:
     if point.span > NOISE_DIGITS / 2 and not point.rough:  # cancellation may have cost digits
         if 2 * point.span > MAX_DIGITS:
             raise NotNumeric("too many digits needed")
-        value = evaluate_at(Point(digits + 2 * NOISE_DIGITS + ceil(2 * point.span), 0, budget), node)
+        # A sum of terms as large as 10^span is chopped at 10^(2 · span) of their rounding errors.
+        value = evaluate_at(Point(digits + 2 * NOISE_DIGITS + ceil(3 * point.span), 0, budget), node)
     return value

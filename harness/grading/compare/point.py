@@ -293,6 +293,9 @@ class Point:
             value = getattr(mp, _ELEMENTARY[name])(x)
         except (ZeroDivisionError, ValueError) as error:
             raise NotNumeric(name) from error
+        # Infinity less than its own error would count as noise, so as 0.
+        if not mp.isfinite(value):
+            raise NotNumeric(name)
         # Next to 0 these functions are as small as their argument, and no error of it is left over.
         may_vanish = name in _WITH_ZEROS and abs(x) > 0.1
         return self.without_noise(value, max(mp.mpf(1), abs(x)) if may_vanish else abs(value))
