@@ -102,7 +102,8 @@ ROOMS = {
         " grading.compare.equations grading.compare.numeric grading.compare.rounding grading.compare.ratios"
         " grading.compare.identities grading.compare.symbolic",
         "grading/test_grading_deciding.py grading/test_grading_pairs.py grading/test_grading_near_misses.py"
-        " grading/test_grading_small_differences.py grading/test_grading_properties.py grading/test_grading_generated_twins.py",
+        " grading/test_grading_small_differences.py grading/test_grading_properties.py"
+        " grading/test_grading_generated_twins.py",
     ),
     # What runs inside the sandbox is started with `-I` from the checkout's own files, and has no mutant.
     "sandbox": Room(
