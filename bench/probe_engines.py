@@ -1,7 +1,12 @@
-"""vLLM beside transformers: what `harness probe --reference FOLDER` says of one model, and of copies that are not it.
+"""Real engines: what `harness probe` says of a sound one, and of copies that are not the model.
 
+    python bench/probe_engines.py --sound --repeats 50 [--model FILE.gguf] [--vllm PYTHON --model FOLDER]
     python bench/probe_engines.py --vllm PYTHON --transformers PYTHON --model FOLDER [--copies FOLDER] [--repeats 3]
     python bench/probe_engines.py … --passages questions.jsonl --repeats 50
+
+--sound: the whole probe of a server that is nothing but sound, beside a reference saved from itself, --repeats times
+with other seeds: vLLM with --vllm, else llama.cpp, with the embedded weights if there is no --model. --without leaves
+checks out, --context makes the long prompts shorter. bench/random_model.py makes a model small enough for many probes.
 
 --model: a folder of safetensors with its chat template. Each copy of bench/copies.py is served by vLLM on the CPU and
 held against what transformers makes of the model itself, and against what was kept of the same weights on vLLM.
@@ -20,19 +25,24 @@ import math
 import statistics
 import subprocess
 import tempfile
+from collections import Counter
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
+
 from harness.asking.options import WhichServer
 from harness.asking.watching import Watcher
+from harness.scoring.intervals import wilson
 from harness.verbs.probe import reference, template
 from harness.verbs.probe.asking import COMPLETIONS, Inquiry, ProbedEndpoint, Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.counterparts import OfFolder, SavedReference
 from harness.verbs.probe.findings import ProbeReport
-from harness.verbs.probe.probe import examine
+from harness.verbs.probe.probe import CHECKS, examine
 from harness.verbs.probe.subject import logprob_fields
+from server_launchers.embedded import weights
 from server_launchers.keeping import supervisor
 from server_launchers.spec import ServerSpec
 
@@ -48,14 +58,27 @@ COPIES = ("the same weights", "8bit", "4bit", "rope", "template", "sibling")
 def main() -> None:
     """Print the findings for each copy."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vllm", type=Path, required=True, help="interpreter with vLLM for CPUs")
-    parser.add_argument("--transformers", type=Path, required=True, help="interpreter with torch and transformers")
-    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--vllm", type=Path, help="interpreter with vLLM for CPUs")
+    parser.add_argument("--transformers", type=Path, help="interpreter with torch and transformers")
+    parser.add_argument("--model", type=Path)
     parser.add_argument("--copies", type=Path, help="folder that keeps the copies")
     parser.add_argument("--only", nargs="+", choices=COPIES, default=COPIES)
     parser.add_argument("--repeats", type=int, default=3, help="probes of each server, with other seeds")
     parser.add_argument("--passages", type=Path, help="JSON lines: weights alone, on other passages in each repeat")
+    parser.add_argument("--sound", action="store_true", help="the whole probe of the model itself")
+    parser.add_argument("--without", nargs="+", default=[], help="checks that --sound leaves out")
+    parser.add_argument("--context", type=int, help="tokens of the longest prompt of --sound")
     given = parser.parse_args()
+    if given.vllm is not None and given.model is None:
+        parser.error("--vllm needs --model FOLDER")
+    if given.sound:
+        with supervisor.launch(
+            llama_cpp(given.model) if given.vllm is None else spec(given.vllm, given.model)
+        ) as server:
+            count_accusations(server, given.repeats, given.without, given.context)
+        return
+    if given.vllm is None or given.transformers is None:
+        parser.error("copies need --vllm, --transformers and --model")
     with tempfile.TemporaryDirectory(prefix="copies-") as temporary:
         copies = given.copies or Path(temporary)
         script = Path(__file__).with_name("copies.py")
@@ -132,11 +155,37 @@ def repeated(name: str, server: ProbedEndpoint, true: OfFolder, held: list[list[
     )
 
 
+def count_accusations(server: supervisor.RunningServer, repeats: int, without: list[str], context: int | None) -> None:
+    """Probe a sound server again and again, and print each probe, how often each check said what, and the accused."""
+    saved = SavedReference.of(reference.ServerReference(endpoint_of(server), server.base_urls[0]))
+    counts: dict[str, Counter[str]] = {}
+    n_accused = 0
+    for n in range(1, repeats + 1):
+        checks = [check for check in (*CHECKS, *reference.against(saved)) if check.name not in without]
+        report = examine(endpoint_of(server), checks, seed=1000 * n, context=context)
+        n_accused += not report.sound
+        for finding in report.findings:
+            counts.setdefault(finding.check, Counter())[finding.outcome] += 1
+        odd = [f"{finding.check}: {finding.came}" for finding in report.findings if finding.outcome == "spoils"]
+        size = f"{report.requests} requests, {report.tokens:,} tokens, {report.seconds:.0f} s"
+        print(f"probe {n}: {'; '.join(odd) or 'sound'}; {size}", flush=True)
+    for name, outcomes in counts.items():
+        print(f"{name:<24} {dict(outcomes)}")
+    ends = wilson(np.array(n_accused / repeats), np.array(repeats))
+    print(f"accused {n_accused}/{repeats} ({float(ends.low):.1%}–{float(ends.high):.1%})", flush=True)
+
+
 def show(name: str, report: ProbeReport) -> None:
     """Print a probe's findings."""
     for finding in report.findings:
         print(f"{name}: {finding.check}: {finding.outcome}: {finding.came}")
     print(f"{name}: {report.requests} requests, {report.tokens:,} tokens, {report.seconds:.0f} s", flush=True)
+
+
+def llama_cpp(model: Path | None) -> ServerSpec:
+    """llama.cpp with that GGUF file, or with the embedded weights."""
+    path = weights.fetch("smollm2-135m") if model is None else model.absolute()
+    return ServerSpec(engine="llama_cpp", model=str(path), served_name="model", name="probe-llama-cpp")
 
 
 def spec(python: Path, folder: Path) -> ServerSpec:

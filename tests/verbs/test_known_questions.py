@@ -54,17 +54,21 @@ def own(folder: Path, rows: Sequence[tuple[str, str]]) -> Sequence[Question]:
     return questions.build(card.from_file(str(path), question_key="Frage", answer_key="Antwort")).questions
 
 
-def known_as(name: str, asked: Sequence[Question], **settings: object) -> str | None:
+def known_as(name: str, run_questions: Sequence[Question], **settings: object) -> str | None:
     """The name under which scores of these questions are published. settings: what the run recorded."""
-    return known_questions.known_as(name, BenchmarkRecord(identity={}, plan=Plan(samples=1), settings=settings), asked)
+    return known_questions.known_as(
+        name, BenchmarkRecord(identity={}, plan=Plan(samples=1), settings=settings), run_questions
+    )
 
 
 def test_other_columns_order_spaces_zeros_and_an_instruction_are_the_same_set(tmp_path: Path, cards: Path) -> None:
     put_card(cards, ROWS)
     again = [("What is 5 ·  5?\n", "025"), *ROWS[:2]]
     assert known_as("mine", own(tmp_path, again)) == "sums"
-    asked = [(f"{q}\nPlease reason step by step, and put your final answer within \\boxed{{}}.", a) for q, a in ROWS]
-    assert known_as("mine", own(tmp_path, asked)) == "sums"
+    instructed = [
+        (f"{q}\nPlease reason step by step, and put your final answer within \\boxed{{}}.", a) for q, a in ROWS
+    ]
+    assert known_as("mine", own(tmp_path, instructed)) == "sums"
 
 
 @pytest.mark.parametrize(

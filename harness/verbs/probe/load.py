@@ -8,23 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from os.path import commonprefix
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, too_slow, warns
-from harness.verbs.probe.subject import STORY, Subject
-
-PROMPTS = (
-    STORY,
-    "Prove that the sum of two odd integers is even.",
-    "List three differences between a virus and a bacterium.",
-    "Why is the sky blue? Answer as you would to a child of ten.",
-    "What is 17 * 23? Explain step by step.",
-    "Write a function that returns the n-th Fibonacci number.",
-    "Describe the taste of a lemon to somebody who never had one.",
-    "Name the planets, the largest one first.",
-)
+from harness.verbs.probe.subject import PROMPTS, Subject
 
 TOKENS = 12
 AT_ONCE = 64
@@ -174,23 +165,36 @@ def _prefix_cache(subject: Subject) -> Seen:
     )
     halves = (("beginning", _begun, cold[: len(PROMPTS)]), ("end", _ended, cold[len(PROMPTS) :]))
     for where, written, half in halves:
-        if copies(half) < MIN_COPIES:
+        shares = [alike(half)]
+        if shares[0] < SUSPICIOUS:
             continue
         # A weak model may answer everything alike, but then it does so where prompts share nothing, too.
-        # A new number, so that the cache does not answer from the first requests.
-        number = rng.randrange(10**9)
-        again = subject.streamed([_inquiry(written(number, text)) for text in PROMPTS])
-        apart = subject.streamed([_inquiry(written(rng.randrange(10**9), text)) for text in PROMPTS])
-        if copies(again) >= MIN_COPIES and copies(apart) < MIN_COPIES // 2:
-            shared = f"{copies(again)} of {len(PROMPTS)} questions with a common {where}"
-            return spoils(sent, f"{came}; {shared} got the reply to another prompt (seen twice)")
+        apart = alike(subject.streamed([_inquiry(written(rng.randrange(10**9), text)) for text in PROMPTS]))
+        if apart >= SUSPICIOUS:
+            continue
+        for _ in range(2):
+            # A new number, so that the cache does not answer from earlier requests.
+            number = rng.randrange(10**9)
+            shares.append(alike(subject.streamed([_inquiry(written(number, text)) for text in PROMPTS])))
+        share = statistics.fmean(shares)
+        if share >= COPIED:
+            return spoils(
+                sent,
+                f"{came}; replies to {len(PROMPTS)} questions with a common {where} have {share:.0%} of their text in "
+                f"common, and {apart:.0%} where nothing is: each gets the reply to another prompt (seen three times)",
+            )
     if same <= MAX_ODD_SAME:
         return spoils(sent, came)
     return warns(sent, came) if same < MIN_SAME * len(pairs) else sound(sent, came)
 
 
-MIN_COPIES = 7
-"""Smallest number of equal replies to eight questions that a model's habits do not explain."""
+SUSPICIOUS, COPIED = 0.3, 0.6
+"""Shares of text that replies to eight different questions begin with in common. From the first on, the questions are
+asked again; a mean of three from the second on is not explained by the words that the prompts share.
+
+In 300 sound toys whose replies depend on the prompt's first words, one share in 20 is above 0.37; copies that a batch
+changed have 0.34 at least, and mostly more than 0.9.
+"""
 
 
 def _begun(number: int, text: str) -> str:
@@ -209,10 +213,15 @@ def _inquiry(text: str) -> Inquiry:
     return Inquiry(text, {"max_tokens": TOKENS, "temperature": 0})
 
 
-def copies(replies: Sequence[Reply | RequestFailed]) -> int:
-    """How many replies bring the most frequent text; empty ones do not count."""
-    counts = Counter(text for text in map(_text, replies) if text)
-    return max(counts.values(), default=0)
+def alike(replies: Sequence[Reply | RequestFailed]) -> float:
+    """The share of the longer text that two replies begin with in common, as a mean over all pairs.
+
+    A batch changes one token of a copy and with it all that follows, so the beginning counts. Empty replies do not.
+    """
+    texts = [text for text in map(_text, replies) if text]
+    # By characters, as is meant here.
+    shares = [len(commonprefix(pair)) / max(map(len, pair)) for pair in combinations(texts, 2)]  # noqa: RUF071
+    return statistics.fmean(shares) if shares else 0.0
 
 
 def _text(reply: Reply | RequestFailed) -> str:

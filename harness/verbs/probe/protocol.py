@@ -13,7 +13,7 @@ from harness.core.inert import quoted
 from harness.core.records import Message
 from harness.verbs.probe.asking import CHAT, Inquiry, ProbeReply, Refused
 from harness.verbs.probe.findings import Check, Seen, broken_stream, sound, spoils, untested, warns
-from harness.verbs.probe.subject import LONG, STORY, Subject, logprob_fields
+from harness.verbs.probe.subject import LONG, PROMPTS, STORY, Subject, logprob_fields
 from server_launchers.engines import table as engines
 
 CUT = 7
@@ -21,6 +21,12 @@ CUT = 7
 
 ROUNDS = 5
 """How often a greedy request is repeated when a batch may have changed its text."""
+
+TRIED = 3
+"""Number of prompts that are tried in turn until a reply can show the fault: a weak model may only write full stops."""
+
+MIN_DISTINCT = 4
+"""Smallest number of different characters in a reply that would show a lost piece of a stream."""
 
 UNICODE = "Grüße, 日本語, здравствуй, 🙂🙃👩‍🚀!"
 """Characters of one to four bytes in UTF-8, and an emoji that joins several characters."""
@@ -33,27 +39,37 @@ REPLACED = "\ufffd"
 
 def _streaming(subject: Subject) -> Seen:
     """Compare a greedy stream with the whole reply: text, reasoning and finish_reason must be equal."""
-    story = Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})
+    for text in PROMPTS[:TRIED]:
+        seen, reply = _stream_beside_whole(subject, text)
+        if seen.outcome != "sound" or len(set(reply)) >= MIN_DISTINCT:
+            return seen
+    return untested(seen.sent, f"each of {TRIED} replies repeats a few characters, so nothing would show a lost piece")
+
+
+def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
+    """The observation for one prompt, and its whole reply; empty if the stream failed."""
+    inquiry = Inquiry(prompt, {"max_tokens": LONG, "temperature": 0})
     sent = f"one greedy request of {LONG} tokens, streamed and whole"
     streams: list[tuple[str, str | None]] = []
     wholes: list[tuple[str, str | None]] = []
     for _ in range(ROUNDS):  # A batch may change greedy text, so one stream that equals one whole reply is enough.
-        (streamed,) = subject.streamed([story])
+        (streamed,) = subject.streamed([inquiry])
         if isinstance(streamed, RequestFailed):
-            return broken_stream(sent, streamed)
-        whole = subject.chat().first
+            return broken_stream(sent, streamed), ""
+        whole = subject.whole(inquiry).first
         text = (streamed.reasoning or "") + (streamed.text or "")
         streams.append((_complete(text), streamed.finish_reason))
         wholes.append((_complete(whole.whole), whole.finish_reason))
         if set(streams) & set(wholes):
             notes = f"; noted: {', '.join(streamed.notes)}" if streamed.notes else ""
-            return sound(sent, f"{len(wholes[-1][0])} characters, the same in stream and whole reply{notes}")
+            came = f"{len(wholes[-1][0])} characters, the same in stream and whole reply{notes}"
+            return sound(sent, came), wholes[-1][0]
     (text, reason), (whole_reply, because) = streams[-1], wholes[-1]
-    return spoils(
-        sent,
+    came = (
         f"the stream brought {quoted(text)!r} ({reason}), "
-        f"the whole reply {quoted(whole_reply)!r} ({quoted(str(because))})",
+        f"the whole reply {quoted(whole_reply)!r} ({quoted(str(because))})"
     )
+    return spoils(sent, came), whole_reply
 
 
 def _usage(subject: Subject) -> Seen:
@@ -131,17 +147,19 @@ def _ending(subject: Subject) -> Seen:
 
 def _stop(subject: Subject) -> Seen:
     """Repeat the greedy reply with one of its words as stop text: the reply must end before that word."""
-    text = subject.chat().first.content
-    # A rare word from the later part of the reply: a stop at its beginning would leave nothing to compare.
-    later = text[len(text) // 3 :]
-    words = re.findall(r"\w{4,}", later) or re.findall(r"\w{2,}", later)
-    if not words:
+    for prompt in PROMPTS[:TRIED]:
+        text = subject.chat(prompt).first.content
+        # A rare word from the later part of the reply: a stop at its beginning would leave nothing to compare.
+        later = text[len(text) // 3 :]
+        if words := re.findall(r"\w{4,}", later) or re.findall(r"\w{2,}", later):
+            break
+    else:
         return untested("the greedy reply, with a word of it as stop text", "the reply holds no word to stop at")
     word = words[0]
     sent = f"the greedy reply, with stop [{quoted(word)!r}]"
     expected = text[: text.index(word)].strip()
     for _ in range(ROUNDS):
-        choice = subject.chat(stop=[word]).first
+        choice = subject.chat(prompt, stop=[word]).first
         if word in choice.content:
             return spoils(sent, f"the reply goes on past the stop text: {quoted(choice.content)!r}")
         if choice.content.strip() == expected:

@@ -95,6 +95,11 @@ MAX_FLIP = 0.5
 MIN_FLIPS = 3
 """Number of such places that accuse a server: equal weights have none, whatever the mean over all places is."""
 
+FAR, MIN_FAR = 0.1, 4
+"""Divergence in nats that rounding makes at no place, and the number of such places that accuse a server: by themselves
+they make the mean grave, though they may lie in so few passages that its interval reaches 0.
+"""
+
 NEGLIGIBLE_NATS = 1e-7
 """Divergence in nats that is added to both sides of a ratio, so that two tiny ones compare as equal."""
 
@@ -348,13 +353,18 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
     else:
         sentence += f", {times[0]:.2f} times what rounding does to this model ({times[1]:.2f} to {times[2]:.2f})"
         odd, why = times[1] > MORE, "more than rounding does to this model: 8-bit weights, or another copy of the model"
-    odd_places = sum(token.flip > MAX_FLIP for token in comparisons)
-    if odd_places >= MIN_FLIPS:
+    n_flips = sum(token.flip > MAX_FLIP for token in comparisons)
+    n_far = sum(token.divergence > FAR for token in comparisons)
+    if n_flips >= MIN_FLIPS or n_far >= MIN_FAR:
         worst = max(token.divergence for token in comparisons)
+        which = (
+            f"{n_flips} of {len(comparisons)} places the likeliest token is one that the reference finds {MAX_FLIP:g} "
+            f"nats less likely than its own"
+            if n_flips >= MIN_FLIPS
+            else f"{n_far} of {len(comparisons)} places the distributions are more than {FAR:g} nats apart"
+        )
         return "spoils", (
-            f"{sentence}; in {odd_places} of {len(comparisons)} places the likeliest token is one that the reference "
-            f"finds {MAX_FLIP:g} nats less likely than its own (at worst {worst:.2f} nats apart): other weights there, "
-            f"or several models"
+            f"{sentence}; in {which} (at worst {worst:.2f} nats apart): other weights there, or several models"
         )
     if not odd:
         return "sound", sentence

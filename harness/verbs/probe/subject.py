@@ -21,6 +21,18 @@ LONG = 24
 
 STORY = "Tell me a short story about a lighthouse keeper who collects clocks."
 
+PROMPTS = (
+    STORY,
+    "Prove that the sum of two odd integers is even.",
+    "List three differences between a virus and a bacterium.",
+    "Why is the sky blue? Answer as you would to a child of ten.",
+    "What is 17 * 23? Explain step by step.",
+    "Write a function that returns the n-th Fibonacci number.",
+    "Describe the taste of a lemon to somebody who never had one.",
+    "Name the planets, the largest one first.",
+)
+"""Prompts with different replies."""
+
 OPEN_PROMPTS: tuple[tuple[str, str], ...] = (
     (CHAT, "Say one random English word."),
     (CHAT, "Pick a random number between 1 and 100. Answer with the number only."),
