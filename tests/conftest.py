@@ -35,7 +35,7 @@ for _signal, _handler in (
         signal.signal(_signal, _handler)
 
 pytest_plugins = [
-    *("tests.embedded", "tests.kept_graders", "tests.left_behind"),
+    *("tests.embedded", "tests.kept_graders", "tests.scored_here", "tests.left_behind"),
     *("tests.processes", "tests.order", "tests.processor_time"),
 ]
 

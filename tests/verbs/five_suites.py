@@ -10,23 +10,18 @@ import contextlib
 import json
 import math
 import re
-import subprocess
 import sys
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import yaml
 
 from harness.benchmarks import catalogue
-from harness.core import codec
-from harness.verbs.sweep import scorer
-from harness.verbs.sweep.scorer import ScoringTask
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, event, event_stream, models
 from tests.scoring.test_scoring_five_tables import TABLES, Cell, cells
@@ -184,19 +179,12 @@ class Stage:
         (self.folder / "budgets.yaml").write_text(yaml.safe_dump(content))
 
 
-def scored_here(words: list[str], *, input: bytes, **_: Any) -> subprocess.CompletedProcess[bytes]:
-    """A cell's scoring in this process: the replies are sums, and a process for each cell costs a second."""
-    result = scorer._scored(codec.decode(input, ScoringTask))
-    return subprocess.CompletedProcess(words, 0, codec.encode(result), b"")
-
-
 @contextlib.contextmanager
 def stage(folder: Path, questions: int) -> Iterator[Stage]:
     """A stage whose server has the documents' abilities."""
     stand_ins(folder / "cards", questions)
     patch = pytest.MonkeyPatch()
     with FaultServer(Able(document_abilities())) as server, patch.context() as patched:
-        patched.setattr(scorer, "subprocess", SimpleNamespace(run=scored_here))
         # As the shipped cards: beside a card or a file of the user's own, none of their published scores stands.
         patched.setattr(catalogue, "shipped_folder", lambda: folder / "cards")
         yield Stage(folder, server.base_url)

@@ -84,6 +84,11 @@ def _scored(task: ScoringTask) -> CellScore:
     return CellScore(code=EXIT_UNJUDGED, reason=reasons[0]) if reasons else CellScore(code=0)
 
 
+def _answer(task: bytes) -> bytes:
+    """The score of the cell that the task names, both as JSON."""
+    result = _scored(codec.decode(task, ScoringTask))
+    return codec.encode(msgspec.structs.replace(result, reason=result.reason[:MAX_SAID_CHARS]))
+
+
 if __name__ == "__main__":
-    result = _scored(codec.decode(sys.stdin.buffer.read(), ScoringTask))
-    sys.stdout.buffer.write(codec.encode(msgspec.structs.replace(result, reason=result.reason[:MAX_SAID_CHARS])))
+    sys.stdout.buffer.write(_answer(sys.stdin.buffer.read()))
