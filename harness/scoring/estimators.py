@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import nlargest
 from operator import attrgetter
@@ -31,6 +31,10 @@ _MAX_DOUBT = 1e-15
 
 _MAX_DOUBT_OF_DRAWS = 1e-8
 """The same where maj@k is drawn: among `ESTIMATE_DRAWS` draws another majority would hardly be seen."""
+
+
+_MAX_LEFT_OUT = 8
+"""Up to this many samples of a question, maj@k is computed anew without each of them, which is then quicker."""
 
 
 class VoteGroup(NamedTuple):
@@ -101,7 +105,13 @@ def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
 
     groups: the votes. silent: samples without an answer, which do not vote.
     """
-    left_out = []
+    n = sum(map(_size, groups)) + silent
+    if not any(group.correct for group in groups) or _decided(groups, n, k) in (0.0, 1.0):
+        return 0.0
+    if n > _MAX_LEFT_OUT:
+        # Further digits of the roots of unity differ from machine to machine.
+        return float(f"{_jackknife(_majorities_without_one(groups, silent, k)):.12g}")
+    left_out = [(maj_at_k(groups, silent - 1, k), silent)] if silent else []
     for group, times in Counter(groups).items():
         others = list(groups)
         others.remove(group)
@@ -110,9 +120,34 @@ def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
             if size:
                 rest = [VoteGroup(group.size - 1, group.correct - right)] if group.size > 1 else []
                 left_out.append((maj_at_k([*others, *rest], silent, k), times * size))
-    if silent:
-        left_out.append((maj_at_k(groups, silent - 1, k), silent))
     return _jackknife(left_out)
+
+
+def _majorities_without_one(groups: Sequence[VoteGroup], silent: int, k: int) -> list[tuple[float, int]]:
+    """(maj@k without a sample, samples for which it is this), all from one product for each size of a right group.
+
+    Each chance that a majority misses a sample is divided by the chance of a draw to miss the sample, 1 − k/n.
+    """
+    n = sum(map(_size, groups)) + silent
+    sizes, shares = Counter(map(_size, groups)), _correct_shares(groups)
+    wins = {size: _win_and_drawn(sizes - Counter([size]), n, size, k) for size, share in shares.items() if share}
+
+    def without(size: int) -> float:
+        """Chance that a majority is right and misses one sample, which is in a group of `size` that does not win."""
+        return math.fsum(shares[own] * (win.chance - win.drawn(size)) for own, win in wins.items())
+
+    left_out = [(without(0), silent)] if silent else []
+    for group, times in Counter(groups).items():
+        others = without(group.size)
+        for right, samples in ((1, group.correct), (0, group.size - group.correct)):
+            own = 0.0
+            if group.correct:
+                win, share = wins[group.size], (group.correct - right) / max(group.size - 1, 1)
+                own = share * (win.chance - win.own_drawn)
+                own -= group.correct / group.size * (win.chance - win.drawn(group.size))
+            if samples:
+                left_out.append((others + own, times * samples))
+    return [(estimate * n / (n - k), samples) for estimate, samples in left_out]
 
 
 def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0) -> float:
@@ -136,13 +171,18 @@ def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0)
         return decided
     if is_estimated(n, k):
         return _estimated_majority(groups, silent, k, seed)
-    # Groups of the same size have the same chance to win; only their fractions of correct samples differ.
-    correct_share: dict[int, float] = {}
-    for group in groups:
-        correct_share[group.size] = correct_share.get(group.size, 0.0) + group.correct / group.size
-    total = math.fsum(share * _win_chance(sizes, n, size, k) for size, share in correct_share.items() if share)
+    shares = _correct_shares(groups)
+    total = math.fsum(share * _win_chance(sizes, n, size, k) for size, share in shares.items() if share)
     # Rounding may carry the sum a little above 1.
     return min(1.0, total)
+
+
+def _correct_shares(groups: Sequence[VoteGroup]) -> dict[int, float]:
+    """Size → the sum of the fractions correct of the groups of this size, which have the same chance to win."""
+    shares: dict[int, float] = {}
+    for group in groups:
+        shares[group.size] = shares.get(group.size, 0.0) + group.correct / group.size
+    return shares
 
 
 def _decided(groups: Sequence[VoteGroup], n: int, k: int) -> float | None:
@@ -241,6 +281,106 @@ def _chance_over(rivals: tuple[int, ...], n: int, own: int, k: int, low: int, hi
         exact = sum(float(row[degree]) / (1 + ties) for ties, row in enumerate(by_ties))
         chance += float(own_weights[v]) * exact
     return chance / float(_binomial(n, p, k)[k])
+
+
+class _WinAndDrawn(NamedTuple):
+    """Chances that one group wins, and that it wins while a given sample is drawn.
+
+    chance: that it wins. own_drawn: the sample is in the group itself. of_size: in a rival of this size. elsewhere: it
+    is silent, or in a rival that is too small for a tie.
+    """
+
+    chance: float
+    own_drawn: float
+    of_size: Mapping[int, float]
+    elsewhere: float
+
+    def drawn(self, size: int) -> float:
+        """The chance for a sample of another group of this size; 0: for a silent one."""
+        return self.of_size.get(size, self.elsewhere)
+
+
+def _win_and_drawn(rivals: Mapping[int, int], n: int, own: int, k: int) -> _WinAndDrawn:
+    """`_win_chance` of a group of `own` samples, and the same with one sample of any group drawn.
+
+    rivals: how many other groups have a size. By symmetry, a sample's chance to be drawn where `own` wins is the mean
+    number of votes that its group draws there, over the group's size. All means come from one product: with p = k/n and
+    the binomial chances b(s, u) of u votes of a group of s,
+
+        chance = Σ_v b(own, v) [z^(k−v)] (1 − p + pz)^rest ∫₀¹ Π_i F_i(z, y) dy / b(n, k)
+        F_i = Σ_{u<v} b(s_i, u) z^u + y b(s_i, v) z^v
+
+    since ∫ y^t dy = 1/(t + 1) shares the win among `own` and t ties. The mean for a group has z·dF/dz in the place of
+    its F; the products before and behind each factor give all means at once. The integral is a Gauss-Legendre sum,
+    exact for as many ties as k votes allow. The coefficient of z^k is a mean over m roots of unity, which also contains
+    the coefficients of k ± m; m is so large that these are `_NEGLIGIBLE`.
+    """
+    p = k / n
+    own_weights, every = _binomial(own, p, k), _binomial(n, p, min(n, 4 * k + 100))
+    counts = [v for v in range(1, min(own, k) + 1) if own_weights[v] > _NEGLIGIBLE * float(every[k])]
+    sizes = sorted(size for size in rivals if size >= counts[0])
+    rest = n - own - sum(size * rivals[size] for size in sizes)
+    m = k + 1 + int((every[2 * k + 1 :] > _NEGLIGIBLE * every[k]).sum())
+    half = np.arange(m // 2 + 1)
+    z = np.exp(2j * np.pi / m * half)
+    # Of two conjugate roots one is summed, and counts twice.
+    scale = np.where((half == 0) | (2 * half == m), 1.0, 2.0) * z**-k / (m * every[k])
+    without_rest = scale * (1 - p + p * z) ** max(rest - 1, 0)
+    with_rest = without_rest * (1 - p + p * z) if rest else without_rest
+    powers = z ** np.arange(counts[-1] + 1)[:, None]
+    chance = own_drawn = elsewhere = 0.0
+    of_size = dict.fromkeys(sizes, 0.0)
+    for v, y, weight in _nodes(counts, [(size, rivals[size]) for size in sizes], k, len(half)):
+        product = (weight * own_weights[v])[:, None] * powers[v]
+        before, factors, means = [], [], []
+        for size in sizes:
+            votes = _binomial(size, p, k)[: v[-1] + 1, None] * powers[: v[-1] + 1]
+            tie = y[:, None] * votes[v]
+            factor = np.cumsum(votes, axis=0)[v - 1] + tie
+            mean = np.cumsum(np.arange(len(votes))[:, None] * votes, axis=0)[v - 1] + v[:, None] * tie
+            before.append(product)
+            factors.append(factor ** rivals[size])
+            means.append(mean if rivals[size] == 1 else mean * factor ** (rivals[size] - 1))
+            product = product * factors[-1]
+        by_node = (product * with_rest).real.sum(axis=1)
+        chance += float(by_node.sum())
+        own_drawn += float((v * by_node).sum()) / own
+        elsewhere += float((product * (without_rest * p * z)).real.sum())
+        behind = with_rest
+        for size, product, factor, mean in zip(sizes[::-1], before[::-1], factors[::-1], means[::-1], strict=True):
+            of_size[size] += float((product * mean * behind).real.sum()) / size
+            behind = behind * factor
+    return _WinAndDrawn(chance, own_drawn, of_size, elsewhere)
+
+
+_MAX_NODES = 1 << 18
+"""Complex numbers that one factor list of `_win_and_drawn` may have: 4 MB."""
+
+
+def _nodes(
+    counts: Sequence[int], rivals: Sequence[tuple[int, int]], k: int, n_roots: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+    """The sum over own counts v and over the nodes y of the integral, in parts: (v, y, weight), each of shape (nodes,).
+
+    rivals: (size, number of groups).
+    """
+    nodes: list[tuple[int, float, float]] = []
+    for own in counts:
+        n_ties = min(sum(times for size, times in rivals if size >= own), (k - own) // own)
+        nodes += [(own, y, weight) for y, weight in zip(*_gauss_legendre(n_ties // 2 + 1), strict=True)]
+    step = max(1, _MAX_NODES // (n_roots * max(1, len(rivals))))
+    for start in range(0, len(nodes), step):
+        v, y, weight = np.array(nodes[start : start + step]).T
+        yield v.astype(np.intp), y, weight
+
+
+@lru_cache(maxsize=128)
+def _gauss_legendre(n: int) -> tuple[list[float], list[float]]:
+    """(nodes, weights) of ∫₀¹, exact for polynomials of degree 2n − 1 (Golub and Welsch 1969)."""
+    i = np.arange(1, n)
+    beside = i / np.sqrt(4 * i**2 - 1)
+    nodes, vectors = np.linalg.eigh(np.diag(beside, 1) + np.diag(beside, -1))
+    return ((nodes + 1) / 2).tolist(), (vectors[0] ** 2).tolist()
 
 
 @lru_cache(maxsize=4_096)

@@ -166,6 +166,17 @@ def jackknife(estimates: list[float]) -> float:
     return (len(estimates) - 1) / len(estimates) * sum((estimate - mean) ** 2 for estimate in estimates)
 
 
+def majorities_without_one(groups: list[VoteGroup], silent: int, k: int) -> list[float]:
+    """maj@k without each of the samples."""
+    estimates = [maj_at_k(groups, silent - 1, k)] * silent if silent else []
+    for place, group in enumerate(groups):
+        for right, samples in ((1, group.correct), (0, group.size - group.correct)):
+            smaller = [VoteGroup(group.size - 1, group.correct - right)] if samples and group.size > 1 else []
+            rest = [*groups[:place], *smaller, *groups[place + 1 :]]
+            estimates += [maj_at_k(rest, silent, k)] * samples if samples else []
+    return estimates
+
+
 @given(group_lists, st.integers(0, 2), st.data())
 def test_the_jackknife_of_a_majority_leaves_each_sample_out_once(
     groups: list[VoteGroup], silent: int, data: st.DataObject
@@ -174,13 +185,25 @@ def test_the_jackknife_of_a_majority_leaves_each_sample_out_once(
     if n < 2:
         return
     k = data.draw(st.integers(1, n - 1))
-    estimates = [maj_at_k(groups, silent - 1, k)] * silent
-    for place, group in enumerate(groups):
-        for member in range(group.size):
-            smaller = VoteGroup(group.size - 1, group.correct - (member < group.correct))
-            rest = [*groups[:place], *([smaller] if smaller.size else []), *groups[place + 1 :]]
-            estimates.append(maj_at_k(rest, silent, k))
-    assert maj_jackknife(groups, silent, k) == pytest.approx(jackknife(estimates), abs=1e-12)
+    expected = jackknife(majorities_without_one(groups, silent, k))
+    assert maj_jackknife(groups, silent, k) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 7, 64, 127])
+@pytest.mark.parametrize(
+    ("groups", "silent"),
+    [
+        ([VoteGroup(90, 90), VoteGroup(80, 0), VoteGroup(80, 3), VoteGroup(3, 0), *[VoteGroup(1, 0)] * 9], 20),
+        ([VoteGroup(120, 0), VoteGroup(120, 120), VoteGroup(41, 41), VoteGroup(2, 2)], 0),
+        ([VoteGroup(1, 1), *[VoteGroup(1, 0)] * 150], 30),
+        ([VoteGroup(280, 280), VoteGroup(2, 0)], 1),
+    ],
+)
+def test_the_jackknife_of_a_majority_of_many_samples_is_that_of_the_plain_formula(
+    groups: list[VoteGroup], silent: int, k: int
+) -> None:
+    expected = jackknife(majorities_without_one(groups, silent, k))
+    assert maj_jackknife(groups, silent, k) == pytest.approx(expected, abs=1e-12)
 
 
 @given(st.integers(2, 30), st.data())
