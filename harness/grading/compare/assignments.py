@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from harness.answers.grammar.tree import Node
 from harness.grading.compare.equations import is_equation, statement
-from harness.grading.compare.labels import GEOMETRY
 
 Same = Callable[[Node, Node], bool | None]
 """Whether two values are equal; None if no rule can tell."""
@@ -90,24 +89,14 @@ def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignmen
 
 
 def _align(reference: Assignment, answer: Assignment) -> tuple[Node, ...] | None:
-    """Return the answer's values in the order of the reference's names; None if the names mean different things.
-
-    If the sides share no name, the names are the writer's choice, and the values keep the order of `in_order`.
-    """
+    """Return the answer's values in the order of the reference's names; None if the answer has other names, which may
+    mean other things."""
     reference_names, answer_names = (list(map(_lower_case, side.names)) for side in (reference, answer))
     if len(set(reference_names)) < len(reference_names) or len(set(answer_names)) < len(answer_names):
         reference_names, answer_names = list(reference.names), list(answer.names)  # A and a are two names here
     if set(reference_names) == set(answer_names):
         return tuple(answer.values[answer_names.index(name)] for name in reference_names)
-    # Names shared in part, or other coordinates, are other quantities: x = 1, y = 2 is not x = 1, z = 2.
-    if set(reference_names) & set(answer_names) or (_names_coordinate(reference) and _names_coordinate(answer)):
-        return None
-    return answer.in_order()
-
-
-def _names_coordinate(assignment: Assignment) -> bool:
-    """Whether a name is x, y or z: coordinates, which no other name can replace."""
-    return any(name.op == "sym" and name.args[0] in GEOMETRY for name in assignment.names)
+    return None
 
 
 def _lower_case(name: Node) -> Node:

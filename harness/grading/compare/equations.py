@@ -11,6 +11,7 @@ the expression that it gives for this letter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import eq
 from typing import NamedTuple
 
 from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, sym, symbols, walk
@@ -221,14 +222,12 @@ def _vanishes(node: Node) -> bool:
 
 
 def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> bool:
-    """Whether the last name of the answer may stand for that of the reference; a missing name stands for any."""
+    """Whether the last name of one side is a name of the other; a missing name stands for any."""
     if not reference.labels or not answer.labels:
         return True
-    reference_label, answer_label = reference.labels[-1], answer.labels[-1]
-    return (
-        names_agree(reference_label, answer_label)
-        if allows(rules, "labels_dropped")
-        else reference_label == answer_label
+    agree = names_agree if allows(rules, "labels_dropped") else eq
+    return any(agree(reference.labels[-1], name) for name in answer.labels) or any(
+        agree(name, answer.labels[-1]) for name in reference.labels
     )
 
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from harness.answers.grammar.tree import PI, Node, is_scalar, neg, num, substitute, sym, symbols, walk
+from harness.answers.grammar.tree import PI, Node, is_scalar, names, neg, num, substitute, sym, symbols, walk
 
 _LETTERS = frozenset("knm")
+INTEGER_LETTERS = names("k n m t q j l s")
+"""Letters that stand for any integer in `7k + 3`, beside a residue class or where the other side says so."""
+
 _INTEGERS = frozenset("ZN")
 PARAMETER = sym("any integer")
 """The letter that both sides get for their parameters."""
@@ -79,6 +82,17 @@ def parameter_of(node: Node, domains: Mapping[str, str]) -> Node | None:
         return None
     letters = _letters_of_values(node)
     return sym(*letters) if len(letters) == 1 and letters <= _LETTERS else None
+
+
+def integer_letter(node: Node, *, beside: Mapping[str, str] | None = None) -> Node | None:
+    """Return the only letter of an expression if it may stand for any integer, the k of 7k + 3; else None.
+
+    beside: the domains that the other side states, by `without_conditions`; there must be one, of another letter. The
+    same letter may be the question's: 2n + 1 is not 2n - 1, n ∈ ℤ.
+    """
+    letters = symbols(node)
+    fits = is_scalar(node) and len(letters) == 1 and letters <= INTEGER_LETTERS
+    return sym(*letters) if fits and (beside is None or (beside and not letters & beside.keys())) else None
 
 
 def _letters_of_values(node: Node) -> frozenset[str]:

@@ -1,8 +1,9 @@
-"""Names before values: whether the name in an answer may stand for the name in the reference.
+"""Names before values: whether the name in an answer is the name in the reference.
 
-`n = 5` equals `k = 5`, since a letter is the writer's choice; coordinates x, y, z are not. Names that share a letter
-and differ otherwise (x and |x|, AB : CD and CD : AB, S_5 and S_6, f(1) and f(2)) name different things, and so do
-words without a word in common.
+A name may be left out on one side, but another name may be another quantity: `r = 3` is a radius where `d = 3` is a
+diameter, so that it proves nothing. Names agree if they are the same tree, the same product (`AB` and `BA`), one
+function of any variables (`f(x)` and `f(t)`), a function and its graph (`f(x)` and `y`), or words of which one side has
+all.
 """
 
 from __future__ import annotations
@@ -12,9 +13,6 @@ import re
 from harness.answers.grammar.tree import Node, is_scalar, num, symbols, walk
 from harness.grading.compare.modular import NotModular, Residues
 
-GEOMETRY = frozenset("xyz")
-"""Letters of coordinates; none of them stands for another."""
-
 _GENERAL_WORDS = frozenset(("the", "of", "value", "answer", "result", "final", "number", "is", "are"))
 """Words of a name that do not say what is named."""
 
@@ -23,37 +21,29 @@ _MIN_ABBREVIATION = 3
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 
-_DECORATION = re.compile(r"^(?:overline|bar|dot|ddot|mathring|widebar) |'+|_.*$")
-
 
 def names_agree(first: Node, second: Node) -> bool:
-    """Whether two names may name the same thing."""
+    """Whether two names name the same thing for certain."""
     if first == second:
         return True
-    if first.op == second.op == "text":
-        return _words_agree(first.args[0], second.args[0])
+    words = _words_of_name(first), _words_of_name(second)
+    if words[0] is not None and words[1] is not None:
+        return _words_agree(words[0], words[1])
     function, other_function = _function_and_argument(first), _function_and_argument(second)
     if function is not None and other_function is not None:
         (name, argument), (other_name, other_argument) = function, other_function
         variables = _is_variables(argument) and _is_variables(other_argument)
-        return (name == other_name or _letters_agree(name, other_name)) and (variables or argument == other_argument)
-    if first.op == second.op == "tuple":
-        # The same names in another order, (y, x) for (x, y), would exchange the values.
-        return sorted(map(repr, first.args)) != sorted(map(repr, second.args))
-    if first.op == second.op == "sym":
-        return _letters_agree(first.args[0], second.args[0])
-    if function is None and other_function is None and symbols(first) & symbols(second):
-        return _same_product(first, second)
-    return True
+        return name == other_name and (variables or argument == other_argument)
+    for letter, named in ((first, other_function), (second, function)):
+        if letter.op == "sym" and named is not None:
+            # A graph is y = 2x, the function of it f(x) = 2x, or f = 2x.
+            return letter.args[0] in ("y", named[0]) and named[1].op == "sym"
+    return bool(symbols(first) & symbols(second)) and _same_product(first, second)
 
 
-def _letters_agree(first: str, second: str) -> bool:
-    """As `names_agree`, for the names of two letters, with their indices and marks."""
-    if first in GEOMETRY and second in GEOMETRY:
-        return False
-    if _DECORATION.sub("", first) == _DECORATION.sub("", second):
-        return ("_" in first) != ("_" in second)  # x_1 may be called x, but not x_2 or x'
-    return not ("_" in first and "_" in second) and not (len(first) == len(second) > 1)
+def _words_of_name(name: Node) -> str | None:
+    """Return a name in words, `\\text{maximum}` or `\\max`; None for a letter and any other name."""
+    return name.args[0] if name.op == "text" or (name.op == "sym" and name.args[0].isalpha() and len(name.args[0]) > 1) else None
 
 
 def _words_agree(first: str, second: str) -> bool:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.answers.grammar.tree import Node, is_scalar, names, neg, num, substitute, sym, symbols
+from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, symbols
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import digits_in_base, exact
+from harness.grading.compare.families import integer_letter
 from harness.grading.compare.radicals import NotExact, rational
 from harness.grading.compare.scalars import Comparison, same_scalar
-
-_INTEGER_LETTERS = names("k n m t q j l s")
-"""Letters that stand for any integer in `7k + 3` beside a residue class."""
 
 
 def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -94,12 +92,17 @@ def _hour(clock: tuple[int, int, str]) -> int:
 
 
 def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers, at least one of them a residue class: `5 (mod 7)` is `12 (mod 7)`, and 5, but not 12."""
+    """Compare two answers, at least one of them a residue class: `5 (mod 7)` is `12 (mod 7)`, and the remainder 5, but not 12."""
     if reference.op != answer.op:
         if (agreed := _same_class_of_line(reference, answer)) is not None:
             return Comparison(agreed, "modulus")
+        residue_class, value = (reference, answer) if reference.op == "congruence" else (answer, reference)
         left, right = (node.args[0] if node.op == "congruence" else node for node in (reference, answer))
-        return same_scalar(left, right, rules) if is_scalar(left) and is_scalar(right) else Comparison(False, "modulus")
+        if not (is_scalar(left) and is_scalar(right)):
+            return Comparison(False, "modulus")
+        result = same_scalar(left, right, rules)
+        # A number stands for a class as a remainder only: 15 is no remainder modulo 4.
+        return Comparison(None, "modulus") if result.equal and _is_no_remainder(value, residue_class.args[1]) else result
     (left, left_modulus), (right, right_modulus) = reference.args, answer.args
     if not (is_scalar(left) and is_scalar(right)) or not same_scalar(left_modulus, right_modulus, rules).equal:
         return Comparison(False, "modulus")
@@ -112,17 +115,26 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
     )
 
 
+def _is_no_remainder(value: Node, modulus: Node) -> bool:
+    """Whether two numbers are known and the first is not smaller in size than the second."""
+    try:
+        number, divisor = rational(exact(value)), rational(exact(modulus))
+    except NotExact:
+        return False
+    return number is not None and divisor is not None and abs(number) >= abs(divisor)
+
+
 def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
     """Whether `7k + 3`, with one letter for any integer, is the class `3 (mod 7)`; None for any other pair."""
     residue_class, line = (reference, answer) if reference.op == "congruence" else (answer, reference)
-    letters = symbols(line)
+    letter = integer_letter(line)
     # A letter beside the class itself would be another unknown, not any integer.
-    if not is_scalar(line) or len(letters) != 1 or not letters <= _INTEGER_LETTERS or symbols(residue_class):
+    if letter is None or symbols(residue_class):
         return None
     values = []
     for point in (0, 1, 2):
         try:
-            values.append(rational(exact(substitute(line, sym(*letters), num(point)))))
+            values.append(rational(exact(substitute(line, letter, num(point)))))
         except NotExact:
             return None
     try:

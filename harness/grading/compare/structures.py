@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from harness.answers.grammar.tree import INFINITY, SETS, STRUCTURES, Node, is_scalar, substitute, sym, symbols, walk
+from harness.answers.grammar.units import changes_number
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
@@ -45,6 +46,7 @@ from harness.grading.compare.equations import (
 from harness.grading.compare.exact import exact
 from harness.grading.compare.families import (
     PARAMETER,
+    integer_letter,
     leaves_out_reals,
     parameter_of,
     same_family,
@@ -109,6 +111,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     # Names are dropped only between different kinds: x ≡ 3 and y ≡ 3 are compared with their names.
     if reference.op != answer.op and allows(rules, "labels_dropped"):
         reference, answer = _class_of(reference), _class_of(answer)
+    if _is_class_beside_value(reference, answer) or _is_class_beside_value(answer, reference):
+        return Comparison(None, "modulus")
     if "congruence" in (reference.op, answer.op):
         return same_classes(reference, answer, rules)
     if is_equation(reference) or is_equation(answer):
@@ -188,7 +192,8 @@ def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
     (left, left_domains), (right, right_domains) = without_conditions(reference), without_conditions(answer)
     if not (left_domains or right_domains):
         return None
-    left_letter, right_letter = parameter_of(left, left_domains), parameter_of(right, right_domains)
+    left_letter = parameter_of(left, left_domains) or integer_letter(left, beside=right_domains)
+    right_letter = parameter_of(right, right_domains) or integer_letter(right, beside=left_domains)
     if left_letter is None or right_letter is None:
         domains = left_domains or right_domains
         if set(domains.values()) == {"Z"} and "congruence" in (_class_of(left).op, _class_of(right).op):
@@ -241,6 +246,13 @@ def _class_of(node: Node) -> Node:
     """Return the residue class that `x ≡ 3 (mod 5)` names; any other node unchanged."""
     named = node.op == "rel" and node.args[1] == ("≡",) and node.args[0][0].op == "sym"
     return node.args[0][1] if named and node.args[0][1].op == "congruence" else node
+
+
+def _is_class_beside_value(residue_class: Node, named: Node) -> bool:
+    """Whether the first is a residue class and the second gives a number a name: n = 11 says more than n ≡ 11 (mod 12)."""
+    return (
+        _class_of(residue_class).op == "congruence" and is_equation(named) and _has_no_letter(named.args[0][-1])
+    )
 
 
 def _flatten(node: Node) -> Node:
@@ -494,15 +506,28 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             return _compare_chains(reference_parts, Statement((), (answer,)), rules)
         return _compare_solved(reference, answer, rules)
     if answer_parts is not None:
+        if any(label.op == "text" and changes_number(label.args[0]) for label in answer_parts.labels):
+            return Comparison(None, "label")  # 至少是 5, "at least" = 5
         return _compare_chains(Statement((), (reference,)), answer_parts, rules)
     result = _compare_solved(answer, reference, rules)
     if result.equal:
         return result
     # The answer states what it computed: `a + b = 12` for "what is a + b".
     operands = answer.args[0]
-    if _has_no_letter(operands[-1]) and not _has_no_letter(operands[0]) and not _has_words(operands[0]):
+    states_value = _has_no_letter(operands[-1]) and not _has_no_letter(operands[0]) and not _has_words(operands[0])
+    if states_value and not _is_multiple_of_letter(operands[0]):
         return same(reference, operands[-1], rules)
     return result
+
+
+def _is_multiple_of_letter(node: Node) -> bool:
+    """Whether `node` is one letter times a number: `-x = 7` gives x, and is no statement of what -x is."""
+    if node.op == "neg" or (node.op == "div" and _has_no_letter(node.args[1])):
+        return _is_multiple_of_letter(node.args[0])
+    if node.op == "mul":
+        lettered = [part for part in node.args if not _has_no_letter(part)]
+        return len(lettered) == 1 and _is_multiple_of_letter(lettered[0])
+    return node.op == "sym"
 
 
 def _has_words(node: Node) -> bool:

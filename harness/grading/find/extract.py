@@ -29,6 +29,7 @@ from harness.answers.grammar.units import changes_number
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
+from harness.grading.find.conditions import condition_before, condition_behind
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
     announces_wrong_answer,
@@ -79,6 +80,9 @@ _JSON = re.compile(r"(?i)[\"'](?:final[_ ]?)?answer[\"']\s*:\s*")
 _JSON_TEXT = re.compile(r'"((?:[^"\\]|\\.){0,4000})"|\'([^\'\n]{0,4000})\'')
 _BACKSLASHED_NAME = re.compile(r"(?<!\\)(?:\\\\)*\\([A-Za-z]+)")
 _JSON_VALUE = re.compile(r"\[[^\[\]]{0,2000}\]|[^\s,}\]]{1,400}")
+_ANNOUNCEMENT_CHARS = 60
+"""A phrase that announces a box stands at most this many characters before it."""
+
 _ASIDE = re.compile(
     r"(?i)\(\s*(?:about|approximately|approx\.?|roughly|≈|~)[^()\n]{0,40}\)"
     r"|(?<=[\d%})$])\s*,?\s*(?:or\s+)?(?:about|approximately|roughly|≈)\s*[\d.]+%?"
@@ -88,7 +92,8 @@ _ASIDE = re.compile(
 _TOTAL = re.compile(
     r"(?<!\s)\s*\(\s*(?:see|as\s+(?:shown|computed|found|derived)|shown|from)\s+[A-Za-z ]{1,40}\)\Z|"
     r"(?<!\s)\s*[,，]\s*(?:not|rather\s+than|instead\s+of)\s[^,\n]*\Z"
-    r"|(?<=\d)\s*[,，]\s*[A-Za-z]{2,}(?:\s+[A-Za-z]{2,})*\Z|(?<!\s)\s*,\s*(?:altogether|overall|in\s+(?:total|all))\s*\.?\Z"
+    r"|(?<!\s)\s*[,，]\s*(?:altogether|overall|exactly|respectively|in\s+(?:total|all|the\s+end)"
+    r"|as\s+(?:required|desired|expected|claimed|asked|requested|stated|before|above))\s*\.?\Z"
 )
 """Words behind a number that add nothing: "72, in total", "72, not 73"."""
 
@@ -112,11 +117,6 @@ _SENTENCE_END = re.compile(
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
 """Where a statement ends: the line, the sentence, or a clause that gives a reason or a consequence."""
-
-_CONDITION = re.compile(
-    r"(?i)[\s,$*)]*+(?:but\s+)?(?:only\s+)?(?:if|provided|unless|assuming|as\s+long\s+as|on\s+condition)\b"
-)
-"""Words behind a number by which it holds under a condition: "12 if the dice are fair"."""
 
 NUMBER = re.compile(
     r"""(?x) (?<![A-Za-z0-9_.]) (?:[-−–](?=[\d.$]))? [$€£¥]? [-−]?
@@ -214,7 +214,8 @@ def extract_from(
         if statement is not None:
             return statement
         whole = with_exact_value(text, box, boxes) if parts is None else join_boxes(text, box, boxes, parts)
-        return Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
+        answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
+        return _under_condition(answer, text, box.outer_end, hi, lo, _announcement_of_box(text, lo, box))
     # Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
     tail = _without_html(text[lo:hi])
@@ -367,7 +368,32 @@ def _after_phrase(tail: str, kind: str) -> Extraction | None:
             phrase = match
     if phrase is None:
         return None
-    return _statement(tail, phrase.end(), "phrase", kind)
+    statement = _statement(tail, phrase.end(), "phrase", kind)
+    begin = phrase.end() - len(phrase.group().lstrip())
+    return None if statement is None else _under_condition(statement, tail, statement.end, len(tail), 0, begin)
+
+
+def _under_condition(answer: Extraction, text: str, end: int, hi: int, lo: int, phrase: int) -> Extraction:
+    """Return the answer with the condition that its sentence states, `12 if n is even`; itself if there is none.
+
+    end: where the answer ends, with its box. lo, hi: the part of the text that is searched. phrase: where "the answer
+    is" begins, which states the answer; negative if no such phrase does.
+    """
+    if (behind := condition_behind(text, end, hi)) is not None:
+        return answer._replace(answer=f"{answer.answer} {behind}")
+    before = condition_before(text, lo, phrase) if phrase >= 0 else None
+    return answer if before is None else answer._replace(answer=f"{answer.answer} if {before[0]}", start=before[1])
+
+
+def _announcement_of_box(text: str, lo: int, box: Box) -> int:
+    r"""Return the position of "answer" in "the answer is \boxed{…}"; -1 if no such phrase announces the box."""
+    near = max(lo, box.outer_start - _ANNOUNCEMENT_CHARS)
+    if text.rfind("nswer", near, box.outer_start) < 0 and text.rfind("答案", near, box.outer_start) < 0:
+        return -1
+    for phrase in _PHRASE.finditer(text, near, box.outer_start):
+        if not text[phrase.end() : box.outer_start].strip(" \t\n$*_\\([{"):
+            return phrase.end() - len(phrase.group().lstrip())
+    return -1
 
 
 def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
@@ -416,8 +442,7 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         return Extraction(formulas[-1].group(), start + formulas[-1].start(), start + formulas[-1].end(), method)
     # Words may be the answer of a text; in other kinds more than three words make a sentence.
     numbers = list(NUMBER.finditer(answer)) if kind != "text" and len(_WORD.findall(answer)) > 3 else []
-    alone = len(numbers) == 1 and _CONDITION.match(answer, numbers[0].end()) is None
-    if alone and not is_refused(answer, *numbers[0].span()):
+    if len(numbers) == 1 and not is_refused(answer, *numbers[0].span()) and not _is_bound(answer, numbers[0].start()):
         # "Jane started 3 hours ago": the only number of a sentence is its answer
         begin = tail.find(numbers[0].group(), start)
         return Extraction(numbers[0].group(), begin, begin + len(numbers[0].group()), method)
@@ -425,6 +450,12 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         begin = tail.find(answer, start)
         return Extraction(answer, begin, begin + len(answer), method)
     return None
+
+
+def _is_bound(sentence: str, start: int) -> bool:
+    """Whether the words just before a number make it a bound or a rounded value: "at most 5", "more than 5"."""
+    words = [word for word in sentence[:start].split()[-2:] if word.lower() not in ("is", "are", "was", "were", "be")]
+    return changes_number(" ".join(words))
 
 
 def _whole_line(tail: str, kind: str) -> Extraction | None:

@@ -1,0 +1,57 @@
+r"""Conditions in the sentence that states an answer: "If n is even, the answer is 12", "the answer is 12 unless n = 2".
+
+Such an answer holds for some cases only, so its condition is kept with it, as `12 if n is even`, and compared. A clause
+is a condition in two cases:
+
+    it begins with a word that only conditions begin with                    if, unless, assuming, 如果
+    it begins with a word that also opens times and examples (when, for, 当),
+    and relates a letter of mathematics                                      "when x > 0", not "when rounded"
+
+It belongs to the answer only if nothing but "the answer is" stands between: in "If x = 3, then y is 7, so the answer
+is 7" the condition is a step, and repeats the question.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ALWAYS = (
+    r"(?:if|unless|provided|providing|assuming|assume|suppose|supposing|(?:as|so)\s+long\s+as|in\s+case|on\s+condition)\b"
+)
+_LETTER = r"(?<![A-Za-z\\])[A-Za-z](?:_\{?\w{1,8}\}?)?(?![A-Za-z])"
+_RELATES = (
+    rf"(?=[^,，。\n]{{0,60}}{_LETTER}\s*(?:[=<>≤≥≠∈]|\\(?:[lg]eq?q?|[lg]eqslant|lt|gt|neq?|in|equiv|mid)(?![a-zA-Z])"
+    r"|(?:is|are|be|为|是)\b))"
+)
+_CONDITION = rf"(?:{_ALWAYS}|(?:when|whenever|for|with|where){_RELATES}(?![a-zA-Z])|(?:如果|若|假设|假如|倘若|要是|除非|只要)|(?:当|对于?){_RELATES})"
+_LEADS = r"(?:(?:(?:so|then|thus|hence|therefore|but|however|and|now|finally)\b|那么|则|因此|所以)[,，]?\s*)"
+
+_BEFORE = re.compile(
+    rf"""(?xi) [\s*_]*+ {_LEADS}?
+    (?P<condition> {_CONDITION} (?: [^,，$\n] | \$[^$\n]{{0,80}}\$ ){{1,120}}? ) \s*[,，]?\s* {_LEADS}?
+    (?: (?:we|you|one)\s+(?:get|have|find|conclude)\s+(?:that\s+)? )?
+    (?: (?:the|our|my|its|this|your)\s+ )? (?: (?:final|correct|right|exact)\s+ )? \Z"""
+)
+_BEHIND = re.compile(rf"(?i)[ \t,，$*)]*+(?:\\[)\]][ \t,，]*+)?(?:but\s+)?(?:only\s+)?({_ALWAYS}[^.!?。！？\n]*)")
+_SENTENCE_BEGIN = re.compile(r"[.!?](?=\s)|[\n。！？]")
+_IF = re.compile(r"(?i)\Aif\s+")
+_MAX_CHARS = 240
+"""A sentence is looked at this far before its answer, in characters."""
+
+
+def condition_before(text: str, lo: int, phrase: int) -> tuple[str, int] | None:
+    """Return the condition under which a phrase states an answer, and where its sentence begins; None without one.
+
+    phrase: the position of "answer" or 答案. lo: the first position that may belong to the sentence.
+    """
+    begin = max(lo, phrase - _MAX_CHARS)
+    for stop in _SENTENCE_BEGIN.finditer(text, begin, phrase):
+        begin = stop.end()
+    match = _BEFORE.fullmatch(text, begin, phrase)
+    return None if match is None else (_IF.sub("", match["condition"].strip()), begin)
+
+
+def condition_behind(text: str, end: int, hi: int) -> str | None:
+    """Return the condition that follows an answer in its sentence: "12 if the dice are fair"; None without one."""
+    match = _BEHIND.match(text, end, hi)
+    return None if match is None else match[1].strip(" *_")
