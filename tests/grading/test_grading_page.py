@@ -80,8 +80,9 @@ ROWS: list[tuple[str, Examples]] = [
     ]),
     ("`f(x) = 2x` and `f(t) = 2t`", [
         ("f(x) = 2x", "f(t) = 2t", True), ("f(x) = 2x", "y = 2x", True), ("m = n = 3", "n = m = 3", True),
-        ("f(x) = 2x", "g(x) = 2x", False), ("d = 6", "r = 6", False), (r"\angle A = 30^\circ", r"\angle B = 30^\circ", False),
-        ("a = 5", "a_1 = 5", False), ("n = 5", "k = 5", False), ("x = 5", "y = 5", False), ("x = 5", "|x| = 5", False), ("x = 5", "x' = 5", False),
+        ("f(x) = 2x", "g(x) = 2x", False), ("d = 6", "r = 6", False),
+        (r"\angle A = 30^\circ", r"\angle B = 30^\circ", False), ("a = 5", "a_1 = 5", False), ("n = 5", "k = 5", False),
+        ("x = 5", "y = 5", False), ("x = 5", "|x| = 5", False), ("x = 5", "x' = 5", False),
         ("AB : CD = 3", "CD : AB = 3", False), ("S_5 = 10", "S_6 = 10", False), ("f(1) = 2", "f(2) = 2", False),
         (r"\text{Maximum} = 5", r"\text{Minimum} = 5", False),
     ]),

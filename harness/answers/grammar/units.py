@@ -332,6 +332,16 @@ def changes_number(words: str) -> bool:
     return denied is not None or not _DENYING_OR_COMPUTING.isdisjoint(re.findall(r"[a-z]+", lower))
 
 
+def makes_bound(words: str) -> bool:
+    """Whether words just before a number make it a bound or a rounded value: "at most", "is more than", 至少是."""
+    if _CHINESE.search(words):
+        return _CHINESE_BOUND.search(words) is not None
+    return changes_number(" ".join(word for word in words.split()[-2:] if word.lower() not in _FORMS_OF_BE))
+
+
+_CHINESE_BOUND = re.compile(r"(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z")
+_FORMS_OF_BE = names("is are was were be")
+
 _MAX_CHINESE_NUMERAL = 24
 """Largest number of characters of a Chinese number before a unit."""
 

@@ -43,7 +43,11 @@ def names_agree(first: Node, second: Node) -> bool:
 
 def _words_of_name(name: Node) -> str | None:
     """Return a name in words, `\\text{maximum}` or `\\max`; None for a letter and any other name."""
-    return name.args[0] if name.op == "text" or (name.op == "sym" and name.args[0].isalpha() and len(name.args[0]) > 1) else None
+    return (
+        name.args[0]
+        if name.op == "text" or (name.op == "sym" and name.args[0].isalpha() and len(name.args[0]) > 1)
+        else None
+    )
 
 
 def _words_agree(first: str, second: str) -> bool:

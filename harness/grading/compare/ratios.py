@@ -92,7 +92,10 @@ def _hour(clock: tuple[int, int, str]) -> int:
 
 
 def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers, at least one of them a residue class: `5 (mod 7)` is `12 (mod 7)`, and the remainder 5, but not 12."""
+    """Compare two answers, at least one of them a residue class.
+
+    `5 (mod 7)` is `12 (mod 7)`, and the remainder 5, but not 12.
+    """
     if reference.op != answer.op:
         if (agreed := _same_class_of_line(reference, answer)) is not None:
             return Comparison(agreed, "modulus")
@@ -102,7 +105,9 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
             return Comparison(False, "modulus")
         result = same_scalar(left, right, rules)
         # A number stands for a class as a remainder only: 15 is no remainder modulo 4.
-        return Comparison(None, "modulus") if result.equal and _is_no_remainder(value, residue_class.args[1]) else result
+        return (
+            Comparison(None, "modulus") if result.equal and _is_no_remainder(value, residue_class.args[1]) else result
+        )
     (left, left_modulus), (right, right_modulus) = reference.args, answer.args
     if not (is_scalar(left) and is_scalar(right)) or not same_scalar(left_modulus, right_modulus, rules).equal:
         return Comparison(False, "modulus")

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from harness.answers.grammar.tree import INFINITY, SETS, STRUCTURES, Node, is_scalar, substitute, sym, symbols, walk
-from harness.answers.grammar.units import changes_number
+from harness.answers.grammar.units import makes_bound
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
@@ -249,10 +249,8 @@ def _class_of(node: Node) -> Node:
 
 
 def _is_class_beside_value(residue_class: Node, named: Node) -> bool:
-    """Whether the first is a residue class and the second gives a number a name: n = 11 says more than n ≡ 11 (mod 12)."""
-    return (
-        _class_of(residue_class).op == "congruence" and is_equation(named) and _has_no_letter(named.args[0][-1])
-    )
+    """Whether the first is a residue class and the second names a number: n = 11 says more than n ≡ 11 (mod 12)."""
+    return _class_of(residue_class).op == "congruence" and is_equation(named) and _has_no_letter(named.args[0][-1])
 
 
 def _flatten(node: Node) -> Node:
@@ -506,7 +504,7 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             return _compare_chains(reference_parts, Statement((), (answer,)), rules)
         return _compare_solved(reference, answer, rules)
     if answer_parts is not None:
-        if any(label.op == "text" and changes_number(label.args[0]) for label in answer_parts.labels):
+        if any(label.op == "text" and makes_bound(label.args[0]) for label in answer_parts.labels):
             return Comparison(None, "label")  # 至少是 5, "at least" = 5
         return _compare_chains(Statement((), (reference,)), answer_parts, rules)
     result = _compare_solved(answer, reference, rules)

@@ -16,14 +16,18 @@ from __future__ import annotations
 import re
 
 _ALWAYS = (
-    r"(?:if|unless|provided|providing|assuming|assume|suppose|supposing|(?:as|so)\s+long\s+as|in\s+case|on\s+condition)\b"
+    r"(?:if|unless|provided|providing|assuming|assume|suppose|supposing|(?:as|so)\s+long\s+as|in\s+case"
+    r"|on\s+condition)\b"
 )
 _LETTER = r"(?<![A-Za-z\\])[A-Za-z](?:_\{?\w{1,8}\}?)?(?![A-Za-z])"
 _RELATES = (
     rf"(?=[^,，。\n]{{0,60}}{_LETTER}\s*(?:[=<>≤≥≠∈]|\\(?:[lg]eq?q?|[lg]eqslant|lt|gt|neq?|in|equiv|mid)(?![a-zA-Z])"
     r"|(?:is|are|be|为|是)\b))"
 )
-_CONDITION = rf"(?:{_ALWAYS}|(?:when|whenever|for|with|where){_RELATES}(?![a-zA-Z])|(?:如果|若|假设|假如|倘若|要是|除非|只要)|(?:当|对于?){_RELATES})"
+_CONDITION = (
+    rf"(?:{_ALWAYS}|(?:when|whenever|for|with|where){_RELATES}(?![a-zA-Z])"
+    rf"|(?:如果|若|假设|假如|倘若|要是|除非|只要)|(?:当|对于?){_RELATES})"
+)
 _LEADS = r"(?:(?:(?:so|then|thus|hence|therefore|but|however|and|now|finally)\b|那么|则|因此|所以)[,，]?\s*)"
 
 _BEFORE = re.compile(

@@ -25,20 +25,20 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box
-from harness.answers.grammar.units import changes_number
+from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.conditions import condition_before, condition_behind
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
-    announces_wrong_answer,
     gives_up,
     is_echo,
     is_refusal,
     is_refused,
     is_refused_before,
     is_taken_back,
+    is_unstated,
 )
 from harness.grading.find.several import join_boxes, with_exact_value
 
@@ -398,8 +398,10 @@ def _announcement_of_box(text: str, lo: int, box: Box) -> int:
 
 def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
     """Whether a phrase states no answer: "the wrong answer is 5", or the question "The answer is 5? No, 6."."""
-    if announces_wrong_answer(tail, phrase.start()):
-        return True
+    answer = phrase.group().lower().find("answer")
+    if answer >= 0 and is_unstated(tail, phrase.start() + answer):
+        begin = phrase.end() - len(phrase.group().lstrip())
+        return condition_before(tail, 0, begin) is None  # "when n is even the answer is 5" states one
     # "The answer is 5? No, 6." asks; a question mark at the end of the text may only be a habit.
     stop = _SENTENCE_END.search(tail, phrase.end(), phrase.end() + 400)
     return stop is not None and stop.group() in "?？" and bool(tail[stop.end() :].strip())
@@ -429,6 +431,10 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         start = instead.end()
     answer = tail[start:end].strip().strip("*_`").rstrip(".。 ").strip()
     answer = _TOTAL.sub("", answer)
+    number = NUMBER.match(answer)
+    if number is not None and condition_behind(answer, number.end(), len(answer)) is not None:
+        begin = tail.find(number.group(), start)  # formulas behind it belong to its condition
+        return Extraction(number.group(), begin, begin + len(number.group()), method)
     formulas = list(_MATH.finditer(answer))
     if formulas and len(answer) - sum(len(match.group()) for match in formulas) > 3:
         # "the largest $n$ is 34": words around a formula are not part of the answer
@@ -442,7 +448,8 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         return Extraction(formulas[-1].group(), start + formulas[-1].start(), start + formulas[-1].end(), method)
     # Words may be the answer of a text; in other kinds more than three words make a sentence.
     numbers = list(NUMBER.finditer(answer)) if kind != "text" and len(_WORD.findall(answer)) > 3 else []
-    if len(numbers) == 1 and not is_refused(answer, *numbers[0].span()) and not _is_bound(answer, numbers[0].start()):
+    alone = len(numbers) == 1 and not makes_bound(answer[: numbers[0].start()])
+    if alone and not is_refused(answer, *numbers[0].span()):
         # "Jane started 3 hours ago": the only number of a sentence is its answer
         begin = tail.find(numbers[0].group(), start)
         return Extraction(numbers[0].group(), begin, begin + len(numbers[0].group()), method)
@@ -450,12 +457,6 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         begin = tail.find(answer, start)
         return Extraction(answer, begin, begin + len(answer), method)
     return None
-
-
-def _is_bound(sentence: str, start: int) -> bool:
-    """Whether the words just before a number make it a bound or a rounded value: "at most 5", "more than 5"."""
-    words = [word for word in sentence[:start].split()[-2:] if word.lower() not in ("is", "are", "was", "were", "be")]
-    return changes_number(" ".join(words))
 
 
 def _whole_line(tail: str, kind: str) -> Extraction | None:

@@ -27,6 +27,18 @@ _REFUSED_BEHIND = re.compile(
 )
 """`_REFUSED_BEFORE`, `_REFUSED_BEHIND`: words beside a number which say that it is not the answer, or a part of it."""
 
+_STATED_BEFORE = re.compile(
+    r"""(?xi) (?: \A | [^\w\s] | \n | \b(?:
+        so|thus|hence|therefore|then|and|finally|consequently|now|but|well|also|overall|here|clearly|that|as|with
+      | is|was|be|get|gets|give|gives|gave|giving|find|finds|found|obtain|obtains|obtained|conclude|have|has|had|make
+      | makes|making|mean|means|implies|imply|yield|yields|say|believe|think|see|know|state|report|write|provide|box) )
+    \s* (?: (?:the|our|my|its|this|your|a|an)\s+ (?: \w+\s+ ){0,2} | (?:final|correct|right|exact|numerical)\s+ )? \Z"""
+)
+"""What stands before "answer" if the phrase states one: a clause begins, or a verb or connective leads to it."""
+
+_MAX_LEAD_CHARS = 60
+"""Words before "answer" are looked at this far, in characters."""
+
 _NO_ANSWER_BEFORE = re.compile(
     r"(?i)\b(?:wrong|incorrect|false|mistaken|expected|reference|official|worst|least\s+\w+)\s+(?:final\s+)?\Z"
 )
@@ -70,9 +82,12 @@ def is_refused_before(tail: str, start: int) -> bool:
     return _REFUSED_BEFORE.search(tail, max(0, start - 60), start) is not None
 
 
-def announces_wrong_answer(tail: str, start: int) -> bool:
-    """Whether the words before `start`, the position of "answer", deny the answer: "the wrong answer is 5"."""
-    return _NO_ANSWER_BEFORE.search(tail, max(0, start - 40), start) is not None
+def is_unstated(tail: str, start: int) -> bool:
+    """Whether the words before `start`, the position of "answer", leave it unstated: "the wrong answer", "whether the
+    answer"."""
+    if _NO_ANSWER_BEFORE.search(tail, max(0, start - _MAX_LEAD_CHARS), start) is not None:
+        return True
+    return _STATED_BEFORE.search(tail[max(0, start - _MAX_LEAD_CHARS) : start]) is None
 
 
 def is_refusal(line: str) -> bool:
