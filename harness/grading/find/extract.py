@@ -431,10 +431,10 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         start = instead.end()
     answer = tail[start:end].strip().strip("*_`").rstrip(".。 ").strip()
     answer = _TOTAL.sub("", answer)
-    number = NUMBER.match(answer)
-    if number is not None and condition_behind(answer, number.end(), len(answer)) is not None:
-        begin = tail.find(number.group(), start)  # formulas behind it belong to its condition
-        return Extraction(number.group(), begin, begin + len(number.group()), method)
+    value = NUMBER.match(answer)
+    if value is not None and condition_behind(answer, value.end(), len(answer)) is not None:
+        begin = tail.find(value.group(), start)  # formulas behind it belong to its condition
+        return Extraction(value.group(), begin, begin + len(value.group()), method)
     formulas = list(_MATH.finditer(answer))
     if formulas and len(answer) - sum(len(match.group()) for match in formulas) > 3:
         # "the largest $n$ is 34": words around a formula are not part of the answer
