@@ -34,7 +34,7 @@ _STATED_BEFORE = re.compile(
       | makes|making|mean|means|implies|imply|yield|yields|say|believe|think|see|know|state|report|write|provide|box) )
     \s* (?: (?:the|our|my|its|this|your|a|an)\s+ (?: \w+\s+ ){0,2} | (?:final|correct|right|exact|numerical)\s+ )? \Z"""
 )
-"""What stands before "answer" if the phrase states one: a clause begins, or a verb or connective leads to it."""
+"""A phrase states an answer if its clause begins with "answer", or if a verb or connective leads to it."""
 
 _MAX_LEAD_CHARS = 60
 """Words before "answer" are looked at this far, in characters."""
