@@ -35,7 +35,8 @@ ENGINE is one of {", ".join(ENGINES)}. The words after ` -- ` go to the engine u
 def command(
     engine: str, model: str, name: str | None, dry_run: bool, extra_flags: tuple[str, ...], **options: Any
 ) -> None:
-    """Exit status: 2 where the server cannot be started, 1 where it ended by itself, 130 after a signal."""
+    """Start one server and keep it. Exit status: 2 if it cannot be started, 1 if it ended by itself, 130 after a
+    signal."""
     from server_launchers.keeping import supervisor
     from server_launchers.keeping.progress import Heartbeat
 

@@ -73,6 +73,6 @@ class Deployment(msgspec.Struct, frozen=True):
 
     processes: tuple[PlannedProcess, ...]
     base_urls: tuple[str, ...]
-    """Empty on a node that only lends its devices to node 0."""
+    """The server's addresses for clients; empty on a node that only lends its devices to node 0."""
     readiness: Readiness
     versions: Mapping[str, str] = {}

@@ -77,7 +77,7 @@ class ServerSpec:
     api_key_env: Annotated[
         str | None, Flag("Variable with the key that clients must send.", flag="--server-key-env", metavar="VARIABLE")
     ] = None
-    """The key itself reaches no argv and no file."""
+    """Name of the environment variable with the key; the key itself reaches no argv and no file."""
 
     tp: Annotated[int, Flag("Tensor parallel size.", minimum=1)] = 1
     pp: Annotated[int, Flag("Pipeline parallel size.", minimum=1)] = 1
@@ -101,7 +101,7 @@ class ServerSpec:
         str | None, Flag("This node's address, where it has several (HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP).")
     ] = None
     interface: Annotated[str | None, Flag("Network interface between nodes, e.g. eth0.", metavar="NAME")] = None
-    """The interface; it becomes `*_SOCKET_IFNAME` of NCCL, GLOO and HCCL."""
+    """The network interface between nodes; it becomes `*_SOCKET_IFNAME` of NCCL, GLOO and HCCL."""
 
     context: Annotated[
         int | None, Flag("Tokens of one request, prompt and answer.", flag="--max-model-len", minimum=1)
@@ -157,7 +157,7 @@ class ServerSpec:
     ] = 600.0
     stop_grace: Annotated[float, Flag("Seconds between TERM and KILL.", minimum=0)] = 20.0
     restarts: Annotated[int, Flag("How often a process that dies is started again.", minimum=0)] = 0
-    """Restarts of a process; only one that dies after the server was ready is restarted."""
+    """Number of times that a process is restarted if it dies after the server was ready."""
 
     def __post_init__(self) -> None:
         """Bring values to their types; raise SpecError for what is out of bounds or does not go together."""
@@ -193,7 +193,7 @@ class ServerOption:
     flag: str
     form: Flag
     kind: type
-    """int, float, bool, str, Path, tuple (of texts) or dict (of texts)."""
+    """The Python type of the value: int, float, bool, str, Path, tuple (of texts) or dict (of texts)."""
     default: Any
     choices: tuple[str, ...]
     """The allowed texts; empty: any text."""

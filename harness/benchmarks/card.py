@@ -216,7 +216,8 @@ class Choices(_Part):
 
 
 class Edition(_Part):
-    """A known copy of the data. rows: checksum of its rows, in any order. of: where the copy comes from."""
+    """A known copy of the data. rows: checksum of its rows, in any order. questions: their number. of: where the copy
+    comes from."""
 
     rows: _Checksum
     questions: Annotated[int, Field(ge=1)]
@@ -286,10 +287,11 @@ class Card(_Part):
     licence: str = ""
     citation: str = ""
     publish_questions: bool = True
-    """False: the benchmark's authors ask not to show its questions in public, so reports and exports contain no
-    question, answer or sample of it."""
+    """Whether the benchmark may be shown in public. False if its authors ask not to: then reports and exports contain
+    no question, answer or sample of it."""
     training: bool = False
-    """True: a training set, so replies may be exported as training data. False: a test set."""
+    """Whether the benchmark is a training set, so that replies may be exported as training data; else it is a test set.
+    """
     language: Literal["en", "zh"] = "en"
 
     source: Annotated[HubSource | FileSource | UrlSource | GymSource, Field(discriminator="kind")]
@@ -307,7 +309,7 @@ class Card(_Part):
     languages of one problem, are in the cluster 7. A value without it is the name as a whole."""
 
     twin_of: Annotated[str, Field(min_length=1)] | None = None
-    """The benchmark of the originals, if the questions are theirs with other numbers or names."""
+    """The benchmark whose questions these are with other numbers or names; None if the questions are originals."""
     original_key: Names = ()
     """Column that names each twin's original: by its question id, or by its whole text."""
     original_until: Annotated[str, Field(min_length=1)] | None = None
@@ -317,10 +319,10 @@ class Card(_Part):
     kind: CardKind = "expression"
     answer_form: AnswerForm = "plain"
     structured_answers: bool = False
-    """True: a list or a mapping in the answer column is a reference with several answers, and a JSON true or false the
-    word. False: each is an error."""
+    """Whether the answer column may hold a list or a mapping, which is a reference with several answers, and JSON's
+    true or false, which is the word. If not, each of them is an error."""
     literal_line_breaks: bool = False
-    r"""True: a backslash and an n in a question stand for a line break, unless they begin a LaTeX command."""
+    r"""Whether a backslash and an n in a question stand for a line break, unless they begin a LaTeX command."""
     rules: _Rules = Field(default_factory=GradeRules)
     program: ProgramTests | None = None
     """For `kind: program`: how the rows state the tests, which run in a sandbox."""
@@ -344,8 +346,8 @@ class Card(_Part):
     dates: tuple[str, str] | None = None
     """First and last day, month or year of the selected questions, in the column's notation; "" for no bound."""
     only: dict[str, list[str | bool | int | None]] = Field(default_factory=dict)
-    """Column → the values with which a row is a question, such as `image: [""]`; rows with others are left out, as if
-    the data did not hold them."""
+    """Column → its allowed values, such as `image: [""]`. A row with another value is left out, as if the data did not
+    hold it."""
 
     _folder: Path | None = PrivateAttr(default=None)
     _file: Path | None = PrivateAttr(default=None)

@@ -167,8 +167,8 @@ def may_publish(name: str, settings: Mapping[str, object]) -> bool:
 def is_test_set(name: str, settings: Mapping[str, object]) -> bool:
     """Whether a run's benchmark is a shipped test set, which must not become training data.
 
-    settings: the settings that the run recorded. Data without a card count by the name of their file: a copy of a
-    benchmark under the benchmark's name is that benchmark.
+    settings: the settings that the run recorded. Data without a card are judged by the name of their file: a file with
+    a benchmark's name counts as a copy of that benchmark.
     """
     shipped_card = shipped_card_of(name, settings)
     return shipped_card is not None and not shipped_card.training
@@ -220,7 +220,8 @@ def _folders() -> Iterable[Path]:
 
 
 def _card_files() -> list[Path]:
-    """The files of all cards; of two with the same name, that of the earlier folder. Raises `UsageError`."""
+    """The files of all cards. Of two cards with the same name, the one in the earlier folder counts. Raises
+    `UsageError`."""
     files: dict[str, Path] = {}
     for folder in _folders():
         if not folder.is_dir():

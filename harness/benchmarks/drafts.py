@@ -251,7 +251,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
 
 
 def _formed(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows that are made of `rows` by the card's `row_form`; without one, `rows`."""
+    """The rows that the card's `row_form` makes of `rows`; `rows` themselves if the card has no `row_form`."""
     if card.row_form is None:
         yield from rows
         return
@@ -365,7 +365,8 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
 
 
 def _cluster(card: Card, row: Row) -> str | int | None:
-    """The name of the row's cluster; None for a row that is alone in its own. Raises `UsageError`."""
+    """The name of the row's cluster; None for a row that names none and so is a cluster by itself. Raises
+    `UsageError`."""
     value = row.value[column := _require_column(row, card.cluster_key, "the cluster")]
     if not isinstance(value, str | int | None):
         raise UsageError(f"{row.where}: the cluster column {column!r} must be text or an integer, found {_show(value)}")

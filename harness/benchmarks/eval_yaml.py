@@ -35,8 +35,8 @@ _SCORERS = ("choice", "math", "match", "exact", "answer", "pattern")
 """Scorers of inspect-ai that compare an answer with one target, as our grader does."""
 
 _REDUCERS = r"^(mean|mode|max|pass_at_[0-9]+)$"
-"""Names of inspect-ai's functions from a question's samples to one value. They need no setting of ours, since a score
-has all of these values (mode is maj@k, max is pass@k)."""
+"""Names of inspect-ai's reducers, which make one value of a question's samples. They need no setting here, since a
+score has all these values (mode is maj@k, max is pass@k)."""
 
 
 class _Step(Part):
@@ -77,7 +77,8 @@ def of_hub(address: str) -> Card:
     repository = hub.from_url(url.removesuffix(f"/{NAME}"), None)
     if repository.files:
         raise UsageError(
-            f"{visible(address, 200)} names a file of data: give it with {option('data')}, or leave it out"
+            f"{visible(address, 200)} names a file of data: give the address with {option('data')}, or leave out "
+            "the file"
         )
     path, revision = hub.file_of(repository, NAME)
     where = f"{repository.id}:{NAME}"
@@ -109,7 +110,10 @@ def of_file(value: Mapping[str, Any], path: Path, task: str) -> Card:
 
 
 def _find_task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, str]:
-    """(the task of that name, its name). name: empty for the only task, whose own name may be empty."""
+    """(the task, its name, which may be empty). name: the name to look for; empty: the only task of the file.
+
+    value: the file's content. where: the file's name, for messages. Raises `UsageError`.
+    """
     framework, tasks = value.get("evaluation_framework"), value.get("tasks")
     if str(framework).replace("_", "-").casefold() != "inspect-ai":
         raise UsageError(

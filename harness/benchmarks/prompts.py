@@ -44,7 +44,8 @@ def check_text(text: str) -> str:
 
 
 def check_template(text: str) -> str:
-    """`text` itself. Raises `ValueError` as `check_text`, and for an unknown field."""
+    """`text` itself. Raises `ValueError` for an unknown field, and for a control character other than newline and
+    tab."""
     check_text(text)
     for command, name in _FIELD.findall(text):
         if not command and name not in FIELDS:

@@ -58,12 +58,13 @@ class QuestionSet:
     name: the benchmark's. questions: the selected ones, in the order of the source. n_all: number of questions without
     a selection. rows_digest: checksum of all rows of the source, in any order (a card states it). dataset_digest:
     checksum of all rows with their references and choices, in any order and whatever the selection (part of a run's
-    identity). prompt: its name. system_prompt: its text. template_digest: checksum of prompt and system prompt. origin:
-    the source's name and revision. notes: what a reader of the score should know. samples, sampling: what the card asks
-    for. publish: whether questions, answers and samples may be shown in public. card_file: the card's file, if it is
-    the user's own. given_data: the address of the data, if the user gave them. part: set if other clients ask other
-    parts of the selection (`harness.benchmarks.shards`). recipe: see `RecipeNote`; None if only reading the data could
-    tell it. note: the run's note, if the questions were taken from the run's file.
+    identity). prompt: the prompt's name. system_prompt: its text. template_digest: checksum of prompt and system
+    prompt. origin: the source's name and revision. notes: what a reader of the score should know. samples, sampling:
+    the card's number of samples and sampling settings. publish: whether questions, answers and samples may be shown in
+    public. card_file: the card's file, if it is the user's own. given_data: the address of the data, if the user gave
+    them. part: set if other clients ask other parts of the selection (`harness.benchmarks.shards`). recipe: digest of
+    everything from which the questions are made; None if the data are unknown before they are read. note: the run's
+    note, if the questions were taken from the run's file.
     """
 
     name: str

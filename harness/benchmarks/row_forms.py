@@ -68,7 +68,7 @@ class ArcTask(msgspec.Struct):
 
 
 class PuzzleTable(msgspec.Struct):
-    """The solution of a puzzle. header: "House", then the attributes. rows: the cells, a house each."""
+    """The solution of a puzzle. header: "House", then the attributes. rows: a row of cells for each house."""
 
     header: list[str]
     rows: list[list[str]]
@@ -139,7 +139,7 @@ _OF_CHOICE = "of a multiple choice question"
 
 
 class Versions(msgspec.Struct):
-    """A problem of UGMathBench in three versions, with other numbers each. options: those of each answer."""
+    """A problem of UGMathBench in three versions with different numbers. options_v…: the options of each answer."""
 
     id: str
     problem_v1: str
@@ -156,7 +156,7 @@ class Versions(msgspec.Struct):
     options_v3: list[list[str]] = []
 
     def rows(self) -> Iterator[Columns]:
-        """A row for each version, which says how many answers of which types it asks for."""
+        """A row for each version of the problem; its question begins with the number and the types of the answers."""
         versions = (
             (self.problem_v1, self.answer_v1, self.answer_type_v1, self.options_v1),
             (self.problem_v2, self.answer_v2, self.answer_type_v2, self.options_v2),
@@ -187,7 +187,7 @@ def _answer_type(name: str, options: list[str] | None) -> str:
 
 
 QA_SENTENCE = "Answer the question based on the given documents."
-"""In each prompt of RULER's tasks of questions, and of no other, as its authors' program writes them."""
+"""A sentence that RULER's program writes into each prompt of its question-answering tasks, and into no other."""
 
 
 class Needles(msgspec.Struct):

@@ -36,10 +36,10 @@ ENDED = ("stop",)
 class SampleChoice:
     """Which of the planned samples an export contains, and how much of each.
 
-    take: the correct ones, or all. shortest: most samples per question; the shortest ones are taken, by characters of
-    reasoning and text; None: all. finish_reasons: the accepted ones; empty: any. distinct: whether only the first of
-    equal replies to a question is taken. reasoning: whether a reply keeps the model's reasoning; False: its final part
-    only.
+    take: only correct samples, or all. shortest: largest number of samples per question, of which the shortest are
+    taken, by characters of reasoning and text; None: all. finish_reasons: the accepted ones; empty: any. distinct:
+    whether only the first of equal replies to a question is taken. reasoning: whether a reply keeps the model's
+    reasoning; False: its final part only.
     """
 
     take: Take = "all"
@@ -190,7 +190,8 @@ def without_lone_surrogates(text: str) -> str:
 
 
 def json_line(value: object) -> bytes:
-    """A line of JSON, without characters at which a reader that splits like Python's `splitlines` would end it."""
+    """A line of JSON. Line separators of Unicode are escaped, since Python's `splitlines` would end the line at
+    them."""
     line = codec.inert(codec.encode(value))
     return line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029") + b"\n"
 

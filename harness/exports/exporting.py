@@ -27,8 +27,8 @@ class Exporter:
     """A format of exports.
 
     about: what it writes, in a few words for the help. write: a function that writes the benchmarks' files into a
-    folder and returns them; raises `UsageError`, `StoreError`. withholds: whether the format shows questions, answers
-    or samples, so that a benchmark that may not be published is refused.
+    folder and returns them; raises `UsageError`, `StoreError`. withholds: whether the export of a benchmark that may
+    not be published is refused; False for a format that shows no question, answer or sample.
     """
 
     kind: Kind
@@ -64,8 +64,9 @@ def export(
 ) -> Written:
     """Write the run in the format `to`. out: the folder for the files; None: `exports/FORMAT` in the run folder.
 
-    take … reasoning: see `SampleChoice`; None: the default of the format's kind (see `Kind`). i_know: also export
-    training data from test sets, and questions that may not be published. Raises `UsageError`, `StoreError`.
+    take, shortest, finish_reasons, distinct, reasoning: which samples are written, as in `SampleChoice`; None: the
+    default for the format's kind. i_know: also export training data from test sets, and questions that may not be
+    published. Raises `UsageError`, `StoreError`.
     """
     exporter = find_exporter(to)
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}

@@ -69,9 +69,10 @@ Tracker = Callable[[Tracked], object]
 
 
 def find_tracker(name: str) -> Tracker:
-    """The tracker of that name, shipped or of a plug-in. Whatever it raises becomes a `UsageError` of one sentence.
+    """The tracker of that name, shipped or of a plug-in. Raises `UsageError` if the name is unknown, or if the
+    tracker's package is not installed.
 
-    Raises `UsageError` if the name is unknown, or the tracker's package is not installed.
+    The returned function raises any error of the tracker as a `UsageError` of one sentence.
     """
     send = plugins.extension("tracker", name)
     if send is not None:
@@ -121,8 +122,9 @@ def _tracker_name(name: str) -> str:
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Fact]]:
-    """(dotted path, value) of each scalar in a JSON value. Left out: null. A list becomes one text; a long text is
-    replaced by its digest.
+    """(dotted path, value) of each number, boolean and text in a JSON value. name: the path of `value` itself.
+
+    A list becomes one text, a long text its digest; null is left out.
     """
     if isinstance(value, dict):
         for field, inner in value.items():

@@ -320,7 +320,8 @@ def _question_text(question: Question) -> str:
 
 
 def _responses(row: Row, value: Any, column: str) -> list[Response]:
-    """The responses in a cell, which is a text or a list. A single one also gets the row's finish reason and counts."""
+    """The responses in a cell, which is a text or a list of texts. If it has only one response, the row's finish reason
+    and token counts are added."""
     items = value if isinstance(value, list) else [value]
     if not items:
         raise UsageError(f"{row.where}: the column {column!r} is an empty list of responses")

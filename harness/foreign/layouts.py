@@ -75,7 +75,7 @@ def opencompass(path: Path) -> Iterator[OutputRow]:
 
 
 def is_by_number(path: Path) -> bool:
-    """Whether a file begins like one of OpenCompass, which no file of another format does."""
+    """Whether a file begins as OpenCompass's files do, a mapping of numbers to objects; no other format does."""
     if path.suffix != ".json" or not path.is_file():
         return False
     try:

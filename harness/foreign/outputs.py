@@ -62,7 +62,7 @@ class Outputs:
 
 
 class _RowIdentity(NamedTuple):
-    """What identifies the question of a row, without the responses.
+    """The part of a row that tells which question it answers.
 
     named: the question's id in the file; None if it has none. from_card: whether the question is a card's. content:
     digest of question and reference; None if the file lacks the question's text.
@@ -91,7 +91,7 @@ def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
 
 
 _digests_of_text = lru_cache(maxsize=4_096)(_digests)
-"""`_digests` with a cache: rows of one question stand close together, or recur in the same order."""
+"""`_digests` with a cache, since the rows of a question are close together or recur in the same order."""
 
 
 def read(
@@ -164,7 +164,7 @@ def digest_of(path: Path) -> str:
 
 
 def recognise(row: Row) -> Format:
-    """The format of a row, told by its columns; "columns" if no tool's are recognised."""
+    """The format of a row, by the names of its columns; "columns" if they are no known tool's."""
     names = row.value.keys()
     if {"doc_id", "doc", "resps", "target"} <= names:
         return "lm_eval"
@@ -272,7 +272,7 @@ class _RowIdentities:
         self.conflict: UsageError | None = None
 
     def add(self, row: OutputRow) -> None:
-        """Add the next row. Raises `UsageError` for a row whose reference answer is none."""
+        """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
         identity = _RowIdentity.of(row)
         identity = self._distinct.setdefault(identity, identity)
         self.rows.append(identity)

@@ -26,8 +26,8 @@ class ByText:
                 self._by_text.setdefault(form, []).append(question)
 
     def of(self, row_question: Question) -> list[Question]:
-        """The questions that a row may answer. Several only if the set repeats a text, and neither the row's id nor its
-        reference tells which one is meant."""
+        """The questions that a row may answer. There are several if the benchmark repeats a text and neither id nor
+        reference tells the questions apart."""
         text = text_of(row_question)
         candidates = self._by_text.get(text) or self._by_text.get(_bare(text)) or []
         named = [question for question in candidates if question.question_id == row_question.question_id]
@@ -36,8 +36,11 @@ class ByText:
 
 
 class Recognised:
-    """A tool's (question, sample) pairs with the questions of a benchmark in place of the file's: its ids, references
-    and rules. A row without the question's text is matched by its reference, if only one question has it."""
+    """A tool's (question, sample) pairs, in which the file's questions are replaced by a benchmark's questions.
+
+    So ids, references and rules are the benchmark's. A row that lacks the question's text is matched by its reference,
+    if only one question has that reference.
+    """
 
     def __init__(self, path: Path, pairs: Pairs, questions: Sequence[Question], name: str) -> None:
         """path: the file of outputs. name: the benchmark. Both are for messages."""

@@ -67,7 +67,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the page sends to override a verdict. verdict: None withdraws the earlier override."""
+    """The request of a page to override a verdict. verdict: None withdraws the earlier override."""
 
     run: str
     benchmark: str
@@ -79,7 +79,7 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Labelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the page sends to put a label on a sample. put: False takes it off."""
+    """The request of a page to put a label on a sample. put: False takes the label off."""
 
     run: str
     benchmark: str

@@ -18,7 +18,8 @@ from harness.viewer.library import OpenBenchmark
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """One question in both runs: fraction correct of graded samples in the first and the second."""
+    """One question in both runs. first, second: the fraction of its graded samples that are correct. n_first, n_second:
+    their number."""
 
     id: str
     first: float
@@ -34,7 +35,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """How many samples of equal keys changed from the first run's verdict to the second's."""
+    """Number of samples that have the verdict `first` in the first run and `second` in the second, by equal keys."""
 
     first: Verdict
     second: Verdict

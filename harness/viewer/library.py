@@ -256,7 +256,8 @@ class OpenRun:
             }
 
     def benchmark(self, name: str) -> OpenBenchmark:
-        """Return the benchmark, refreshed. Raises `UsageError` with the near names."""
+        """Return the benchmark after reading what has changed. Raises `UsageError` with near names for an unknown one,
+        `StoreError` if the run cannot be read."""
         self.refresh()
         if self.problem:
             raise StoreError(self.problem)

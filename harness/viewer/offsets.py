@@ -75,7 +75,7 @@ class SampleOffsets:
                 raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
     def of(self, question_id: str) -> Mapping[int, RecordLocation]:
-        """Return the places of one question's samples, by sample index."""
+        """Return where the samples of a question stand in the journal: sample index → location."""
         return self._by_question.get(question_id, {})
 
     def questions(self) -> list[str]:
@@ -109,7 +109,7 @@ class SampleOffsets:
         return sample
 
     def in_file_order(self) -> Iterator[tuple[Key, RecordLocation]]:
-        """Return every key with its place, in the order of the file."""
+        """Return (key, location) of every sample, in the order of the file."""
         with self._lock:
             places = [
                 (Key(question_id, index), location)

@@ -50,10 +50,10 @@ class ShownTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """With which settings a run was made.
+    """The settings and circumstances of a run.
 
-    tables: settings by benchmark, then time, tokens, cost and servers, then failed requests. warnings: of the run's
-    log. commands: lines that make the run again.
+    tables: settings by benchmark; then time, tokens, cost and servers; then failed requests. warnings: those in the
+    run's log. commands: command lines that make the run again.
     """
 
     tables: Sequence[ShownTable]
@@ -255,7 +255,7 @@ def standing(benchmark: OpenBenchmark) -> Standing:
 
 
 def benchmark_page(benchmark: OpenBenchmark, published: PublishedBeside) -> BenchmarkPage:
-    """Return the benchmark's questions, and what is `published` of the run's model."""
+    """Return the page of a benchmark: its questions, and the published scores of the run's model."""
     return BenchmarkPage(
         standing=standing(benchmark),
         reported_by=published.reported_by,
@@ -322,7 +322,7 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:
 
 
 def run_page(run: OpenRun, facts: RunFacts) -> RunPage:
-    """Return the run's page: facts as given, prompts from its files of questions."""
+    """Return the run's page. The prompt of each benchmark is its first question, from the run's file of questions."""
     run.refresh()
     prompts = {}
     for name, benchmark in run.benchmarks.items():

@@ -36,7 +36,7 @@ class Style:
 
 
 def lines(text: str) -> str:
-    """Foreign text of several lines: line breaks stay, everything else that acts on a terminal is escaped."""
+    """`text` of others, safe to print: line breaks stay, everything else that acts on a terminal is escaped."""
     return "\n".join(visible(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
 
 

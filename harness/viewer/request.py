@@ -12,7 +12,7 @@ from harness.core.records import Question, Sample
 from harness.runs.manifest import BenchmarkRecord
 
 KEY_PLACEHOLDER = "$API_KEY"
-"""Stands in place of the key: a variable of the shell."""
+"""A variable of the shell that stands in the command in place of the key."""
 
 
 def template(record: BenchmarkRecord) -> RequestTemplate:

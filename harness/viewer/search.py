@@ -21,7 +21,7 @@ from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import text_of
 
 BLOCK_BYTES = 4 * 1024 * 1024
-"""Bytes of the journal that are read at a time; the progress moves by as much."""
+"""Bytes of the journal that are read at a time; progress is reported after each of these blocks."""
 
 MAX_HITS = 500
 """Number of samples after which the search of a page ends."""
@@ -40,8 +40,8 @@ Part = Literal["question", "text", "reasoning"]
 class Hit:
     """A question or sample with the text.
 
-    sample_index: None for a question. verdict: the one that counts, of a graded sample. part: the first field with the
-    text. before, match, after: the match and its surroundings.
+    sample_index: None for a question. verdict: the verdict that counts; None if the sample is not graded. part: the
+    first field that contains the text. before, match, after: the match and the text around it.
     """
 
     question_id: str

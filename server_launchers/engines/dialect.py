@@ -124,7 +124,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     at_once: tuple[Reading, ...] = ()
     """Where the server states how many requests run at once; the first page that states it counts."""
     neutral: Neutral | None = None
-    """None: the engine is not known to fill in any sampling value."""
+    """Sampling values that replace the server's own defaults; None if servers of this engine are not known to have any.
+    """
     names: Mapping[str, str] = {}
     """Our name of a sampling field → the engine's, where they differ."""
     tokens: TokenPages | None = None
@@ -133,7 +134,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     names_ids: bool = False
     """Whether log-probabilities name tokens by id when asked (`return_tokens_as_token_ids`)."""
     held_to: Callable[[str], Body] | None = None
-    """Makes the fields that force a reply to be exactly this text, by the engine's grammar."""
+    """A function (text) → the request fields that force a reply to be exactly this text, by the engine's grammar."""
     goes_on: Mapping[str, Any] = {}
     """Fields that keep a reply going past the model's own end, up to max_tokens."""
     too_long: tuple[str, ...] = ()

@@ -56,11 +56,13 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """Writes the command; None: nothing is started, and `address` returns the server's address."""
     address: Callable[[ServerSpec], str] | None = None
     program: Callable[[ServerSpec], Program] | None = None
-    """The program of an engine that is a Python package: its environment is asked for its version and options."""
+    """A function from the spec to the program, for an engine that is a Python package; its environment is asked for
+    version and options."""
     assumed_version: str | None = None
     """The version whose recorded options count if the installed version is unknown; None: the newest recorded."""
     look: Callable[[ServerSpec, Facts], Facts] | None = None
-    """Checks that the machine has what this engine needs, given the facts so far; raises LaunchError."""
+    """A function (spec, facts so far) → facts, which checks that the machine has what this engine needs; raises
+    LaunchError."""
     served_as: Callable[[ServerSpec], str] = model_name
     """The model name for requests where the spec has no `served_name`; empty if only the running server knows it."""
     readiness: Callable[[ServerSpec], Readiness] | None = None
@@ -160,7 +162,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     launcher: Launcher
     log: LogWords = LogWords()
     dialect: Dialect | None = None
-    """None: nothing is known of its servers beyond the OpenAI protocol."""
+    """How the engine's servers are recognised and spoken to; None if they are known to speak only the OpenAI protocol.
+    """
     parsers: str = ""
     """The key under which presets list this engine's names of reasoning parsers; empty: the engine uses vLLM's names.
     """
@@ -169,7 +172,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     model_flags: tuple[str, ...] = ()
     """Options of the command line that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
-    """Those `model_flags` whose value may be a file or folder: the run records its content."""
+    """The options among `model_flags` whose value may be a file or folder, whose content the run then records."""
     weight_swap: WeightSwap | None = None
     batch_words: Callable[[Path, Path], tuple[str, ...]] | None = None
-    """The command that answers a file of requests and writes a file of results."""
+    """A function (file of requests, file of results) → the command line that answers the requests."""

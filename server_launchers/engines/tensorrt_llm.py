@@ -44,7 +44,7 @@ def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
 
 
 def served_as(spec: ServerSpec) -> str:
-    """A folder's name, or the model as given."""
+    """The name by which the server serves the model: the name of its folder, else the model as the spec has it."""
     folder = Path(spec.model).expanduser()
     return folder.absolute().name if folder.is_dir() else spec.model
 

@@ -31,7 +31,7 @@ PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", 
 MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
 FIRST_WITH_SERVE = (0, 8)
 BATCH_INVARIANT_SINCE = (0, 11, 1)
-"""The first version that obeys the variable for deterministic kernels under this name; older ones ignore it."""
+"""The first version of vLLM that obeys VLLM_BATCH_INVARIANT; older ones ignore the variable."""
 NEUTRAL_WORDS = ("--generation-config", "vllm")
 TAKES = (
     PACKAGED

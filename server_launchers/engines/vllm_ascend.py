@@ -96,7 +96,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
 def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
     """The command of vLLM with the options that several NPU nodes need to find each other.
 
-    Raises LaunchError like vLLM's.
+    Raises LaunchError for what this version cannot do.
     """
     environment: dict[str, str] = {}
     if spec.interface is not None:

@@ -138,7 +138,7 @@ def _causes() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 @cache
 def _tells_no_phase() -> re.Pattern[str]:
-    """One pattern that matches every line that shows no phase, although it may contain the words of one."""
+    """A pattern for lines that contain the words of a phase but show none, such as a list of all settings."""
     settings = dict.fromkeys(pattern for engine in table.every().values() for pattern in engine.log.settings)
     # "disabl": a line such as "torch.compile is disabled" names a phase that will not come.
     return re.compile("|".join((*settings, "disabl")))

@@ -111,8 +111,8 @@ class KeptProcess:
     def survey(self) -> bool:
         """Add new descendants to `seen` and to the record; return whether `seen` changed.
 
-        Done while their parents live, which alone show who descends from whom. Engines overwrite their environment with
-        a title, so the mark does not find all workers.
+        To be called again and again, because descent can be seen only while the parent lives. The mark does not find
+        all workers, because engines overwrite their environment with a title.
         """
         if self.main is None:
             return False

@@ -33,7 +33,7 @@ class Process:
         return start_of(self.pid) == self.started
 
     def signal(self, number: int) -> None:
-        """Send `number` unless the process is gone."""
+        """Send the signal with this number to the process, unless it is gone."""
         if self.alive():
             # The process may have ended since the look, or may belong to another user after setuid.
             with contextlib.suppress(ProcessLookupError, PermissionError):

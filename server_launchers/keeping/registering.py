@@ -34,10 +34,10 @@ def advertised(spec: ServerSpec, base_urls: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def registered(file: Path, urls: Sequence[str]) -> Iterator[None]:
-    """Keep the addresses in `file`, one a line, for the length of the block.
+    """Context manager in which `file` holds the addresses `urls`, one a line; the file is removed at the end.
 
-    A server without addresses, such as a node that only lends its devices to the first, writes nothing. Raises
-    LaunchError. urls: the addresses.
+    Without addresses, as on a node that only lends its devices to the first node, no file is written. Raises
+    LaunchError.
     """
     if not urls:
         yield

@@ -31,7 +31,7 @@ def status() -> list[ServerState]:
 
 
 def unreadable() -> dict[Path, list[int]]:
-    """Damaged or missing state file → the living processes of its server; none where no process is known."""
+    """Damaged or missing state file → numbers of the living processes of its server; empty if none is known."""
     return {path: [] for path in state.unreadable()} | state.unseen()
 
 
@@ -100,10 +100,9 @@ def end(server: ServerState) -> list[str]:
 
 
 def _end_guard(guard: processes.Process, grace: float) -> None:
-    """Wait for a guard to end its server.
+    """Ask a guard by SIGTERM to end its server, and wait until the guard has ended.
 
-    Its last act is to write the state file; until then it may still be ending processes step by step. grace: seconds
-    that the server has to end after SIGTERM.
+    grace: seconds that the server has to end after its own SIGTERM. A guard that takes longer is killed.
     """
     guard.signal(signal.SIGTERM)
     deadline = time.monotonic() + SURE_SECONDS + grace

@@ -148,7 +148,7 @@ def guard_log(name: str) -> Path:
 
 
 def read(path: Path) -> ServerState | None:
-    """The state in `path`; None for a missing file and one that is not ours: a link, another user's, no state file."""
+    """The state in `path`; None if the file is missing, a link, another user's, or no state file."""
     data = private_files.read(path, MAX_STATE_BYTES + 1)
     if data is None:
         return None
@@ -195,7 +195,7 @@ def _as_it_is(state: ServerState) -> ServerState:
 
 @contextmanager
 def naming_lock() -> Iterator[None]:
-    """A lock held while a name is chosen and taken, so that two starts never share a name."""
+    """Context manager that holds a lock while a start chooses its server's name, so that two starts never share one."""
     descriptor = private_files.open_for_lock(servers_folder() / ".lock")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -30,10 +30,10 @@ def possible(running: ServerSpec, target: ServerSpec) -> bool:
 
 
 def swap(server: RunningServer, target: ServerSpec) -> RunningServer:
-    """The same server with the weights of `target`, after it generated a token with them.
+    """Have a server load the weights of `target`. Returns the server once it has generated a token with them.
 
-    Raises LaunchError with the engine's own message; the server must be stopped then, because nobody knows what it
-    serves.
+    Raises LaunchError with the engine's own message; the caller must then stop the server, because nobody knows which
+    weights it has.
     """
     (url,) = server.base_urls
     how = table.named(target.engine).weight_swap

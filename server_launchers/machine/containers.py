@@ -21,7 +21,7 @@ def name_of(port: int) -> str:
 
 
 def end(name: str, mark: str) -> None:
-    """Remove the container if it is ours: its name is one of `name_of`, and it was started with the mark."""
+    """Remove the container `name` if it is ours: its name has our form, and `mark` is in its environment."""
     if _NAME.match(name) and f"{MARK}={mark}" in _environment(name):
         _docker("rm", "-f", name)
 

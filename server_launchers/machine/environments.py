@@ -104,7 +104,8 @@ def called(
 
 
 def check_model(spec: ServerSpec) -> None:
-    """Raise LaunchError if the model is a path without a model: engines would need a minute to report that."""
+    """Raise LaunchError if the spec's model is a path at which there is no model; engines report that after a
+    minute."""
     path = Path(spec.model).expanduser()
     if not path.exists():
         if path.is_absolute() or spec.model.startswith("."):
@@ -115,7 +116,7 @@ def check_model(spec: ServerSpec) -> None:
 
 
 def find_program(argv: Sequence[str], install: str) -> str:
-    """The path of the program that `argv` starts; raises LaunchError with the line that installs it."""
+    """The path of the program that `argv` starts. install: how to install it, for the LaunchError if it is missing."""
     path = shutil.which(argv[0])
     if path is None:
         raise LaunchError(f"{argv[0]} is not installed; {install}")

@@ -78,7 +78,7 @@ def is_cached(card: Card) -> bool:
 
 
 def local_path(card: Card, source: FileSource) -> Path:
-    """The path of a file source; a relative one starts at the card's folder."""
+    """The path of a file source; a relative path is one from the card's folder."""
     path = Path(source.path).expanduser()
     if path.is_absolute() or card.folder is None:
         return path

@@ -18,7 +18,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
 
 Members = dict[str, list[zipfile.ZipInfo]]
-"""An archive's files by `_name`; the folder before it is unknown, so that several may have one."""
+"""Last three parts of a path → the files of an archive with such a path; files in different folders may share it."""
 
 COLUMNS = ("document_category", "document_set_id", "data_source_filenames")
 
@@ -42,8 +42,8 @@ def with_documents(rows: Iterable[Row], archive: Path, shown: str) -> Iterator[R
 
 
 def _texts(row: Row, opened: zipfile.ZipFile, members: Members, shown: str) -> list[str]:
-    """The texts of one row's documents, in the row's order. members: the archive's files by `_name`. shown: the
-    archive's name for messages. Raises `UsageError`.
+    """The texts of one row's documents, in the row's order. members: last three parts of a path → the archive's files.
+    shown: the archive's name for messages. Raises `UsageError`.
     """
     category, group, names = (str(row.value.get(column) or "") for column in COLUMNS)
     texts, n_chars = [], 0
@@ -70,5 +70,5 @@ def _texts(row: Row, opened: zipfile.ZipFile, members: Members, shown: str) -> l
 
 
 def _name(path: str) -> str:
-    """The last three parts of a path; archives of other systems spell accents in another way."""
+    """The last three parts of a path. Accents are normalised, because other systems encode them in another way."""
     return "/".join(PurePosixPath(unicodedata.normalize("NFC", path)).parts[-3:])

@@ -122,10 +122,10 @@ def file_of(source: HubSource, name: str) -> tuple[Path, str]:
 
 
 def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, ...]) -> tuple[Path, str]:
-    """(local folder, commit) with all files of a data set that match `patterns` and do not match `left_out`.
+    """Make sure that all files of a data set that match `patterns`, and none of `left_out`, are in the cache.
 
-    Files that are not in the cache are downloaded; a file that the hub's library downloaded
-    is a link into its cache. Raises `UsageError`.
+    Files that the cache lacks are downloaded. Returns (the local folder of the data set, the commit). A file in the
+    folder may be a link into the cache of the hub's library. Raises `UsageError`.
     """
     listing = _listing(source, [])
     files = [

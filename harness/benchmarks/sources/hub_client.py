@@ -39,7 +39,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class HubRefusalError(Exception):
-    """The hub answered, and not with what was asked for. error_code: its own word for the reason, else empty."""
+    """The hub refused a request. status: of HTTP. error_code: the hub's own word for the reason; empty without one."""
 
     def __init__(self, status: int, error_code: str = "") -> None:
         super().__init__(f"status {status} {error_code}".strip())
@@ -48,7 +48,7 @@ class HubRefusalError(Exception):
 
 
 class BadDownloadError(Exception):
-    """The bytes that came are too many, or not those that the hub described."""
+    """A download is longer than allowed, or is not what the hub described."""
 
 
 class UnreachableError(Exception):

@@ -278,7 +278,8 @@ _CONVERTED = {
     ".xls": "save the sheet as CSV in UTF-8",
     ".ods": "save the sheet as CSV in UTF-8",
 }
-"""Suffix of a file that is not read -> what to do with it. A packed file could unpack to any size."""
+"""Suffix of a file that is not read → what to do with the file. Archives are not unpacked here, because they could have
+any size."""
 
 
 def _refuse_unread(path: Path, shown: str) -> None:

@@ -123,7 +123,8 @@ def _result(benchmark: ExportedBenchmark, name: str, value: float, arguments: di
 
 
 def _facts(score: Score) -> dict[str, str]:
-    """What the format has no field for, as texts: errors, both intervals, counts, graders, further measures."""
+    """The facts of a score for which the format has no field, as texts: errors, both intervals, counts, graders,
+    further measures."""
     facts = {name: value for name, value in uncertainty(score).items() if value is not None}
     measured = () if score.measures is msgspec.UNSET else score.measures
     # An interval is a tuple, and reads as a list in JSON.

@@ -26,7 +26,8 @@ from server_launchers.engines import table as engines
 
 SCORER = "harness"
 ANY_SERVER = "openai-api"
-"""Inspect's name of a server whose engine has none there. The model's name in a log begins with the server's."""
+"""The provider that Inspect has for any OpenAI-compatible server, for engines without a provider of their own. A
+model's name in a log begins with its provider."""
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state: equal runs give equal files
 

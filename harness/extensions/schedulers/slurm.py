@@ -42,9 +42,9 @@ def script(
 ) -> str:
     """The script of a job array of `members` servers, each started by `command` (argv) and registered in `folder`.
 
-    directives: further options of sbatch, such as `--partition=gpu`. nodes: nodes of each server; each node runs
-    `command` with its rank and with the address and port of the first node, where the nodes meet. head_port: that port;
-    None takes a free one. Raises SpecError.
+    directives: further options of sbatch, such as `--partition=gpu`. nodes: number of nodes of each server; each node
+    runs `command` with its rank and the address and port of the server's first node. head_port: that port; None: any
+    free port. Raises SpecError.
     """
     if not 1 <= members <= MAX_MEMBERS:
         raise SpecError("slurm", f"expected 1 to {MAX_MEMBERS} servers")

@@ -73,7 +73,8 @@ _ENCODED_TYPES: dict[int, frozenset[PhysicalType]] = {
         {PhysicalType.INT32, PhysicalType.INT64, PhysicalType.FLOAT, PhysicalType.DOUBLE, PhysicalType.FIXED_BYTES}
     ),
 }
-"""Encoding -> the types whose values may have it. Others would hand a column values of a type that it does not have."""
+"""Encoding → the types whose values may have it. Any other type is refused, because its column would get values of
+another type."""
 
 _NUMBERS = {PhysicalType.INT32: "<i4", PhysicalType.INT64: "<i8", PhysicalType.FLOAT: "<f4", PhysicalType.DOUBLE: "<f8"}
 
@@ -228,8 +229,8 @@ class _Pages:
         """Add a page's values to the column; None stands where an entry has no value.
 
         definitions: for each entry its definition level; an entry has a value if the level is the column's highest.
-        repetitions: for each entry, at which depth of nested lists it goes on. encoding: of the values, by Parquet's
-        number.
+        repetitions: for each entry its repetition level, the depth of the list to which it adds an item. encoding:
+        Parquet's number of the values' encoding.
         """
         present = definitions == self._max_definition
         n_values = int(np.count_nonzero(present))

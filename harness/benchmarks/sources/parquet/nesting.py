@@ -46,9 +46,10 @@ _JULIAN_EPOCH = 2_440_588
 
 @dataclass
 class _Node:
-    """A field of the schema. definition, repetition: levels of an entry in which the field is there.
+    """A field of the schema. definition, repetition: the lowest levels of an entry in which the field is present.
 
-    convert: makes the cell's value of the stored one. column: the leaf's number among all leaves; None in a group.
+    convert: a function from the stored value to the cell's; None if they are the same. column: the leaf's number among
+    all leaves; None for a group. width: bytes of a value of `FIXED_BYTES`.
     """
 
     name: str
@@ -214,7 +215,7 @@ _ANNOTATED_TYPES = {
     "unsigned integer": {PhysicalType.INT32, PhysicalType.INT64},
     "half float": {PhysicalType.FIXED_BYTES},
 }
-"""Annotation -> the types that it may stand on, as the format's LogicalTypes.md says."""
+"""Annotation → the types of columns that may have it, as the format's LogicalTypes.md says."""
 
 MAX_DECIMAL_BYTES = 32
 """Bytes of the largest decimal that writers know, one of 256 bits; the time to convert grows with their square."""
@@ -223,7 +224,7 @@ MAX_DECIMAL_BYTES = 32
 def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any] | None:
     """The function from a stored value to the cell's; None where the stored value is the cell's.
 
-    Raises `DamagedError` for an annotation on a type that it does not stand on.
+    Raises `DamagedError` for an annotation that is not allowed for the column's type.
     """
     older, newer = element.integer(6, -1), element.fields(10)
     annotation = next((_NEWER[number] for number in newer if number in _NEWER), "") or _OLDER.get(older, "")

@@ -11,7 +11,7 @@ _LITERAL, _COPY_1, _COPY_2, _COPY_4 = range(4)
 
 
 def unpack(data: memoryview, n_bytes: int) -> bytes:
-    """The unpacked bytes; `n_bytes` is their number as the caller knows it. Raises `DamagedError`."""
+    """The unpacked bytes of `data`. n_bytes: their expected number. Raises `DamagedError` if it is another."""
     start = ByteReader(data)
     if start.varint() != n_bytes:
         raise DamagedError("a page unpacks to another size than its header says")

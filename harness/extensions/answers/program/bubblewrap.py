@@ -35,7 +35,7 @@ PACKAGE = "bubblewrap"
 _NOBODY = 65534
 _INSIDE = "harness/extensions/answers/program/inside"
 _LIBRARY = "/sandbox"
-"""Folder in the sandbox with `inside`, under its full module name, and numpy."""
+"""The folder of the sandbox that has the package `inside`, under its full module name, and numpy."""
 
 _PROBE_SECONDS = 60.0
 # The probe loads every extension module once: only then does /proc/self/maps name all shared libraries that the sandbox

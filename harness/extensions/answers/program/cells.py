@@ -39,8 +39,8 @@ class SandboxFailedError(Exception):
 
 
 class Needs(NamedTuple):
-    """What a job needs of its sandbox. memory: bytes of a program, its tests and the interpreter. compiler: whether
-    it compiles C++ or runs what was compiled, with the libraries of C++."""
+    """What a job needs of its sandbox. memory: bytes for a program, its tests and the interpreter. compiler: whether
+    the sandbox must have g++ and its libraries, to compile C++ or to run a binary."""
 
     memory: int
     compiler: bool = False
@@ -63,7 +63,7 @@ class SandboxMaker(Protocol):
         ...
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        """End what killing the process has left of its sandbox."""
+        """Remove what is left of a sandbox after `process`, which started it, was killed."""
         ...
 
 
@@ -140,7 +140,7 @@ class SandboxCell:
             raise SandboxFailedError(str(error)) from error
 
     def _report(self) -> dict[str, Any]:
-        """The job's next message. Raises `SandboxFailedError` if the job ended, or said nothing in time."""
+        """The job's next message. Raises `SandboxFailedError` if the job ended without one or sent none in time."""
         message = self._hear(self._silence)
         if "over" in message:  # before its report
             raise SandboxFailedError(f"the job ended without a report, with the wait status {message['over']}")

@@ -21,7 +21,8 @@ _ANSWER_SECONDS = 20.0
 
 
 class Compiler(NamedTuple):
-    """A compiler. folders: to be bound where they are. tools: file → its place in the sandbox."""
+    """The C++ compiler. folders: folders that the sandbox has under the same paths. tools: path of a program → its path
+    in the sandbox."""
 
     version: str
     folders: tuple[str, ...]
@@ -30,7 +31,7 @@ class Compiler(NamedTuple):
 
 @cache
 def compiler() -> Compiler | None:
-    """The compiler of this machine; None if there is none that works."""
+    """The compiler of this machine; None if there is no compiler or it does not work."""
     path = shutil.which(PROGRAM)
     if path is None:
         return None

@@ -26,7 +26,7 @@ from harness.extensions.answers.program.cells import Needs
 ENGINES = ("docker", "podman")
 
 IMAGE = "docker.io/library/python:3.11-slim"
-"""The image, unless the user names another one. It must have python3; for C++, also g++."""
+"""The default image of a container. An image must have python3, and g++ for programs in C++."""
 
 _ANSWER_SECONDS = 60.0
 """Longest time for an engine to answer a question or to remove a container."""
@@ -43,7 +43,8 @@ _CLOSED = [
     "--workdir=/tmp",
     *(f"--env={name}={value}" for name, value in ENVIRONMENT.items()),
 ]  # fmt: skip
-"""Options that close a container. --init=false: the process of `inside.cell` is the first, and ends all others."""
+"""Options that isolate a container. --init=false: the process of `inside.cell` must be the first one, so that it can
+end all others."""
 
 
 class ContainerEngine:
@@ -112,7 +113,7 @@ class ContainerEngine:
         return process
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        """Remove the container of a killed command, which the engine would keep running."""
+        """Remove the container that `process`, a killed `docker run`, has left running."""
         name = self._names.pop(process.pid, None)
         if name is not None:
             with contextlib.suppress(UsageError):  # it has no more to do with any verdict

@@ -46,7 +46,7 @@ MAX_SHOWN_CHARS = 400
 """Longest input, output or message of a failed test that is shown."""
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
-"""Largest output of a program for a test; if twice the expected output is more, that is the bound."""
+"""Largest output of a program for a test; for a test that expects much, the bound is twice the expected output."""
 
 _MAX_FILE_BYTES = 16 * 1024 * 1024
 """Largest file that a program may write."""
@@ -54,7 +54,7 @@ _RECURSION = 50_000
 """Python's recursion limit for programs, as in LiveCodeBench."""
 
 _SLEEP_SECONDS = 5.0
-"""Time that every program may sleep; a longer CPU limit allows as much sleep."""
+"""Seconds that a program may sleep; with a longer limit of CPU time it may sleep as long as that."""
 
 _TESTS_MEMORY_MB = 4096
 _TESTS_CPU_SECONDS = 120
@@ -65,7 +65,7 @@ _COMPILER_FILE_BYTES = 48 * 1024 * 1024
 
 
 class Sandbox(Protocol):
-    """A place that does jobs, one at a time, for one thread."""
+    """A sandbox that does jobs for one thread, one at a time."""
 
     def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
         """Do the job and return its report. work: the tests, which are sent once the program's process has begun.
@@ -203,10 +203,10 @@ _SIGNALS = frozenset(signal.Signals)
 
 
 def same_lines(came: str, expected: str) -> bool:
-    """Whether two outputs agree, line by line: equal texts without the blanks around them, or equal decimal numbers.
+    """Whether two outputs agree line by line: as texts without blanks at their ends, or as lists of decimal numbers.
 
-    The rule is LiveCodeBench's (lcb_runner/evaluation/testing_util.py, grade_stdio). came: the program's output.
-    expected: that of the test.
+    came: the program's output. expected: the test's. The rule is LiveCodeBench's
+    (lcb_runner/evaluation/testing_util.py, grade_stdio).
     """
     lines = [[line.strip() for line in text.strip().split("\n")] for text in (came, expected)]
     return len(lines[0]) == len(lines[1]) and all(a == b or _same_numbers(a, b) for a, b in zip(*lines, strict=True))

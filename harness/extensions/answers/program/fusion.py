@@ -36,7 +36,7 @@ from harness.extensions.answers.program.cells import SandboxFailedError
 from harness.extensions.answers.program.inside import frames
 
 KEY_VARIABLE = "HARNESS_SANDBOX_KEY"
-"""Environment variable with the key of a gateway before the server, which itself asks for none."""
+"""Environment variable with the key for a gateway before the server; the server itself needs no key."""
 
 REPORT = "report"
 """File of the report, in the folder that the server makes for each request."""
@@ -57,7 +57,8 @@ _MAX_RUN_SECONDS = 3600.0
 _MAX_REPLY_BYTES = 128 * 1024 * 1024
 
 _REFUSED = frozenset({400, 401, 403, 404, 405, 422})
-"""Statuses of an address that is no SandboxFusion, or that refuses the key: no other request would fare better."""
+"""HTTP statuses that end the grading, because every further request would get the same: the address is no SandboxFusion
+server, or it refuses the key."""
 
 
 class _RunResult(msgspec.Struct):
@@ -73,7 +74,7 @@ class _Reply(msgspec.Struct):
 
 
 class Fusion:
-    """A server of SandboxFusion. It is one sandbox for all threads (`decide.Sandbox`): each job is a request."""
+    """A SandboxFusion server as a sandbox for all threads: each job is a request of its own."""
 
     def __init__(self, url: str, sleep: Callable[[float], None] = time.sleep) -> None:
         try:
@@ -86,7 +87,10 @@ class Fusion:
 
     @cached_property
     def name(self) -> str:
-        """ "fusion" and the interpreter of the server. Raises `UsageError` if it cannot be used."""
+        """The sandbox's name in grades: "fusion" and the server's version of Python.
+
+        Raises `UsageError` if the server cannot be used.
+        """
         try:
             ready = self._messages([], _START_SECONDS)[0]
         except SandboxFailedError as error:
@@ -120,7 +124,7 @@ class Fusion:
         raise AssertionError
 
     def close(self) -> None:
-        """Nothing is open between two requests."""
+        """Do nothing: no connection is open between two requests."""
 
     def _messages(self, sent: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
         """Send messages to a new sandbox on the server and return its messages, in order.

@@ -27,7 +27,7 @@ _VOTE_DIGITS = 16
 most frequent program."""
 
 _Task = tuple["Future[Verdict]", Question, Sample, bool]
-"""(the verdict to fulfil, question, sample, whether the verdict's steps are asked for)."""
+"""A queued sample: (the future of its verdict, question, sample, whether the verdict shall have its steps)."""
 
 
 class ProgramGrader:

@@ -24,8 +24,7 @@ FENCE = "```"
 
 
 class ReplyProgram(NamedTuple):
-    """The program in a reply. code: the program as it is run. start, end: where its text stands in the reply, in
-    characters."""
+    """The program in a reply. code: the program as it is run. start, end: the characters of the reply that hold it."""
 
     code: str
     start: int
@@ -33,7 +32,7 @@ class ReplyProgram(NamedTuple):
 
 
 def program_of(text: str | None, tests: QuestionTests) -> ReplyProgram | None:
-    """The program that a reply gives behind its reasoning; None if it gives none."""
+    """The program in the part of a reply after its reasoning; None if there is none."""
     part = final_part(text) if text else None
     if text is None or part is None:
         return None

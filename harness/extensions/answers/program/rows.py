@@ -83,8 +83,10 @@ def read(settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> Read
 
 
 def written(text: str) -> QuestionTests:
-    """The tests that a person writes for `harness grade`: JSON of a row of `format: tests`, of its list of tests alone,
-    or of a run's stored reference. Raises `ValueError`."""
+    """The tests in a text that a person writes for `harness grade`. Raises `ValueError`.
+
+    text: JSON of a row of `format: tests`, or of a list of tests, or a reference that a run has stored.
+    """
     try:
         value = codec.decode(text.encode("utf-8", "surrogatepass"), Any)
     except codec.DecodeError as error:
@@ -122,7 +124,7 @@ _CALLED = re.compile(
     r"^\s*assert\s+(?:not\s+)?[(\s]*(?:(?:\w+\.)*(?:set|sorted|abs|isclose|tuple|list|str|len|round)\s*\(\s*)*"
     r"([A-Za-z_]\w*)\s*\("
 )
-"""The function of the program that a test of MBPP calls first, behind calls such as `set(` and `sorted(`."""
+"""A test of MBPP; the group is the program's function that it calls first, inside calls such as `set(` or `sorted(`."""
 
 
 def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:

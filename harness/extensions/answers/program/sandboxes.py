@@ -14,7 +14,7 @@ from harness.extensions.answers.program.fusion import Fusion
 
 
 class StartedSandbox(Sandbox, Protocol):
-    """A sandbox that its user ends by `close`."""
+    """A sandbox that must be ended by `close`."""
 
     def close(self) -> object:
         """End the sandbox."""
@@ -25,7 +25,10 @@ class SandboxKind(Protocol):
     """A way to make sandboxes."""
 
     def name(self) -> str:
-        """The kind and its interpreter, for grades. Raises `UsageError` if it does not work on this machine."""
+        """The sandbox's name in grades: its kind and its version of Python.
+
+        Raises `UsageError` if such a sandbox does not work on this machine.
+        """
         ...
 
     def start(self) -> StartedSandbox:
@@ -79,7 +82,7 @@ class _Fusion:
         return self._fusion.name
 
     def start(self) -> StartedSandbox:
-        """The server: each job is a request of its own."""
+        """The server itself, which serves all threads: each job is a request of its own."""
         return self._fusion
 
 

@@ -41,7 +41,8 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class ProgramLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Bounds of a program. seconds: CPU time of a test; in style checks, of all tests of a question. memory_mb: MB."""
+    """Bounds of a program. seconds: CPU time of a test; in style checks, of all tests together. memory_mb: its memory,
+    in megabytes."""
 
     seconds: float = 10.0
     memory_mb: int = 4096
@@ -87,7 +88,7 @@ def reference_of(tests: QuestionTests) -> str:
 
 
 def tests_of(reference: str) -> QuestionTests:
-    """All tests of a reference. Raises `UsageError` if they belong in the cache and are not there."""
+    """All tests of a reference, also those in the cache. Raises `UsageError` if the cache has lost them."""
     tests = summary_of(reference)
     if not tests.stored:
         return tests

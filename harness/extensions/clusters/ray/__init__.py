@@ -30,13 +30,15 @@ class Ray:
         return checked(options)
 
     def run(self, on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
-        """Run the benchmarks as `n_shards` shards, each a Ray task. None: as many as before, else one for each node."""
+        """Run the benchmarks in shards, each a Ray task. n_shards: their number; None: as many as in the earlier
+        session, or one for each node."""
         from harness.extensions.clusters.ray.sampling import run_on
 
         return run_on(on, options, n_shards, watcher)
 
     def grade(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
-        """Grade the run's samples in Ray tasks. Returns the options for the scoring on this machine that follows."""
+        """Grade the run's samples in Ray tasks. Returns the options for the scoring on this machine, which follows and
+        keeps these grades."""
         from harness.extensions.clusters.ray.grading import grade_on
 
         return grade_on(on, folder, grading, watcher)

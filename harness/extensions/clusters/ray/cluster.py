@@ -32,14 +32,15 @@ LOOK_SECONDS = 1.0
 """Seconds between two checks for tasks that have ended; a first Ctrl-C may go unseen for as long."""
 
 TRIES = 3
-"""Number of attempts to connect to ray://HOST:PORT: the server there starts a process for each, and gives up after 30
-s."""
+"""Number of attempts to connect to ray://HOST:PORT. For each attempt Ray's server starts a process, for which it waits
+30 s at most."""
 
 RETRIES = 20
 """Largest number of times that a task is begun again after its worker or node was lost."""
 
 Report = Callable[[Sequence[Any]], None]
-"""Called every `LOOK_SECONDS` with the result of each task; None for a task that still runs or has failed."""
+"""A function that is called every `LOOK_SECONDS` with the results of all tasks; None stands for a task that still runs
+or has failed."""
 
 _FAILURES = (errors.UsageError, errors.ServerError, errors.StoreError, errors.StoppedByRule)
 """Errors that keep their class on the way from a task; any other becomes a `ServerError`."""
@@ -165,10 +166,10 @@ def _cancel(ray: Any, refs: Sequence[Any], *, force: bool) -> None:
 
 
 def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
-    """Runs on the node. Returns ("done", the result of `work`), or (name of the error's class, its sentence).
+    """Runs on the node: call `work` with `arguments`. Returns ("done", its result), or (name of the error's class, the
+    error's sentence).
 
-    version: of this package where the task was made. folder: working folder of the caller, which the node must see too.
-    arguments: of `work`.
+    version: the caller's version of this package. folder: the caller's working folder, which the node must see too.
     """
     try:
         if version != __version__:
@@ -184,7 +185,10 @@ def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[
 
 
 def _unpacked(kind: str, value: Any, name: str) -> Any:
-    """The result that `_task` returned; raises the error that it returned, with the task's name before the sentence."""
+    """The result of a task, or the error that it returned, raised with the task's name before its sentence.
+
+    kind: "done", or the name of the error's class. value: the result, or the error's sentence.
+    """
     if kind == "done":
         return value
     classes = {failure.__name__: failure for failure in _FAILURES}

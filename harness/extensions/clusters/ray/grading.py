@@ -30,10 +30,10 @@ PARTS_PER_CPU = 4
 
 
 def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
-    """Grade every sample of the run on the cluster `on` and write the grades. Returns the options for the scoring
-    that follows on this machine: they are never `fresh`, so that it keeps these grades.
+    """Grade every sample of the run on the cluster `on` and write the grades. Raises `StoreError` and a task's error.
 
-    Grades that are still valid are kept, unless `grading` is fresh. Raises `StoreError`, and what a task raises.
+    Grades that are still valid are kept, unless `grading.fresh`. Returns the options for the scoring on this machine
+    that follows: `grading` without `fresh`, so that the scoring keeps these grades.
     """
     with Cluster(on) as cluster:
         for name in Manifest.load(folder).benchmarks:

@@ -116,7 +116,7 @@ class Served:
         self._close(keep_replicas=self._detach and kind is None)
 
     def until_ready(self) -> None:
-        """Return when all replicas are ready. Raises `ServerError` that names the first one that cannot be started."""
+        """Wait until all replicas are ready. Raises `ServerError` with the name of a replica that cannot be started."""
         while True:
             self._look()
             for index, (state, detail) in enumerate(self._states):
@@ -328,8 +328,8 @@ class NodeMember:
 class Replica:
     """Runs on the node of rank 0: keeps a server running until `stop`, or until a start fails.
 
-    A life is one start of the server, from its processes' start to their end. Each life registers in a file of its own,
-    so that one which ends late does not remove the address of the next.
+    A life lasts from a start of the server's processes to their end. Each life registers in a file of its own, so that
+    a life that ends late does not remove the address of the next one.
     """
 
     def __init__(self, name: str, replicas: Replicas, folder: str, here: str, version: str) -> None:
@@ -459,7 +459,8 @@ def _listening(address: str) -> str:
 
 
 def _cause(log: Path) -> str:
-    """The line of the log in which the command says why it ended; without one, the last line."""
+    """Why the command ended, by the line of its log that begins with "harness: "; without such a line, the last
+    line."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - LOG_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()

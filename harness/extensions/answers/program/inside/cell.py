@@ -40,7 +40,7 @@ _MAX_THREADS = 64
 """Largest number of threads of a program, where the kernel enforces such a bound for the sandbox's user."""
 
 _CPU_GRACE_SECONDS = 3
-"""CPU seconds above its limit after which the kernel kills a program, should the supervisor not do so."""
+"""CPU seconds above a program's limit at which the kernel kills it, in case the supervisor has not done so."""
 
 _LIBRARIES = (
     "string re datetime collections heapq bisect copy math random statistics itertools functools operator io json "
@@ -264,7 +264,7 @@ class _Supervisor:
 
     # --- functions of a program ---
     def _do_calls(self, job: dict[str, Any]) -> None:
-        """Call one of the program's functions, and compare each result with the expected one in this process."""
+        """Call a function of the program for each test, and compare the results with the expected ones here."""
         self._do_tests(job, lambda work, _: tests_outside.run_calls(work["function"], work["cases"], self._ask))
 
     def _do_checks(self, job: dict[str, Any]) -> None:
@@ -428,7 +428,7 @@ class _Supervisor:
         self._own_waited = _processor_wait(self._own_schedstat, self._own_waited)
 
     def _cpu_seconds(self) -> float:
-        """CPU seconds of all the program's threads; after its end, those at the last look."""
+        """CPU seconds of all the program's threads; after its end, the number at the last look."""
         if self._pid:
             try:
                 self._last_cpu = time.clock_gettime((~self._pid << 3) | 2)  # as clock_getcpuclockid(3) makes it

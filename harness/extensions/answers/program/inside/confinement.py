@@ -139,9 +139,9 @@ def call(name: str, *arguments: object) -> int:
 
 
 def own_name_space() -> None:
-    """Give this process file systems of its own: /proc is hidden; /tmp is empty, writable, and ends with the process.
+    """Give this process file systems of its own: /proc is empty; /tmp is empty, writable, and ends with the process.
 
-    The process must be the first of its process name space, so that it sees no other processes.
+    The caller has made the process the first of a process name space, so that it sees no other process.
     """
     call("unshare", 0x00020000)  # CLONE_NEWNS
     # Private first, or the mounts below would also appear outside this name space.

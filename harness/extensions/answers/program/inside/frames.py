@@ -22,7 +22,7 @@ _HEADER = struct.Struct(">I")
 
 
 class Channel(NamedTuple):
-    """The sandbox's end of its connection to the harness: descriptors, which are the same for a socket."""
+    """The sandbox's connection to the harness: the descriptors for receiving and sending, equal for a socket."""
 
     receives: int
     sends: int
@@ -33,13 +33,13 @@ class ClosedError(Exception):
 
 
 def message(value: Any) -> bytes:
-    """The message of a value that JSON can hold, as bytes."""
+    """The bytes of a message with this value, which JSON must be able to hold."""
     body = json.dumps(value, separators=(",", ":")).encode()
     return _HEADER.pack(len(body)) + body
 
 
 def messages(data: bytes) -> list[dict[str, Any]]:
-    """The messages in these bytes, which must be mappings. Raises `ClosedError`."""
+    """The values of the messages in these bytes. Raises `ClosedError` if one is damaged or no mapping."""
     values, offset = [], 0
     while offset < len(data):
         try:
@@ -54,7 +54,7 @@ def messages(data: bytes) -> list[dict[str, Any]]:
 
 
 def send(fd: int, value: Any) -> None:
-    """Write a message, a value that JSON can hold. Raises `ClosedError`."""
+    """Write a message with this value to the descriptor. Raises `ClosedError`."""
     data = memoryview(message(value))
     try:
         while data:

@@ -34,8 +34,10 @@ _STANDARD_MODULES = frozenset(getattr(sys, "stdlib_module_names", ()) or sys.mod
 
 
 class ProgramEndedError(BaseException):
-    """The program ended, or passed a limit, before it answered. rule: why. A `BaseException`, so that test code which
-    catches `Exception` does not catch it."""
+    """The program ended, or exceeded a limit, before it answered. rule: the rule of the verdict, such as "time limit".
+
+    A `BaseException`, so that test code which catches `Exception` does not catch it.
+    """
 
     def __init__(self, rule: str) -> None:
         super().__init__(rule)
@@ -106,7 +108,8 @@ class _Line:
 
 
 def _exception(name: str, message: str) -> Exception:
-    """An exception of Python's own with this name; `RuntimeError` for any other name, and for one that ends a loop."""
+    """Python's exception with this name; `RuntimeError` for any other name, and for `StopIteration`, which would end a
+    loop of the tests."""
     kind = getattr(builtins, name, None)
     try:
         if kind in (StopIteration, StopAsyncIteration):  # `all(map(f, …))` would take it for the end of the arguments
@@ -289,7 +292,7 @@ def _source(number: int, test: str) -> str:
 
 
 def _asserted(error: BaseException, number: int) -> str:
-    """The line of the test that failed."""
+    """The text of the line of test `number` at which `error` was raised."""
     trace, number_of_line = error.__traceback__, 0
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == f"<test {number}>":
@@ -299,5 +302,5 @@ def _asserted(error: BaseException, number: int) -> str:
 
 
 def _loaded(code: str) -> set[str]:
-    """The names that the code reads."""
+    """All names of variables in the code."""
     return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}

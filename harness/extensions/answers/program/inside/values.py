@@ -117,8 +117,8 @@ def _encoded_moment(value: Any) -> Any:
 
 
 def decoded(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
-    """The value that `encoded` has encoded. held: returns the object for a number. Raises `ValueError` for anything
-    that `encoded` does not make."""
+    """The value from its encoded form. held: number → the object that has it. Raises `ValueError` for anything that is
+    no encoded value."""
     return _decode(value, held, 0)
 
 
