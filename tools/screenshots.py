@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,13 +114,21 @@ def picture(browser: Browser, path: Path, height: int | None = None) -> None:
     path.write_bytes(base64.b64decode(browser.driver.execute_cdp_cmd("Page.captureScreenshot", request)["data"]))
 
 
-def pages() -> Iterator[tuple[str, str]]:
-    """Name and address of every page of the viewer."""
-    yield "view-runs", "/"
-    yield "view-questions", "/run/thinking/demo?sort=fraction&other=plain"
-    yield "view-sample", "/run/thinking/demo/demo-01/s0"
-    yield "view-compare", "/compare/plain/thinking/demo"
-    yield "view-side-by-side", "/compare/plain/thinking/demo/demo-01/s0"
+SHOWN = {
+    "view-runs": "/",
+    "view-questions": "/run/thinking/demo?sort=fraction&other=plain",
+    "view-sample": "/run/thinking/demo/demo-01/s0",
+    "view-compare": "/compare/plain/thinking/demo",
+}
+"""Name and address of the viewer's pages in the documentation."""
+
+UNSHOWN = {
+    "view-run": "/run/thinking",
+    "view-question": "/run/thinking/demo/demo-01",
+    "view-side-by-side": "/compare/plain/thinking/demo/demo-01/s0",
+    "view-audit": "/audit/thinking/demo",
+}
+"""Name and address of its other pages."""
 
 
 def main() -> None:
@@ -164,9 +171,7 @@ def shoot(folder: Path, temporary: Path, images: Path, every: Path | None) -> No
             into = every or images
             suffix = f"-{width}-{'dark' if dark else 'light'}" if every else ""
             into.mkdir(exist_ok=True)
-            for name, address in pages():
-                if name == "view-side-by-side" and not every:
-                    continue
+            for name, address in (SHOWN | (UNSHOWN if every else {})).items():
                 browser.look(width=width, dark=dark)
                 browser.open(viewer, address)
                 time.sleep(1)
