@@ -103,6 +103,8 @@ def _gate(pairs: list[RunComparison], margin: float) -> int:
 
 def _print(pair: RunComparison) -> None:
     """Print the comparison of one run with the baseline on one benchmark."""
+    from harness.reports.remarks import why_narrower
+
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
@@ -122,6 +124,8 @@ def _print(pair: RunComparison) -> None:
             f"  new questions    {_points(paired.question_interval):18} p {_p(decision.p_question)}  "
             f"{decision.kind_verdict}"
         )
+    for reason in why_narrower(paired.sampling_interval, paired.question_interval, at_most=paired.at_most):
+        click.echo(f"  {reason}")
     same = paired.n_questions - paired.better - paired.worse
     click.echo(
         f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; smallest difference that these "

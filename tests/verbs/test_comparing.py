@@ -40,6 +40,14 @@ def test_a_worse_run_is_told_on_both_lines_and_refused_by_the_gate(tmp_path: Pat
     assert "new questions" in done.out
     assert done.out.count("worse\n") == 2
     assert "harness: tuned is worse than base on demo by" in done.err
+    assert "is wider than" not in done.out
+
+
+def test_a_line_says_why_the_interval_for_the_same_questions_is_the_wider_one(tmp_path: Path) -> None:
+    for name in ("base", "tuned"):
+        write_run(tmp_path / name, benchmarks=[("demo", 8, 1)])
+    done = harness(tmp_path, "compare", "base", "tuned")
+    assert "the interval for the same questions is wider than that for other questions: with one sample" in done.out
 
 
 def test_the_same_runs_the_other_way_round_pass_the_gate(tmp_path: Path) -> None:
