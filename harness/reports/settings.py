@@ -63,6 +63,21 @@ _NAMES = {
     "system": "operating system",
     "server_model": "model, as the server names it",
     "commands": "commands of the server",
+    "stream_usage": "tokens counted by the server, in the stream",
+    "max_tokens_field": "field of a request that bounds its tokens",
+    "seed_field": "field of a request with the seed",
+    "order": "order of the requests",
+    "fit_context": "max_tokens is lowered to fit the context",
+    "accept_missing": "samples that cannot succeed count as done",
+    "accept_server_change": "another server may continue the run",
+    "canary": "stops if the first replies are all bad",
+    "fingerprint": "greedy replies are stored to know the server by",
+    "salvage": "half-written answers are continued",
+    "questions_digest": "digest of the stored questions",
+    "rows_digest": "digest of the rows",
+    "recipe": "digest of data, card, prompt and selection",
+    "n_all": "questions in the data",
+    "origin": "name of the data",
 }
 """Names for people, for fields whose own name does not explain them."""
 

@@ -84,10 +84,10 @@ def test_who_decided_is_said_of_sampling_and_of_the_requests_wording(tmp_path: P
     (run,) = read_runs([write_run(tmp_path / "run", settings=recorded)])
     rows = {name: (value, who) for name, value, who in decided_table(run, next(iter(run.benchmarks))).rows}
     assert rows["temperature"][1] == "preset r1"
-    assert rows["seed_field"] == ("seed", "provider generic")
+    assert rows["field of a request with the seed"] == ("seed", "provider generic")
     assert [rows[name][1] for name in ("samples a question", "model")] == ["card", "server"]
-    assert "stream_usage" not in rows, "a decider is no value"
-    assert not [name for name in rows if name.partition(".")[0] in recorded and name != "seed_field"]
+    assert "tokens counted by the server, in the stream" not in rows, "a decider is no value"
+    assert not [name for name in rows if name.partition(".")[0] in recorded]
 
 
 def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) 
 def test_what_no_run_has_set_is_left_out(tmp_path: Path) -> None:
     runs = read_runs([write_run(tmp_path / "run", settings={"budget_usd": None, "order": "longest", "missing": {}})])
     names = [row[0] for row in settings_table(runs, "demo").rows]
-    assert "order" in names
+    assert "order of the requests" in names
     assert not {"budget_usd", "missing"} & set(names)
 
 

@@ -19,6 +19,9 @@ _WITH_ROOM = {"domain": [-0.04, 1.04], "nice": False}
 
 _FIFTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
 
+_TITLE_PX = 260
+"""An axis's title is cut to this length, in pixels."""
+
 
 def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
     """The fraction of right samples of each question with its 95 % interval, the hardest first; None without a
@@ -79,7 +82,7 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
     # Crosswise in whole numbers, so that equal fractions are equal.
     better = sum(b.correct * a.n > a.correct * b.n for a, b in pairs)
     worse = sum(b.correct * a.n < a.correct * b.n for a, b in pairs)
-    across: dict[str, Any] = {"scale": _WITH_ROOM, **SHARE_AXIS, "values": _FIFTHS}
+    across: dict[str, Any] = {"scale": _WITH_ROOM, **SHARE_AXIS, "values": _FIFTHS, "titleLimit": _TITLE_PX}
     line = {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]}
     drawing = {
         "height": 280,
@@ -87,13 +90,13 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
             {
                 "data": line,
                 "mark": {"type": "line", "color": AXIS, "strokeDash": [4, 4], "strokeWidth": 1},
-                "encoding": {"x": axis("x", None, **across), "y": axis("y", None, **across)},
+                "encoding": {"x": axis("x", baseline, **across), "y": axis("y", second, **across)},
             },
             {
                 "mark": {"type": "point", "color": SERIES[0], "opacity": 0.65},
                 "encoding": {
-                    "x": axis("baseline", None, grid=True, **across),
-                    "y": axis("other", None, **across),
+                    "x": axis("baseline", baseline, grid=True, **across),
+                    "y": axis("other", second, **across),
                     "size": {
                         "aggregate": "count",
                         "type": "quantitative",
