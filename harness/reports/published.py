@@ -8,7 +8,7 @@ from harness.core.inert import visible
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, in_words, settings_beside
 from harness.scoring import PublishedComparison, PublishedScore, compare_published
-from harness.scoring.beside import APART, in_order, kind, reported, standing
+from harness.scoring.beside import APART, in_order, kind, overall_verdict, reported
 from harness.scoring.comparison import PublishedVerdict
 from harness.scoring.published import matching
 
@@ -109,4 +109,4 @@ def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", sam
 def verdict(comparisons: Sequence[PublishedComparison], suite: str = "") -> PublishedVerdict | None:
     """Whether a run agrees with what is published; None where nothing is published of what the run measures."""
     fitting = [entry for entry in comparisons if kind(entry, suite) != APART]
-    return standing(comparisons, suite) if fitting else None
+    return overall_verdict(comparisons, suite) if fitting else None

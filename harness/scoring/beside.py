@@ -112,7 +112,7 @@ def reported(comparisons: Sequence[PublishedComparison], metric: str, suite: str
     return [Reported(name, entry) for name, entry in firsts.items()][:MAX_SOURCES]
 
 
-def standing(comparisons: Sequence[PublishedComparison], suite: str = "") -> PublishedVerdict:
+def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "") -> PublishedVerdict:
     """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
 
     Three rules choose the scores that count, each only where it leaves any:

@@ -40,7 +40,9 @@ def options_again(manifest: Manifest) -> list[dict[str, Any]]:
         benchmark = f"{name}:{samples}"
         if card is None:
             groups.append({"data": DATA, "samples": samples, **options})
-        elif (alike := next((g for g in groups if _asked(g) == options and "data" not in g), None)) is not None:
+        elif (
+            alike := next((g for g in groups if _without_benchmarks(g) == options and "data" not in g), None)
+        ) is not None:
             alike["benchmarks"].append(benchmark)
         else:
             groups.append({"benchmarks": [benchmark], **options})
@@ -55,12 +57,13 @@ def python_call(options: Mapping[str, Any]) -> str:
     return f"harness.run({', '.join([*first, *(f'{name}={value!r}' for name, value in given.items())])})"
 
 
-def _asked(group: Mapping[str, Any]) -> dict[str, Any]:
+def _without_benchmarks(group: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a group, to compare groups by them."""
     return {name: value for name, value in group.items() if name != "benchmarks"}
 
 
 def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str, Any]:
-    """The run options that differ from the defaults, so that the repeat asks exactly what the record says."""
+    """The run options that differ from the defaults; with them a run sends the same requests as the recorded one."""
     identity, settings = record.identity, record.settings
     options: dict[str, Any] = {"model": model}
     if addresses := [_address(endpoint) for endpoint in settings.get("endpoints") or [] if isinstance(endpoint, dict)]:
@@ -108,11 +111,13 @@ def _prompt(identity: Mapping[str, Any], card: Card | None) -> dict[str, Any]:
 
 
 def _address(endpoint: Mapping[str, Any]) -> str:
+    """The recorded endpoint as an option takes it: `URL`, or `URL,weight=N`."""
     weight = endpoint.get("weight", 1.0)
     return str(endpoint.get("base_url")) + ("" if weight == 1.0 else f",weight={weight:g}")
 
 
 def _card(name: str) -> Card | None:
+    """The card of that name; None if there is none, or if it is damaged."""
     try:
         return catalogue.load(name) if name in catalogue.names() else None
     except UsageError:

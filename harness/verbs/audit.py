@@ -36,8 +36,8 @@ MAX_FILE_BYTES = 1 << 30
 class Audit:
     """The audit of one benchmark.
 
-    accuracy: by the grader, a fraction. items: samples left to judge; n_drawn: the judged ones too. estimate: None
-    before samples called correct and others are judged.
+    accuracy: by the grader, a fraction. n_drawn: samples of the audit; items: those that the person has not judged yet.
+    estimate: None until the person has judged samples that the grader called correct, and others.
     """
 
     benchmark: str
@@ -96,6 +96,7 @@ def judge(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None)
 
 
 def _user() -> str:
+    """The name of this machine's user; empty if there is none."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -104,7 +105,7 @@ def _user() -> str:
 
 
 def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
-    """The audit as it stands; its estimate is stored with the score."""
+    """The present state of a benchmark's audit; also stores its estimate in the score."""
     keys = auditing.drawn(benchmark, samples)
     score, estimate = auditing.score_of(benchmark), auditing.estimate(benchmark)
     with_estimate = beside_audit(score, score.judge_errors, estimate)

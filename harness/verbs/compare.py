@@ -27,7 +27,7 @@ from harness.scoring import (
     compare_runs,
     load_published,
 )
-from harness.scoring.beside import APART, decides, kind, standing
+from harness.scoring.beside import APART, decides, kind, overall_verdict
 from harness.scoring.comparison import PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.moves import Move, moves, pairs
@@ -187,7 +187,7 @@ def verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
             verified.append(
                 Verified(
                     benchmark=benchmark.name,
-                    standing=standing(comparisons, run.suite.source)
+                    standing=overall_verdict(comparisons, run.suite.source)
                     if public is None
                     else _standing_beside_all(comparisons, public),
                     comparisons=comparisons,
@@ -239,20 +239,22 @@ def published_beside(folder: RunFolder, benchmark: str) -> PublishedBeside:
 
 
 def _standing_beside_all(comparisons: Sequence[PublishedComparison], public: PublicAgreement) -> PublishedVerdict:
-    """As the scores with stated settings decide; where they cannot, as `DECIDING_SOURCES` sources decide together. A
-    score without settings decides nothing alone."""
+    """The verdict of the scores with stated settings; if they cannot say, that of all sources together.
+
+    A score without settings decides nothing alone, so at least `DECIDING_SOURCES` sources are needed then.
+    """
     stated = [entry for entry in comparisons if entry.published.settings and entry.published.stated]
-    decided = standing(stated)
+    decided = overall_verdict(stated)
     if decided != "cannot say" or public.sources < DECIDING_SOURCES:
         return decided
     return "compatible" if public.verdict == "as others report" else "not compatible"
 
 
 def _beside_all(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]) -> PublicAgreement | None:
-    """The run's accuracy beside all sources that asked the same questions; None for an unfinished run, and without such
-    sources. A source that does not state its number of questions asked all: it counts beside a run of all.
+    """The run's accuracy beside all sources that asked the same questions; None if the run is unfinished.
 
-    references: the published scores of the run's model.
+    Also None without such a source. A source that does not state its number of questions is taken to have asked all of
+    them. references: the published scores of the run's model.
     """
     score = benchmark.score
     if score is None or score.accuracy is None or score.n_missing:
@@ -271,6 +273,7 @@ def scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, .
 
 
 def _graders(benchmark: ScoredBenchmark) -> set[str]:
+    """The graders that decided the benchmark's grades."""
     return {grade.grader for item in benchmark.questions for grade in item.grades}
 
 
@@ -286,6 +289,7 @@ def _differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequence[Di
 
 
 def _chosen(ids: set[str] | None) -> str:
+    """A selection of questions in words. ids: None = all questions."""
     return "all" if ids is None else f"{len(ids):,} chosen"
 
 

@@ -108,8 +108,8 @@ class SchedulerExtension(Protocol):
     ) -> str:
         """The script of a job with `members` servers, each started by `command` (argv) and registered in `folder`.
 
-        directives: options of the scheduler, such as its partition. nodes: how many each server takes.
-        head_port: the port on a server's first node; None: a free one.
+        directives: options of the scheduler, such as its partition. nodes: number of nodes of each server. head_port:
+        the port that a server of several nodes uses on its first node; None: any free port.
         """
 
     def submit(self, text: str, folder: Path) -> str:

@@ -265,7 +265,7 @@ def judge_grades(
 class _Cases:
     """What a judge is asked about one benchmark.
 
-    case_of: sample → id of its judge question; hidden: samples with no text to show.
+    questions: judge questions by id. case_of: sample → id of its judge question. n_hidden: samples without text.
     """
 
     benchmark: str
@@ -305,7 +305,7 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
 
 @dataclass(frozen=True, slots=True)
 class _Replies:
-    """The judge's replies. votes: by case, only cases with all their votes; owed: cases with a vote missing."""
+    """The judge's replies. votes: case → its votes, if none is missing. owed: cases with a vote missing."""
 
     votes: Mapping[str, Sequence[bool | None]]
     owed: frozenset[str]
@@ -336,6 +336,7 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
+    """The sum of the counts that are stated; None if none is."""
     stated = [count for count in counts if count is not None]
     return sum(stated) if stated else None
 
@@ -378,7 +379,7 @@ def _ask(
 
 def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> QuestionSet:
     """The judge's cases of one benchmark as questions, which a run folder can store."""
-    # The set grows with the run, and an id is the digest of what is asked: no digest over them makes the run itself.
+    # The cases grow with the run, so the identity of the judge's folder must not depend on them.
     unchanging = digest(["answers", cases.benchmark])
     return QuestionSet(
         name=cases.benchmark,

@@ -1,4 +1,4 @@
-"""Whose questions a run asked: only under that name do published scores stand beside it.
+"""Finds the benchmark whose questions a run asked. Only published scores of this benchmark stand beside the run.
 
 | the questions came from | published scores that stand beside |
 | --- | --- |
@@ -37,10 +37,9 @@ _INTEGER = re.compile(r"[+-]?\d{1,40}")
 
 
 def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) -> str | None:
-    """The name of the card whose questions these are; `name` itself where no card has them; None where none has them,
-    although a shipped card has this name.
+    """The name of the card that has these questions; if no card has them, `name`, or None if it is a shipped card's.
 
-    record: what the run recorded of this benchmark. questions: the planned ones.
+    name: the benchmark's name in the run. record: the run's record of the benchmark. questions: the planned ones.
     """
     shipped = catalogue.shipped_card_named(catalogue.base_name(name))
     if not _may_be_others(record, shipped):
@@ -106,5 +105,6 @@ def _forms(questions: Sequence[Question]) -> Counter[tuple[str, ...]]:
 
 
 def _reference(text: str) -> str:
+    """A reference answer without spaces; an integer without leading zeros and plus sign."""
     stripped = "".join(text.split())
     return str(int(stripped)) if _INTEGER.fullmatch(stripped) else stripped

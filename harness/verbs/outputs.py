@@ -135,10 +135,10 @@ def _keep(
     read: Mapping[str, Any],
     model: str,
 ) -> None:
-    """Write the files that a report reads. The manifest comes last: a reader believes nothing before it is there.
+    """Write the files that a report reads, the manifest last, since readers ignore a folder without a manifest.
 
-    graded: the benchmarks of the file, scores: theirs. digest: checksum of the file. read: options
-    with which it was read.
+    graded: the benchmarks of the file. scores: their scores, in the same order. digest: checksum of the file. read: the
+    options with which it was read. model: name of the model that wrote the file.
     """
     try:
         # The old manifest goes first: files that are half replaced must not be read under it.

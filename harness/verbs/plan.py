@@ -198,7 +198,10 @@ def _typical_plan(name: str, detect: float, other_samples: int | None) -> Needed
 
 
 class _Spread(NamedTuple):
-    """variance: of one sample around its question's chance of being right. estimate: the run's accuracy."""
+    """How much the samples of a run vary.
+
+    variance: of one sample around its question's chance of being right, mean over questions. estimate: the accuracy.
+    """
 
     n_questions: int
     variance: float
@@ -259,6 +262,7 @@ def plan(
 
 
 def _no_spread(name: str) -> str:
+    """The end of an error about a run that has one sample of each question, with what to do."""
     return (
         f"one sample of each question, which shows no spread. Take two and score them: harness run {name}:2 … && "
         f"harness score results/…"

@@ -58,6 +58,7 @@ def typical_spread(benchmark: str) -> TypicalSpread:
 
 
 def _spread(n_questions: int, accuracy: float, variances: Sequence[float], *, of_all: bool) -> TypicalSpread:
+    """The spread with the median and the upper quartile of these variances, one for each model."""
     middle, upper = np.quantile(variances, [0.5, 0.75])
     return TypicalSpread(
         n_questions=n_questions, variance=float(middle), wide=float(upper), accuracy=accuracy,

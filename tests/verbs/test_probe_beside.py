@@ -30,7 +30,7 @@ from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Fingerprint, Manifest, Plan
 from harness.verbs.probe import counterparts, load, probe, reference, template
 from harness.verbs.probe.asking import CHAT
-from harness.verbs.probe.counterparts import OfFolder, SavedReference, counterpart
+from harness.verbs.probe.counterparts import FolderReference, SavedReference, counterpart
 from harness.verbs.probe.findings import Check, Finding
 from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
@@ -240,7 +240,7 @@ def test_a_model_of_this_machine_is_kept_with_its_yardstick(tmp_path: Path) -> N
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\ncat > /dev/null\ncat '{tmp_path / 'told.json'}'\n")
     python.chmod(0o755)
-    folder = OfFolder(tmp_path, python=str(python))
+    folder = FolderReference(tmp_path, python=str(python))
     path = tmp_path / "kept.json"
     path.write_bytes(codec.pretty(SavedReference.of(folder)))
     kept = SavedReference.read(path)

@@ -39,6 +39,7 @@ SECONDS = 120.0
 """Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""
 
 MAX_BYTES = 16 * 1024 * 1024
+"""Longest body of a streamed reply, in bytes."""
 
 Fields = Mapping[str, Any]
 
@@ -281,7 +282,8 @@ class ProbedEndpoint:
             raise Refused(0, f"the reply is no completion ({error})") from error
         if not answer.choices:
             raise Refused(0, "the reply holds no choice")
-        self._bill(answer.usage.prompt_tokens, answer.usage.completion_tokens) if answer.usage else None
+        if answer.usage is not None:
+            self._bill(answer.usage.prompt_tokens, answer.usage.completion_tokens)
         return answer
 
     def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
@@ -368,8 +370,10 @@ class ProbedEndpoint:
         return answer.status, answer.body
 
     def _bill(self, *counts: int | None) -> None:
+        """Add these numbers of tokens, as far as they are stated, to the cost of the probe."""
         with self._lock:
             self.n_tokens += sum(n for n in counts if n)
 
     def _shown(self, words: str) -> str:
+        """The server's words for a message, without its key."""
         return quote_safely(words, secrets_of(self.endpoint))

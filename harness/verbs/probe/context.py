@@ -32,10 +32,12 @@ TOLERANCE = 0.02
 
 
 def _prompt(words: int, head: str = "Remember the first word.") -> str:
+    """A prompt with `words` filler words behind its first sentence, `head`."""
     return f"{head} {'word ' * words}What was the first word?"
 
 
 def _count(answer: ProbeReply) -> int | None:
+    """The number of prompt tokens that the reply states; None without usage."""
     return answer.usage.prompt_tokens if answer.usage else None
 
 
@@ -124,6 +126,7 @@ def _long_prompt_check(subject: Subject) -> Seen:
 
 
 def _stated(subject: Subject) -> str:
+    """The context that the server states, in words."""
     stated = subject.server.context
     return f"a context of {stated:,}" if stated else "no context"
 
@@ -166,7 +169,7 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
 
 
 def _whole_context_check(subject: Subject) -> Seen:
-    """State how much of the context was tried; what was not tried is untested."""
+    """Compare the longest prompt that reached the model with the context; a part that was not tried is untested."""
     stated = subject.context or subject.server.context
     sent = "the longest prompt of this probe beside the context"
     if not subject.longest:

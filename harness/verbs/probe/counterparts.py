@@ -125,8 +125,8 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class OfRun:
-    """The fingerprint of a stored run: a `Begun`, with only the beginnings of its replies."""
+class RunFingerprint:
+    """The fingerprint of a stored run: only the beginnings of its greedy replies."""
 
     named: str
     begun: Sequence[str]
@@ -137,7 +137,7 @@ class OfRun:
 
 
 @dataclass
-class OfFolder:
+class FolderReference:
     """A `ProbeReference` that computes a model's weights on this machine: transformers in a child process.
 
     Only safetensors are read, and no code of the model runs. python: an interpreter with torch and transformers. texts:
@@ -255,6 +255,7 @@ def counterpart(named: str | None, who: WhichServer, watcher: Watcher) -> Iterat
 
 
 def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Counterpart:
+    """The checks against another server. name: its name in the report; None: its address."""
     (server, *_) = probed(who, watcher)
     named = name or server.endpoint.base_url
     return Counterpart.weights(ServerReference(server, named), tools.against(server, named))
@@ -264,15 +265,15 @@ def _of_path(path: Path) -> Counterpart:
     """The checks against a file or folder: a run, a saved reference, a model's folder or a chat template."""
     if path.is_dir() and (run := RunFolder(path)).manifest.exists():
         return Counterpart((reference.begun_alike(*_of_run(run)),))
-    if path.suffix == ".json" and _is_kept(path):
+    if path.suffix == ".json" and _is_saved_reference(path):
         return Counterpart.weights(SavedReference.read(path))
     own = template.against(template.ServerTemplate.of(path))
     if path.is_dir() and any(path.glob("*.safetensors")):
-        return Counterpart.weights(OfFolder(path), own)
+        return Counterpart.weights(FolderReference(path), own)
     return Counterpart((own,))
 
 
-def _of_run(run: RunFolder) -> tuple[OfRun, RunSpelling]:
+def _of_run(run: RunFolder) -> tuple[RunFingerprint, RunSpelling]:
     """The run's fingerprint, and how its requests were written. Raises `UsageError` where it has none."""
     try:
         manifest = Manifest.load(run)
@@ -286,7 +287,7 @@ def _of_run(run: RunFolder) -> tuple[OfRun, RunSpelling]:
             field="reference",
             value=run.path,
         )
-    return OfRun(f"the run {run.path.name}", stored.beginnings), _spelling(manifest, stored.neutral)
+    return RunFingerprint(f"the run {run.path.name}", stored.beginnings), _spelling(manifest, stored.neutral)
 
 
 def _spelling(manifest: Manifest, neutral: Mapping[str, Any]) -> RunSpelling:
@@ -307,7 +308,8 @@ def _spelling(manifest: Manifest, neutral: Mapping[str, Any]) -> RunSpelling:
     )
 
 
-def _is_kept(path: Path) -> bool:
+def _is_saved_reference(path: Path) -> bool:
+    """Whether a .json file says that it is a saved reference."""
     try:
         # The kind is the first field; the tokenizer_config.json of a chat template is a .json file as well.
         return b"reference of a probe" in template.read_bounded(path, MAX_BYTES)[:200]

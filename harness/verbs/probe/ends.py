@@ -105,6 +105,7 @@ def cap(replies: Sequence[Ended]) -> int | None:
 
 
 def _after(reply: Ended) -> str:
+    """The end of a sentence that says after how many tokens the reply ended; empty without usage."""
     return "" if reply.n_tokens is None else f" after {reply.n_tokens} tokens"
 
 

@@ -113,6 +113,7 @@ def entropy(logprobs: Mapping[str, float]) -> float:
 
 
 def _softmax(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities that sum to one, from logarithms."""
     e = np.exp(x - x.max())
     distribution: NDArray[np.float64] = e / e.sum()
     return distribution

@@ -91,9 +91,9 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 class Check:
     """One check of a server.
 
-    quick: few and short requests, so that it can precede each run. tokens: about how many it costs, by which a budget
-    chooses; what it did cost stands in its finding.
-    shortest: about how many its shortest form costs, if it has several forms.
+    look: makes the check. quick: whether it takes a few short requests only, so that it can precede each run. tokens:
+    about how many it costs, by which a budget chooses its checks; the true cost is in the `Finding`. shortest: about
+    how many tokens its shortest form costs, if it has several forms.
     """
 
     name: str

@@ -74,9 +74,8 @@ def rank(token: str, top: Mapping[str, float], share: float) -> float:
 def rank_among(token: str, top: Mapping[str, float], temperature: float, share: float) -> float | None:
     """The `rank` of a listed token drawn at `temperature`, among the listed tokens only; None for an unlisted one.
 
-    temperature: of the draw, as a multiple of that of the log-probabilities in `top`. u is uniform on 0 to 1, too. top:
-    the listed tokens with their log-probabilities. share: a random number from 0 to 1, which places a token among
-    equally likely ones.
+    The result is uniform on 0 to 1, too. top: the listed tokens with their log-probabilities. temperature: of the draw,
+    as a multiple of that of `top`. share: uniform on 0 to 1.
     """
     logprobs = listed(top)
     if token not in logprobs:
@@ -250,6 +249,7 @@ def _written_and_read(subject: Subject) -> Seen:
 
 
 def _first_top(answer: ProbeReply | Refused) -> Mapping[str, float]:
+    """The likeliest tokens in the first place of the reply, with log-probabilities; empty if none came."""
     tokens = [] if isinstance(answer, Refused) else answer.first.tokens
     return tokens[0].top if tokens else {}
 

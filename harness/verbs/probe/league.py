@@ -111,7 +111,11 @@ Draws = Sequence[Mapping[str, int]]
 
 
 def apart(ours: Draws, theirs: Draws, seed: int, level: float) -> float:
-    """The p-value of one model having drawn both. level: the smallest bound that p is compared with."""
+    """The p-value of the hypothesis that one model drew both sets of words.
+
+    ours, theirs: of each prompt, first word → how often it came. seed: of the simulation. level: the smallest bound
+    that the p-value is compared with.
+    """
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if sum(a.values()) and sum(b.values())]
     # A row a word; a prompt without replies on either side has no table, since nothing could be divided anew.
     tables = [np.array([[a.get(name, 0), b.get(name, 0)] for name in sorted({*a, *b})]) for a, b in pairs]
@@ -163,9 +167,9 @@ def pooled(looks: Sequence[ProviderLook]) -> list[dict[str, int]]:
 
 
 def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed: int = 1) -> list[ProviderStanding]:
-    """What the looks `now`, one of each provider, say beside the earlier ones, each error held over all looks.
+    """Whether each provider has changed, and whether it differs from the others, with the error of the module's table.
 
-    history: the earlier looks.
+    history: the earlier looks. now: one new look at each provider. seed: of the simulations.
     """
     earlier = [[look for look in history if (look.address, look.model) == (new.address, new.model)] for new in now]
     k = 1 + max(map(len, earlier), default=0)

@@ -18,12 +18,15 @@ from harness.verbs.probe.findings import Check, Seen, sound, spoils, too_slow, w
 from harness.verbs.probe.subject import PROMPTS, Subject
 
 TOKENS = 12
+"""Number of new tokens of each reply."""
 AT_ONCE = 64
+"""Number of requests that the check of load sends at once."""
 
 MIN_SAME = 0.5
 """Fraction of greedy replies that should stay the same in a batch; fewer is a warning."""
 
 LONGEST_WAIT_S = 300.0
+"""Longest wait, in seconds, that a refusal (429) may sensibly ask for."""
 
 PREFIX = (
     "is the number of a page in the log of a lighthouse. The keeper writes down each evening which ships have passed, "
@@ -198,6 +201,10 @@ changed have 0.34 at least, and mostly more than 0.9.
 
 
 def _begun(number: int, text: str) -> str:
+    """A prompt that begins with words that other prompts share, and ends in its own question.
+
+    number: a new number makes the shared words new, so that no cache has them yet.
+    """
     return f"{number}: {PREFIX} {text}"
 
 
@@ -210,6 +217,7 @@ def _ended(number: int, text: str) -> str:
 
 
 def _inquiry(text: str) -> Inquiry:
+    """The greedy request of a short reply to this prompt."""
     return Inquiry(text, {"max_tokens": TOKENS, "temperature": 0})
 
 
@@ -225,10 +233,12 @@ def alike(replies: Sequence[Reply | RequestFailed]) -> float:
 
 
 def _text(reply: Reply | RequestFailed) -> str:
+    """Reasoning and text of a reply; empty for a failure."""
     return (reply.reasoning or "") + (reply.text or "") if isinstance(reply, Reply) else ""
 
 
 def _median(replies: list[Reply | RequestFailed]) -> float:
+    """The median time of a reply, in seconds; 0 if all failed."""
     return statistics.median([reply.timing.total for reply in replies if isinstance(reply, Reply)] or [0.0])
 
 

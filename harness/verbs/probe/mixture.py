@@ -34,6 +34,7 @@ def models(tops: Sequence[Mapping[str, float]]) -> list[int]:
     links = list(range(len(tops)))
 
     def root(i: int) -> int:
+        """The list to which the links from list `i` lead in the end; it stands for the model."""
         while links[i] != i:
             i = links[i]
         return i

@@ -44,7 +44,10 @@ def standing_table(league: Sequence[ProviderStanding]) -> Table:
 
 
 def _word(p: float | None, rejected: bool | None, odd: str, plain: str) -> str:
-    """A cell of a comparison."""
+    """The result of a comparison and its p-value, for a cell. rejected: whether the two differ; None: not judged.
+
+    odd, plain: the words for "they differ" and "they do not".
+    """
     if p is None:
         return "–"
     word = "not judged, begin a new history" if rejected is None else odd if rejected else plain
@@ -75,4 +78,5 @@ def _table(report: ProbeReport) -> Table:
 
 
 def _advice(finding: Finding) -> str:
+    """Why the check matters and, if it failed, what to do."""
     return f"{finding.why} {finding.mend}" if finding.outcome in ("spoils", "warns") else finding.why

@@ -106,14 +106,15 @@ def examine(
     seen: dict[str, Seen] = {}
     costs = dict[str, int]()
     while owed := [check for check in checks if check.name not in seen]:
+        # The checks of this round, and how many tokens each may cost; None: any number.
         rooms: dict[str, int | None] = {check.name: None for check in owed}
-        # In rounds: what the checks did cost is often less than was reckoned, and the rest is spent, too.
+        # In rounds: checks often cost less than was estimated, and what is left pays for further checks.
         if budget is not None:
             rooms = {**worth.allotted(owed, budget - server.n_tokens, seen)}
         for check in [check for check in owed if check.name in rooms]:
             before = server.n_tokens
             subject.room = rooms[check.name]
-            # A model that thinks costs more than was reckoned.
+            # Earlier checks of this round may have cost more than estimated, as with a model that thinks.
             if budget is not None and subject.room is not None and before + subject.room > budget:
                 continue
             # Shown before the requests, since some checks take minutes.

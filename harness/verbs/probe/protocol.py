@@ -273,6 +273,7 @@ def _complete(text: str) -> str:
 
 
 def _with_logprobs(subject: Subject, **fields: Any) -> ProbeReply:
+    """The reply to the story prompt with these fields, and with log-probabilities if the server gives them."""
     try:
         return subject.chat(**fields, **logprob_fields(CHAT))
     # A server may refuse log-probabilities altogether; the check then goes by usage alone.
@@ -281,6 +282,7 @@ def _with_logprobs(subject: Subject, **fields: Any) -> ProbeReply:
 
 
 def _rendered(subject: Subject, text: str) -> list[int] | None:
+    """The token ids of a prompt with this one message, by the server's own tokenizer; None if it shows none."""
     try:
         prompt = subject.server.render([Message(role="user", content=text)], {})
     except ServerError:

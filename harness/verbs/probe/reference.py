@@ -76,6 +76,7 @@ PLACES = 6
 """Number of places of each passage at which the next token is compared."""
 
 FIRST_WORD, STEP = 6, 3
+"""The first place of a passage is behind this many words; each further place is this many words later."""
 
 SLIGHT, GRAVE = 0.0005, 0.004
 """Divergences in nats a token that count as slight and as grave.
@@ -160,6 +161,7 @@ def _plain(asker: Asker) -> RequestTemplate:
 
 
 def _whole(template: RequestTemplate) -> RequestTemplate:
+    """The template for replies in one piece, without token ids."""
     return replace(template, spelling=replace(template.spelling, stream=False, token_ids=False))
 
 
@@ -297,6 +299,7 @@ def divergence(server: Likely, reference: Likely) -> float:
 
 
 def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
+    """Kullback-Leibler divergence of q from p, two distributions over the same events, in nats."""
     return max(0.0, sum(a * math.log(a / b) for a, b in zip(p, q, strict=True)))
 
 
@@ -417,6 +420,7 @@ def _next_tokens(server: ProbedServer, seed: int) -> list[ProbeReply | Refused]:
 
 
 def _top(answer: ProbeReply | Refused) -> dict[str, float]:
+    """The likeliest first tokens of the reply with their log-probabilities; empty if it has none."""
     tokens = [] if isinstance(answer, Refused) else answer.first.tokens
     return tokens[0].top if tokens else {}
 

@@ -187,6 +187,7 @@ def _penalties(subject: Subject) -> Seen:
 
 
 def _hot(subject: Subject, **fields: Any) -> str:
+    """The reply to the story prompt at temperature 1."""
     return subject.chat(temperature=1.0, top_p=1.0, **fields).first.whole
 
 
@@ -216,6 +217,7 @@ def _other_seed(subject: Subject) -> Seen:
 
 
 def _cache(subject: Subject) -> Seen:
+    """Ask four times for one sampled reply without a seed: the replies must not all be equal."""
     sent = "the same request without a seed at temperature 1, four times"
     texts = {_hot(subject) for _ in range(4)}
     if len(texts) == 1:
