@@ -38,7 +38,7 @@ from harness.scoring.intervals import wilson
 from harness.verbs.probe import reference, template
 from harness.verbs.probe.asking import COMPLETIONS, Inquiry, ProbedEndpoint, Refused
 from harness.verbs.probe.connecting import probed
-from harness.verbs.probe.counterparts import OfFolder, SavedReference
+from harness.verbs.probe.counterparts import FolderReference, SavedReference
 from harness.verbs.probe.findings import ProbeReport
 from harness.verbs.probe.probe import CHECKS, examine
 from harness.verbs.probe.subject import logprob_fields
@@ -83,7 +83,7 @@ def main() -> None:
         copies = given.copies or Path(temporary)
         script = Path(__file__).with_name("copies.py")
         subprocess.run([given.transformers, script, given.model, copies], check=True)
-        true = OfFolder(given.model, python=str(given.transformers))
+        true = FolderReference(given.model, python=str(given.transformers))
         saved: SavedReference | None = None
         if given.passages is not None:
             held = [[" ".join(words[:n]) for n in WORDS] for words in passages(given.passages, given.repeats)]
@@ -121,7 +121,7 @@ def passages(path: Path, repeats: int) -> list[list[str]]:
     return beginnings
 
 
-def repeated(name: str, server: ProbedEndpoint, true: OfFolder, held: list[list[str]]) -> None:
+def repeated(name: str, server: ProbedEndpoint, true: FolderReference, held: list[list[str]]) -> None:
     """Print how often each outcome came, with the yardstick and without, and how many times rounding it was. held: of
     each passage, the texts whose next token is looked at."""
     common = {"max_tokens": 1, "temperature": 1.0, "seed": 1, "echo": True, **logprob_fields(COMPLETIONS)}

@@ -28,9 +28,10 @@ from harness.scoring.race import RaceState, confirmed, judge, judge_planned, pla
 from harness.verbs.graded import GradedRounds
 
 PLAN_FILE = "race.json"
+"""The file that fixes the looks of a race; it lies beside the candidates' run folders."""
 
 MAX_PLAN_BYTES = 4096
-"""Bytes of race.json that are read; a longer file is refused as no plan."""
+"""Bytes of race.json that are read; a longer file cannot be decoded and is refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +46,8 @@ class Candidate:
 class Raced:
     """How a race ended.
 
-    standings: by candidate, without the baseline. folders, n_rounds: by candidate. owed: by candidate, why samples are
-    missing; running the race again continues from there.
+    standings: by candidate, without the baseline. folders, n_rounds: by candidate. owed: whose samples are missing;
+    empty if none are; running the race again continues from there.
     """
 
     baseline: str
@@ -141,11 +142,11 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA_VERSION
 
     def settled(self, folder: Path, *, begun: bool) -> RacePlan:
-        """The plan that holds: this one, written to `folder` at the first start. Only an open-ended race may change its
-        plan later.
+        """The plan to follow: at the first start this one, which is written to `folder`; later the one in the file.
+        Only an open-ended race accepts a plan that differs from its file.
 
-        begun: candidates have rounds already. A race without a file, begun by an earlier version, is open-ended. Raises
-        `UsageError` if the file holds another plan, `StoreError` if the file is damaged.
+        begun: whether candidates have rounds already: without a file, an earlier version began the race, and it is
+        open-ended. Raises `UsageError` if the file holds another plan, `StoreError` if the file is damaged.
         """
         path = folder / PLAN_FILE
         try:
@@ -169,6 +170,7 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _in_words(plan: RacePlan) -> str:
+    """The plan for a message: `64 samples, a look every 8, 3 candidates`."""
     looks = "open-ended" if plan.open_ended else f"a look every {plan.step}"
     return f"{plan.samples} samples, {looks}, {plan.candidates} candidates"
 
@@ -190,12 +192,12 @@ def play(
     on_look: OnLook,
     open_ended: bool = False,
 ) -> Played:
-    """The race itself: which candidate samples how much, and when the race is over. No clock and no I/O, so that it can
-    be simulated.
+    """Run a race: at each look compare every candidate with the baseline, then let the undecided ones sample `step`
+    more rounds. The race ends when all are decided or have sampled `most` rounds. No clock and no I/O of its own.
 
-    rounds: the rounds that each candidate has already, the baseline first. most: rounds that a candidate may use.
-    open_ended: test by a confidence sequence, which holds at any look; otherwise at the looks that `step` and `most`
-    fix. margin: the largest difference, a fraction, that counts as equal.
+    rounds: candidate → whether each stored sample is right, shape (rounds, questions); the baseline first. most: rounds
+    that a candidate may use. open_ended: test by a confidence sequence, which holds at any look; otherwise at the looks
+    that `step` and `most` fix. margin: the largest difference, a fraction, that counts as equal.
     """
     baseline, *others = rounds
     have = dict(rounds)
@@ -224,6 +226,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     n_owed: dict[str, int] = {}
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
+        """Sample, grade, and note how many samples are missing."""
         outcome = _sampled(entered[name], benchmark, n, watcher)
         n_owed[name] = outcome.n_owed or outcome.n_missing
         return graded[name].of(benchmark)
@@ -259,7 +262,8 @@ def _standing(
     n_comparisons: int,
     most: int,
 ) -> RaceState:
-    """Whether a candidate is better, worse or equal within the margin, by the rounds that both have.
+    """Compare a candidate with the baseline by the rounds that both have: better, worse, equal within the margin, or
+    undecided.
 
     looks: rounds of the planned looks; None: any round is a look. n_comparisons: candidates beside the baseline. most:
     rounds of the whole race.
@@ -274,6 +278,7 @@ def _standing(
 
 
 def _sampled(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None) -> Outcome:
+    """Sample the prepared run until each question has n samples; return the outcome of the session."""
     planned = prepared.settings.benchmarks
     few = {**planned, benchmark: replace(planned[benchmark], samples=n)}
     return generate(prepared, replace(prepared.settings, benchmarks=few), watcher)

@@ -44,7 +44,7 @@ DRAWS = 200
 """Default number of repeats of each size that `samples` draws from one run."""
 
 DRAWN = ("samples", "seed", "out")
-"""Options of a run that also apply to repeats drawn from a stored run."""
+"""Options of a run that are also allowed where repeats are drawn from a stored run."""
 
 Source = str | PathLike[str] | Sequence[str] | None
 """A run folder, or benchmarks as `run` takes them."""
@@ -88,7 +88,7 @@ def repeats(
     watcher: Watcher,
     on_repeat: OnRepeat = lambda _number, _of, _folder: None,
 ) -> Experimented[Repeats]:
-    """How far the accuracies of repeated runs differ, beside what their sampling error predicts.
+    """Compare how far the accuracies of repeated runs differ with what their sampling error predicts.
 
     source: a scored run folder, from whose samples the repeats are drawn; with `rules.real`, benchmarks as a run takes
     them. given: options of a run, by name; a drawing accepts only those in `DRAWN`. Raises `UsageError`, `StoreError`,
@@ -111,7 +111,7 @@ def sizes(
     watcher: Watcher,
     on_repeat: OnRepeat = lambda _number, _of, _folder: None,
 ) -> Experimented[SampleSizes]:
-    """How the sampling error falls with the samples of each question. Parameters and errors are those of `repeats`."""
+    """Show how the sampling error falls as each question gets more samples. Parameters and errors as in `repeats`."""
     if rules.real:
         sampled = sample_repeats(_to_sample(source, given), rules.runs or 1, rules.n, watcher, on_repeat)
         results = [] if sampled.owed else sizes_between(list(sampled.folders.values()))
@@ -124,12 +124,13 @@ def sizes(
 
 
 def _to_sample(source: Source, given: Mapping[str, Any]) -> RepeatedOptions:
+    """The options for sampling repeats of the benchmarks that `source` names. Raises `UsageError`."""
     benchmarks = os.fspath(source) if isinstance(source, PathLike) else source
     return RepeatedOptions.of(benchmarks=benchmarks, **given)
 
 
 def _to_draw(source: Source, given: Mapping[str, Any]) -> tuple[RunFolder, RepeatedOptions]:
-    """The run to draw from, and how to draw. Raises `UsageError` for options that need new samples."""
+    """The stored run to draw repeats from, and the options for drawing. Raises `UsageError` for options of a run."""
     stated = RepeatedOptions.without_unset(given)
     if others := [name for name in stated if name not in DRAWN]:
         raise UsageError(f"it needs {option('real', True)}: a stored run is not sampled again", field=others[0])
@@ -144,7 +145,7 @@ def _to_draw(source: Source, given: Mapping[str, Any]) -> tuple[RunFolder, Repea
 
 
 def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0) -> list[Repeats]:
-    """By benchmark, `runs` repeats of n samples of each question, drawn from the samples of one scored run.
+    """For each benchmark of one scored run, draw `runs` repeats of n samples of each question, and return their spread.
 
     n: None = the largest n for which the repeats share no sample; if even 1 is too many, half of the stored samples.
     seed: of the drawing. Raises `UsageError`, and `StoreError` where the run is not scored.
@@ -167,9 +168,10 @@ def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0
 
 
 def sizes_of(folder: RunFolder, ns: Sequence[int], runs: int = DRAWS, seed: int = 0) -> list[SampleSizes]:
-    """By benchmark, the error for each number of samples, from those of one scored run. Raises as `repeats_of` does.
+    """For each benchmark of one scored run, the sampling error at each number of samples, from repeats drawn from it.
+    Raises as `repeats_of` does.
 
-    ns: the numbers of samples of each question.
+    ns: numbers of samples a question. runs: repeats of each number.
     """
     results = []
     for name, correct, counts, warnings in _stored(folder):
@@ -187,10 +189,10 @@ def sample_repeats(
     watcher: Watcher | None = None,
     on_repeat: OnRepeat = lambda _number, _of, _folder: None,
 ) -> SampledRepeats:
-    """Sample and score `runs` runs (for each number of samples in `ns`), each with its own seeds, below `options.out`.
+    """Sample and score `runs` runs for each number of samples in `ns`, each with its own seeds, below `options.out`.
 
-    `options.out` None means `default_folder`. The server is looked at, or started, once. Stored samples count: the same
-    call again continues. Raises what `sample` raises.
+    An empty `ns` means the benchmarks' own number of samples; `options.out` None means `default_folder`. One server
+    serves all runs. Stored samples count: the same call again continues. Raises what `sample` raises.
     """
     out = options.out or default_folder(options)
     numbered = options.samples is not None or any(name.rpartition(":")[2].isdigit() for name in options.benchmarks)
@@ -200,8 +202,8 @@ def sample_repeats(
         if getattr(options, name) is not None:
             raise UsageError("all repeats have the same size: leave it out", field=name)
     sizes: list[int | None] = [*sorted(set(ns))] or [None]
-    places = {n: [_folder(out, n, number) for number in range(1, runs + 1)] for n in sizes}
-    every = [(n, number, path) for n in sizes for number, path in enumerate(places[n], 1)]
+    paths = {n: [_folder(out, n, number) for number in range(1, runs + 1)] for n in sizes}
+    every = [(n, number, path) for n in sizes for number, path in enumerate(paths[n], 1)]
     owed = []
     # Prepared once for all repeats: looking at a server, or starting one, takes longer than many of them.
     with prepare(options.but(out=every[0][2]), watcher) as prepared:
@@ -210,7 +212,7 @@ def sample_repeats(
             outcome = _run(prepared, path, n, _seed(options.seed, n, number), watcher)
             if not outcome:
                 owed.append(path.name if n is None else f"{path.parent.name}/{path.name}")
-    folders = {n: tuple(map(RunFolder, places[n])) for n in sizes}
+    folders = {n: tuple(map(RunFolder, paths[n])) for n in sizes}
     if owed:
         listed = ", ".join(owed[:5]) + (f" and {len(owed) - 5} more" if len(owed) > 5 else "")
         return SampledRepeats(
@@ -225,7 +227,7 @@ def sample_repeats(
 def repeats_between(folders: Sequence[RunFolder]) -> list[Repeats]:
     """The spread of two or more runs with the same settings, by benchmark. Raises `StoreError` if one is not scored."""
     names = tuple(folder.path.name for folder in folders)
-    return [real_repeats(name, names, correct, counts) for name, correct, counts in _several(folders)]
+    return [real_repeats(name, names, correct, counts) for name, correct, counts in _tallies(folders)]
 
 
 def sizes_between(cells: Sequence[Sequence[RunFolder]]) -> list[SampleSizes]:
@@ -235,7 +237,7 @@ def sizes_between(cells: Sequence[Sequence[RunFolder]]) -> list[SampleSizes]:
     """
     by_name: dict[str, list[tuple[Counts, Counts]]] = {}
     for folders in cells:
-        for name, correct, counts in _several(folders):
+        for name, correct, counts in _tallies(folders):
             by_name.setdefault(name, []).append((correct, counts))
     return [real_sizes(name, tuple(tallies)) for name, tallies in by_name.items()]
 
@@ -253,6 +255,7 @@ def _run(prepared: Prepared, path: Path, n: int | None, seed: int | None, watche
 
 
 def _folder(out: Path, n: int | None, number: int) -> Path:
+    """The run folder of a repeat: `run-01`, or `n8/run-01` for a size of 8 samples."""
     return (out if n is None else out / f"n{n}") / f"run-{number:02}"
 
 
@@ -265,9 +268,9 @@ def _seed(base: int | None, n: int | None, number: int) -> int | None:
 
 
 def _stored(folder: RunFolder) -> Iterator[tuple[str, Counts, Counts, tuple[str, ...]]]:
-    """(benchmark, right samples, samples of each question, warnings) of a run.
+    """For each benchmark of a run: (name, right samples of each question, samples of each question, warnings).
 
-    Raises `UsageError` below two samples.
+    Raises `UsageError` if a question has fewer than two samples.
     """
     (run,) = read_runs([folder])
     for name, benchmark in run.benchmarks.items():
@@ -283,7 +286,7 @@ def _stored(folder: RunFolder) -> Iterator[tuple[str, Counts, Counts, tuple[str,
         yield name, correct, counts, warnings
 
 
-def _several(folders: Sequence[RunFolder]) -> Iterator[tuple[str, Counts, Counts]]:
+def _tallies(folders: Sequence[RunFolder]) -> Iterator[tuple[str, Counts, Counts]]:
     """For each benchmark of runs with the same settings: (name, numbers of right samples, numbers of samples).
 
     The numbers have the shape (runs, questions). Raises `StoreError` if the runs have different questions.
@@ -304,6 +307,7 @@ def _several(folders: Sequence[RunFolder]) -> Iterator[tuple[str, Counts, Counts
 
 
 def _counts(items: Sequence[QuestionTally]) -> tuple[Counts, Counts]:
+    """(right samples, samples) of each question."""
     return np.array([item.correct for item in items]), np.array([item.n for item in items])
 
 

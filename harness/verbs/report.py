@@ -21,8 +21,8 @@ from harness.viewer.pages import RunFacts, ShownTable
 def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> Report:
     """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
 
-    repeat: returns the command or call that repeats a run; the command line and Python differ in it. Raises
-    `UsageError`, `StoreError`.
+    repeat: returns the command (for the command line) or the Python call that repeats a run. Raises `UsageError`,
+    `StoreError`.
     """
     folders = [open_scored(source) for source in sources]
     published = scores_of_models(Manifest.load(folder).model for folder in folders)
@@ -45,7 +45,9 @@ def run_facts(folder: RunFolder, repeat: Repeat) -> RunFacts:
         *([] if failures is None else [failures]),
     ]
     return RunFacts(
-        tables=[ShownTable(title=it.title, columns=it.columns, rows=it.rows, notes=it.notes) for it in tables],
+        tables=[
+            ShownTable(title=table.title, columns=table.columns, rows=table.rows, notes=table.notes) for table in tables
+        ],
         warnings=run.history.warnings,
         commands=repeat(run.manifest),
     )

@@ -19,7 +19,8 @@ from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, score_run
 from harness.verbs.outputs import ScoredFile, is_outputs, score_file
 
-# A judge brings the client along, trackers bring the cards: a fifth of the time of a score of 4,000 short replies.
+# Imported late elsewhere: a judge imports the client, trackers import the cards. Together that is a fifth of the time
+# of scoring 4,000 short replies.
 if TYPE_CHECKING:
     from harness.exports.trackers import Tracker
     from harness.verbs.judge import Judged, JudgeSettings
@@ -32,7 +33,7 @@ ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
 class Scored:
     """A scored source. source: the run or file that was graded. folder: the folder of its scores.
 
-    judge: the settings of the judge; judged: what it changed. Both are None without a judge.
+    judge: the settings of the judge; judged: the scores with its verdicts. Both are None without a judge.
     """
 
     source: RunFolder | ScoredFile
@@ -43,7 +44,7 @@ class Scored:
 
     @property
     def owed(self) -> tuple[str, ...]:
-        """The reason why replies of the judge are missing; the same call asks for them again."""
+        """The reasons why replies of the judge are missing, empty if none are; the same call asks for them again."""
         outcome = None if self.judged is None else self.judged.outcome
         if outcome is None or outcome.complete:
             return ()
@@ -70,7 +71,7 @@ def are_outputs(source: Path, options: ScoreOptions) -> bool:
 
 
 def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> None:
-    """Raise `UsageError` for options that belong to the other kind of source.
+    """Raise `UsageError` for an option of run folders with a file of outputs, or of files of outputs with a run folder.
 
     follow: whether scoring continues while the run grows.
     """
@@ -136,7 +137,7 @@ def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None,
 
 
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
-    """The trackers of these names; called before grading, so that a wrong name costs nothing. Raises `UsageError`."""
+    """Name → tracker. Raises `UsageError` for an unknown name: call it before grading, so that a typo costs no time."""
     if not names:
         return {}
     from harness.exports.trackers import find_tracker

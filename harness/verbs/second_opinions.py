@@ -12,10 +12,10 @@ from server_launchers import isolated
 def second_opinions(
     source: RunFolder | ScoredFile, library: str, python: FilePath | None = None
 ) -> dict[str, Agreement]:
-    """The agreement of another grader with the grades of a scored source, by benchmark. The stored verdicts stay.
+    """Grade a scored source with another grader; return, by benchmark, how far it agrees with the stored grades.
 
-    python: the interpreter with that grader installed; None: this one. Raises `UsageError` where the grader is not
-    installed. library: a second grader's name, such as math-verify.
+    The stored grades stay as they are. library: the other grader's name, such as math-verify. python: the interpreter
+    with that grader installed; None: this one. Raises `UsageError` where the grader is not installed.
     """
     interpreter = str(python or isolated.PYTHON)
     return (
@@ -26,7 +26,7 @@ def second_opinions(
 
 
 def _of_run(run: RunFolder, library: str, python: str) -> dict[str, Agreement]:
-    """The agreement by benchmark of a run, with its stored samples and grades.
+    """The agreement for each benchmark of a run; the other grader's verdicts are stored beside the grades.
 
     library: the other grader's name. python: the interpreter that has it.
     """
@@ -41,7 +41,7 @@ def _of_run(run: RunFolder, library: str, python: str) -> dict[str, Agreement]:
 
 
 def _of_file(scored: ScoredFile, library: str, python: str) -> dict[str, Agreement]:
-    """The agreement by benchmark of another tool's outputs, with the grades made of them.
+    """The agreement for each benchmark of another tool's scored outputs.
 
     library: the other grader's name. python: the interpreter that has it.
     """

@@ -25,8 +25,8 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     """Sample whole rounds until the sampling error of every benchmark is at most `error`, a fraction, or no samples are
     left.
 
-    The first stage has eight rounds; the size of a later stage follows from the spread. Everything is graded after each
-    stage, and a benchmark that is exact enough samples no more.
+    The first stage has `MIN_ROUNDS` rounds; the size of a later stage follows from the error so far. Everything is
+    graded after each stage, and a benchmark that is exact enough is sampled no further.
     """
     graded = GradedRounds(prepared.folder, prepared.sets)
     planned = prepared.settings.benchmarks
@@ -57,7 +57,10 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
 
 
 def _stage(settings: RunSettings, stage_benchmarks: Mapping[str, BenchmarkSettings], *, first: bool) -> RunSettings:
-    """The settings of one stage; only the first stage checks whether the endpoints serve the same model."""
+    """The settings of one stage.
+
+    first: only the first stage may check by fingerprint whether the endpoints serve the same model.
+    """
     return replace(settings, benchmarks=stage_benchmarks, fingerprint=settings.fingerprint and first)
 
 
@@ -78,7 +81,10 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
 
 
 def _wanted(reached: Reached, error: float, most: int) -> int:
-    """Samples of each question after the next stage; the present number if no more are needed."""
+    """Samples that each question should have after the next stage; the present number if the error is reached.
+
+    error: the target, a fraction. most: largest number allowed.
+    """
     if reached.rounds >= MIN_ROUNDS and reached.error <= error:
         return reached.rounds
     return max(reached.rounds, min(most, _needed(reached, error)))
@@ -92,6 +98,7 @@ def _needed(reached: Reached, error: float) -> int:
 
 
 def _said(name: str, reached: Reached, named: bool) -> str:
+    """The error for a message: `0.81 points on gpqa after 24 samples a question`. named: name the benchmark."""
     of = f" on {visible(name, 80)}" if named else ""
     return f"{100 * reached.error:.2f} points{of} after {reached.rounds} samples a question"
 
@@ -108,5 +115,6 @@ class Reached:
 
 
 def _reached(rounds: NDArray[np.bool_]) -> Reached:
+    """How exact an accuracy is. rounds: whether each sample is right, shape (rounds, questions)."""
     n = len(rounds)
     return Reached(n, reached_error(rounds.sum(axis=0).astype(float), n) if n else 1.0)

@@ -1,4 +1,7 @@
-"""The drop from a benchmark's originals to their twins, for a run that asked both. See `harness.scoring.twins`."""
+"""The drop in accuracy from a benchmark's original questions to their twins, which are changed copies of them.
+
+For a run that asked both; see `harness.scoring.twins`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from harness.scoring.twins import TwinDrop, as_one, by_original, original_benchm
 
 
 def add_drops(folder: RunFolder, scores: Sequence[Score]) -> list[Score]:
-    """The scores; those of twins have the drop from their originals, which is also written to `scores.json`.
+    """Return the scores, those of twins with the drop from their originals added; also write these to `scores.json`.
 
     Raises `StoreError`.
     """
@@ -46,7 +49,7 @@ def _with_drop(folder: RunFolder, benchmarks: dict[str, ScoredBenchmark], score:
 
 
 def _drop(folder: RunFolder, originals: ScoredBenchmark, twins: ScoredBenchmark) -> TwinDrop | None:
-    """The drop; None if no original has samples beside samples of a twin."""
+    """The drop; None if there is no pair of an original and a twin that both have samples."""
     pairs = by_original(questions.iterate(folder.benchmark(originals.name)), twins.questions)
     paired = [item for item in originals.questions if item.question.question_id in pairs]
     # `compare_runs` raises without a pair, which is no error in a run that has only begun.

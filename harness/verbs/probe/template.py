@@ -27,6 +27,8 @@ from harness.verbs.probe.subject import Subject
 from server_launchers import isolated
 
 SECONDS = 10.0
+"""Longest time that the child process may take to render all conversations."""
+
 MAX_BYTES = 32 * 1024 * 1024
 """Largest file that may hold a template, in bytes."""
 
@@ -37,7 +39,8 @@ SHOWN_TOKENS = 24
 """Largest number of tokens that a report shows on each side of a difference."""
 
 _PIECES = re.compile(r"<[^<>\s]{1,40}>|\w+|\s|.", re.DOTALL)
-"""Pieces of text that stand for tokens if a server does not show its tokens: marks, words, single characters."""
+"""Cuts a text into pieces, for servers that do not show their tokens: special tokens (`<…>`), words, single characters.
+"""
 
 SYSTEM, QUESTION, ANSWER = "You answer in verse.", "How many sides has a cube?", "Six."
 

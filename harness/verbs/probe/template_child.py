@@ -14,12 +14,17 @@ import time
 from typing import Any, NoReturn
 
 CPU_S = 5
+"""Processor seconds that this process may use."""
+
 MEMORY_BYTES = 1 << 30
+"""Address space that this process may use, in bytes."""
+
 MAX_CHARS = 200_000
+"""Longest prompt that a template may write, in characters."""
 
 
 def main() -> None:
-    """Render each conversation."""
+    """Read a template and conversations as JSON from standard input; write the prompt or the error of each."""
     request = json.load(sys.stdin)
     import jinja2
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -56,7 +61,7 @@ def main() -> None:
 
 
 def _bounded(pieces: Any) -> Any:
-    """The pieces of text, until their length passes the bound; then raises."""
+    """Yield the pieces of text. Raises `ValueError` once they have more than `MAX_CHARS` characters together."""
     n = 0
     for piece in pieces:
         n += len(piece)

@@ -16,10 +16,12 @@ SHORT = 16
 
 
 def _thinks(choice: Choice) -> bool:
+    """Whether the reply shows reasoning, in a field of its own or by marks in its text."""
     return bool(choice.thought) or THINK in choice.content or THINK_END in choice.content
 
 
 def _ends_open(subject: Subject) -> bool:
+    """Whether the server's own prompt ends with `THINK`, so that the reply begins within the reasoning."""
     try:
         prompt = subject.server.render([Message(role="user", content=QUESTION)], {})
     except ServerError:

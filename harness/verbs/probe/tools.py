@@ -24,18 +24,23 @@ from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, un
 from harness.verbs.probe.subject import Subject
 
 CALLS = 200
-"""Number of whole replies whose calls are judged: with none wrong, at most 1.9 % of calls are (Wilson's 95 % bound)."""
+"""Number of whole replies whose calls are judged. If none of 200 is wrong, the rate of wrong calls is at most 1.9 %
+(upper end of Wilson's 95 % interval).
+"""
 
 STREAMS = 8
 """Number of streams that are compared with whole replies."""
 
 TRIALS = 3
-"""Number of replies after which a model that called nothing is not asked any more."""
+"""Number of replies without any call after which the model is not asked again."""
 
 MAX_WRONG = 0.05
-"""Fraction of wrong calls that spoils a score, by the lower end of the interval; less is a warning."""
+"""The check fails if the lower end of the 95 % interval of the rate of wrong calls is above this fraction; wrong calls
+below it are a warning.
+"""
 
 MAX_TOKENS = 512
+"""Bound of a reply, in tokens."""
 
 CITIES = ("Oslo", "Lima", "Nairobi", "Hanoi", "Quito", "Perth", "Tunis", "Osaka", "Turin", "Accra")
 
@@ -159,6 +164,7 @@ def _fits(values: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
 
 
 def _body(subject: Subject, city: str, **fields: Any) -> dict[str, Any]:
+    """The body of a request that asks for a city's weather and offers both tools. fields: override its fields."""
     text = f"What will the weather be in {city} on the next 3 days, in celsius? Use the tool."
     common = {"max_tokens": MAX_TOKENS, "tools": list(TOOLS), "tool_choice": "auto"}
     return Inquiry(text, {**common, **fields}).body(subject.server.asker, stream=bool(fields.get("stream")))
@@ -215,7 +221,7 @@ def _calls(subject: Subject) -> Seen:
 
 
 def against(server: ProbedServer, named: str) -> Check:
-    """The check that the server's calls are right as often as a reference's, whose model may be a weak caller.
+    """The check that the probed server makes right calls as often as the reference `server`.
 
     named: the reference's name in messages.
     """

@@ -84,6 +84,7 @@ def _likely(model: Any, tokenizer: Any, request: dict[str, Any]) -> list[dict[st
     """The likeliest next tokens after each text."""
 
     def name(token: int) -> str:
+        """The token's text, with the space that SentencePiece drops when it decodes the token alone."""
         piece = tokenizer.convert_ids_to_tokens(token)
         text: str = tokenizer.decode([token])
         return f" {text}" if piece.startswith(WORD_START) and not text.startswith(" ") else text

@@ -2,7 +2,7 @@
 
 Nothing is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
 
-Long: the checks of entries, placeholders and names follow one path from file to cell.
+Long: reading the entries, checking their placeholders and naming the cells are steps of one conversion.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MAX_NAME_CHARS = 200
 """Longest name of a cell: it is a folder's, and a file's with a suffix."""
 
 _LAUNCHERS = ("port", "host", "model", "served_name")
-"""Placeholders that the launcher of a user's command fills in."""
+"""Placeholders in a user's command that the launcher fills in when it starts the server."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-# The last number of the name: in `qwen3-8b-step-500` the others belong to the model.
+# The last number of a checkpoint's name: in `qwen3-8b-step-500` the earlier ones belong to the model.
 _STEP = re.compile(r"(\d+)(?!.*\d)")
 
 
@@ -92,8 +92,8 @@ class Sweep:
     """The plan of a sweep.
 
     axes: every entry of every axis in the file, in order. slots: for each server that may run at once, its devices; an
-    empty tuple leaves the devices of the file. suite: what the sweep repeats; None for a file of the user's. track:
-    trackers that get each cell's scores.
+    empty tuple: those that the file gives the server. suite: the published suite that the sweep repeats; None for a
+    file without one. track: names of the trackers that get each cell's scores.
     """
 
     name: str
@@ -113,9 +113,9 @@ class Sweep:
         return [cell for group in self.groups for cell in group.cells]
 
     def step_of(self, cell: Cell) -> tuple[str, int] | None:
-        """(name of the curve of accuracy over steps, step) of a checkpoint's cell; None for another cell.
+        """(name of the curve of accuracy over training steps, step) for the cell of a checkpoint; None for other cells.
 
-        The cells of all benchmarks have the same name of the curve.
+        The name consists of the training run and the entries of the other axes, without the benchmark.
         """
         named = cell.point.get("models", "")
         entry = next((entry for entry in self.axes.get("models", ()) if entry.name == named), None)
@@ -144,11 +144,11 @@ def plan(
     serve: Mapping[str, Any] | None = None,
     judge: Mapping[str, Any] | None = None,
 ) -> Sweep:
-    """The plan of a sweep's file.
+    """Make the plan of a sweep's file.
 
     over: options of a run that override the file's (`model` and `out` replace its models and folder). serve: engine and
-    spec of the server, for a file without servers. judge: options of the judge that override the file's. Raises
-    `UsageError` with file and line.
+    fields of the server to start, for a file without servers. judge: options of the judge that override the file's.
+    Raises `UsageError` with file and line.
     """
     content, over = file.content, dict(over or {})
     out = Path(over.pop("out", None) or content.get("out") or Path("results") / file.name)
@@ -231,14 +231,15 @@ def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, 
     return entries
 
 
+# The field of an entry that a bare text stands for: `- qwen` under `models` means `- model: qwen`.
 _SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling": "preset", "benchmarks": "benchmark"}
 
 
 def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Entry]:
-    """The entry, or all of its variants.
+    """One entry of the file, or, if it has `values`, a variant of it for each combination of their values.
 
-    given: the entry as the file has it. keys: where it stands in the file. axis: the key of the file that the entry
-    stands under, such as "servers".
+    given: the entry as the file has it. keys: the path of keys to it in the file. axis: the first of them, such as
+    "servers".
     """
     fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
     where = file.where(keys)
@@ -283,10 +284,10 @@ def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
 
 
 def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
-    """A name for an entry that states none: its file of questions, or its prompt or sampling settings (`top_k-20`).
+    """A name for an entry without a name: its file of questions, or its prompt or sampling settings (`top_k-20`).
 
-    Raises `UsageError` for an entry from which neither can be made. fields: of the entry. where: "file:line". axis: the
-    key of the file that the entry stands under, such as "prompts".
+    fields: of the entry. where: "file:line". axis: the key of the file that the entry is listed under, such as
+    "prompts". Raises `UsageError` for an entry that has neither a file nor plain settings only.
     """
     if axis == "benchmarks" and "data" in fields:
         return Path(str(fields["data"])).name.split(".")[0]
@@ -302,11 +303,13 @@ def checkpoint_paths(file: SweepFile) -> list[Path]:
 
 
 def _patterns(file: SweepFile) -> Sequence[str]:
+    """The checkpoint patterns of the file; a single one may stand there without a list."""
     patterns = file.content["checkpoints"]
     return [patterns] if isinstance(patterns, str) else patterns
 
 
 def _matches(pattern: str) -> list[Path]:
+    """The paths that match a pattern, sorted."""
     anchor = Path(pattern).anchor
     # `Path.glob` takes no absolute pattern.
     return sorted(Path(anchor or ".").glob(pattern[len(anchor) :]))
@@ -347,10 +350,10 @@ def _group(
     over: Mapping[str, Any],
     out: Path,
 ) -> ServerGroup:
-    """The cells of one model on one server. Raises `UsageError`.
+    """The cells of one model on one server: all combinations of prompts, sampling and benchmarks. Raises `UsageError`.
 
-    axes: the entries of each axis. common: options of all runs. over: options from the command line, which win. out:
-    the sweep's folder.
+    axes: the entries of each axis. common: options of all runs. over: options from the command line, which override
+    all others. out: the sweep's folder.
     """
     shared = {**common, **(model.options if model else {}), **(server.options if server else {})}
     spec = None
@@ -385,10 +388,11 @@ def _cell(
     spec: Mapping[str, Any] | None,
     file: SweepFile,
 ) -> Cell:
-    """One cell: the options of the common part, of its entries and of the command line, later ones winning.
+    """Make one cell from its merged options. Raises `UsageError`.
 
-    point: axis → name of the entry. given: the merged options, the benchmark among them. out: the sweep's folder.
-    entries: axis → its entry. spec: the server to start; None: no server.
+    point: axis → name of the entry. given: options of the file, of the cell's entries and of the command line, merged;
+    the benchmark is among them. out: the sweep's folder. entries: axis → its entry. spec: the server to start; None: no
+    server.
     """
     name = JOIN.join(point.values())
     if len(name) > MAX_NAME_CHARS:
@@ -417,6 +421,7 @@ def _cell(
 
 
 def _made(kind: Any, given: Mapping[str, Any], where: str) -> Any:
+    """Options of this class from their values. Raises `UsageError` with `where`, the file and line."""
     try:
         return kind.of(**given)
     except UsageError as error:
@@ -439,6 +444,7 @@ def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _judge(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of the judge, with its server's fields converted."""
     serve = given.get("serve")
     if isinstance(serve, Mapping):
         return {**given, "serve": _spec(serve)}
@@ -446,6 +452,7 @@ def _judge(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
+    """The devices of each slot; a number in the file means so many slots without devices of their own."""
     if isinstance(given, int):
         return ((),) * given
     parts = [slot.split(",") if isinstance(slot, str) else slot for slot in given]
@@ -453,6 +460,7 @@ def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def _check_base(file: SweepFile, table: schema.TableOptions, axes: Mapping[str, Sequence[Entry]]) -> None:
+    """Raise `UsageError` if the table's `base` is no entry of an axis."""
     names = [entry.name for entries in axes.values() for entry in entries]
     if table.base is not None and table.base not in names:
         where = file.where(("table", "base"))
@@ -463,10 +471,10 @@ def _check_base(file: SweepFile, table: schema.TableOptions, axes: Mapping[str, 
 
 
 def _check_placeholders(fields: Any, values: Mapping[str, Any], where: str) -> None:
-    """Check that every placeholder has values or is the launcher's, and that all values are used.
+    """Raise `UsageError` for a placeholder without values that the launcher does not fill in, and for unused values.
 
-    A misspelt placeholder would start the same server twice under two names. Raises `UsageError`. fields: of one
-    server, as the file has them. values: placeholder → its values.
+    A misspelt placeholder would otherwise start the same server twice under two names. fields: of one server, as the
+    file has them. values: placeholder → its values.
     """
     used = {name for text in _texts(fields) for name in _PLACEHOLDER.findall(text)}
     for name in values:
@@ -490,7 +498,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """`value` with the placeholders of `values` filled in; a text that is only one becomes the value itself."""
+    """`value` with its placeholders replaced by their `values`; a text that consists of one placeholder becomes that
+    value, with its type.
+    """
     if isinstance(value, str):
         whole = _PLACEHOLDER.fullmatch(value)
         if whole is not None and whole[1] in values:
@@ -515,4 +525,5 @@ def _slug(name: str) -> str:
 
 
 def _short(model: str) -> str:
+    """The last part of a model's path or repository name."""
     return model.rstrip("/").rsplit("/", 1)[-1] if "/" in model else model

@@ -1,7 +1,7 @@
 """The columns of those tables of a sweep that have one row for each cell or each published score.
 
-A suite lists the columns of the document that it repeats (`table: {shown: …}`). Every published number comes with the
-zeros that its source printed, with what is known to differ behind it, and with a footnote of its source.
+A suite lists the columns of the document that it repeats (`table: {shown: …}`). Every published number is shown with
+the digits that its source printed; the settings known to differ follow in brackets, and a footnote names the source.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.scoring.uncertainty import pass_at
 from harness.verbs.sweep.results import CellResult
 
 MARK = " *"
-"""Stands behind a number that differs from its base."""
+"""Follows the accuracy of a cell that differs from its base cell beyond chance."""
 
 
 class Notes:
@@ -29,7 +29,7 @@ class Notes:
         self.texts: list[str] = []
 
     def mark(self, text: str) -> str:
-        """The footnote mark ` [2]` for a text, to stand behind a cell; empty for an empty text."""
+        """The footnote mark of a text, such as ` [2]`, which follows the text of a cell; empty for an empty text."""
         if not text:
             return ""
         if text not in self.texts:
@@ -48,7 +48,7 @@ class TableColumn(NamedTuple):
 
 
 def score_text(result: CellResult | None, notes: Notes) -> str:
-    """The accuracy of a cell in %, with the mark of a difference, and a footnote where it is incomplete."""
+    """The accuracy of a cell in %, with `MARK` if it differs from its base, and a footnote if samples are missing."""
     if result is None:
         return ABSENT
     if result.score is None:
@@ -58,20 +58,21 @@ def score_text(result: CellResult | None, notes: Notes) -> str:
 
 
 def published_text(result: CellResult, comparison: PublishedComparison | None, notes: Notes) -> str:
-    """A published number as printed, what differs in brackets, and the footnote: `80 (1 sample) [2]`."""
+    """A published number as printed, the settings that differ in brackets, and the footnote: `80 (1 sample) [2]`."""
     if comparison is None:
         return ABSENT + notes.mark(result.other_questions)
     return published.printed(comparison, result.samples) + notes.mark(_source(comparison))
 
 
 def sources_text(result: CellResult) -> str:
-    """Every source beside the cell: `LLMEval 78.65 · vendor 79.5`, or why none stands there; empty where nothing is
-    published."""
+    """Every source's number for the cell: `LLMEval 78.65 · vendor 79.5`; or why the published ones do not apply; empty
+    where nothing is published.
+    """
     return result.other_questions or published.reported_by(result.published, result.suite, result.samples)
 
 
 def verdict_text(result: CellResult) -> str:
-    """Whether the cell agrees with what is published; empty where nothing is published of what the cell measures."""
+    """Whether the cell agrees with published scores; empty where none is published for what the cell measures."""
     return published.verdict(result.published, result.suite) or ""
 
 
@@ -129,7 +130,7 @@ def _error(result: CellResult, _k: int, _notes: Notes) -> str:
 
 
 def _own(value: Callable[[PublishedComparison], str]) -> Callable[[CellResult, int, Notes], str]:
-    """A column of what the nearest published pass@1 has beside its score."""
+    """The text function of a column that shows `value` of the nearest published pass@1."""
 
     def text(result: CellResult, _k: int, _notes: Notes) -> str:
         nearest = result.nearest("pass@1")
@@ -178,12 +179,12 @@ COLUMNS: Mapping[str, TableColumn] = MappingProxyType(
 
 
 def column_heads(names: Sequence[str], k: int | None) -> list[str]:
-    """The heads of these columns; k: None where the rows have different ones."""
+    """The headings of these columns. k: None where the rows have different values of k."""
     return [COLUMNS[name].head.format(k="k" if k is None else k) for name in names]
 
 
 def column_texts(names: Sequence[str], result: CellResult | None, k: int, notes: Notes) -> list[str]:
-    """The texts of these columns for one cell; a cell that is missing has only its accuracy's column."""
+    """The texts of these columns for one cell; of a cell without a score, only the accuracy's column has a text."""
     if result is None or result.score is None:
         return [score_text(result, notes) if name == "accuracy" else ABSENT for name in names]
     return [COLUMNS[name].text(result, k, notes) for name in names]

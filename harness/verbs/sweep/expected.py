@@ -22,10 +22,10 @@ from server_launchers.errors import LaunchError
 class ExpectedCell:
     """The estimate of one cell.
 
-    n_questions: None if neither the data are here nor the card states the number. at_most: the number is the card's,
-    and a filter may leave out some. most_tokens: new tokens if every sample used its whole limit. forecast: from an
-    earlier run, `source`; None without one. done: nothing is left to do. lost: why the cell would end without a
-    score; empty where nothing is known against it.
+    n_questions: None if the data are not on this machine and the card does not state the number. at_most: the number
+    comes from the card, and a filter may leave out some questions. most_tokens: new tokens if every sample used its
+    whole limit. forecast: from an earlier run, whose folder is `source`; None without one. done: nothing is left to do.
+    lost: why the cell would end without a score; empty if no reason is known.
     """
 
     cell: Cell
@@ -95,11 +95,11 @@ def _lost(
     samples: int,
     max_tokens: int | None,
 ) -> str:
-    """Why the cell would end without a score; empty if nothing is known against it.
+    """Why the cell would end without a score; empty if no reason is known.
 
-    The reasons: too few samples for a k of pass@k, or no room for the reply in the context of the server that is
-    started for it. questions_asked: None if the questions are not on this machine, so that prompts have no length.
-    samples: samples a question. max_tokens: bound of a reply; None: unknown.
+    The reasons looked for: too few samples for a k of pass@k, and no room for the reply in the context of the server
+    that the sweep starts. questions_asked: None if the questions are not on this machine; then the lengths of prompts
+    are unknown. samples: samples a question. max_tokens: bound of a reply; None: unknown.
     """
     few = [k for k in sweep.score.k if k > samples]
     if few:
@@ -124,7 +124,8 @@ def _lost(
 
 
 def _with_forecast(sweep: Sweep, estimate: ExpectedCell, n_questions: int) -> ExpectedCell:
-    """The estimate with a forecast from an earlier run: the cell's own, another of this sweep, or one of results/.
+    """The estimate with a forecast from an earlier run: the cell's own, else another of this sweep, else one in
+    results/; unchanged if there is none.
 
     n_questions: questions of the cell.
     """
@@ -146,5 +147,6 @@ def _with_forecast(sweep: Sweep, estimate: ExpectedCell, n_questions: int) -> Ex
 
 
 def _has_samples(folder: RunFolder, benchmark: str) -> bool:
+    """Whether the run has stored samples of the benchmark."""
     path = folder.benchmark(benchmark).samples
     return path.is_file() and path.stat().st_size > 0

@@ -20,15 +20,16 @@ from harness.runs.layout import run_around
 from harness.verbs.sweep import schema
 
 Keys = Sequence[str | int]
+"""The path to a value in the file, such as `("servers", 0, "engine")`."""
 
 SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepFile:
-    """content: as written, and checked against the schema.
+    """A sweep's file, read. content: as written, and checked against the schema.
 
-    where: keys → "file:line" of the value that the keys lead to.
+    where: returns "file:line" of the value that a path of keys leads to.
     """
 
     path: Path
@@ -67,7 +68,7 @@ def read(path: Path) -> SweepFile:
 
 
 def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[str, Any]:
-    """The content merged with the keys of the file that it extends; options of all runs are joined.
+    """The content with the keys of the file that it extends added; for `run`, `score`, `judge` and `table`, key by key.
 
     where_of: returns "file:line" of a key.
     """
@@ -93,7 +94,7 @@ def is_sweep(path: Path) -> bool:
 
 
 def find(name_or_path: str) -> Path:
-    """The file at a path, or of a suite's name; the beginning of the name is enough. Raises `UsageError`."""
+    """The path given, or the file of the suite with this name or beginning of a name. Raises `UsageError`."""
     path = Path(name_or_path)
     if path.suffix in SUFFIXES or path.exists():
         return path
@@ -121,13 +122,13 @@ def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
     where_of: returns "file:line" of a key.
     """
     problems = error.errors(include_url=False, include_context=False)
-    # A misspelt key explains other errors, such as a missing key, so it is said first.
+    # A misspelt key causes other errors, such as a missing key, so it is the one reported.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     keys = first["loc"]
-    part_keys = _known(keys)
+    part_keys = _keys_beside(keys)
     sentence = first_problem(error, part_keys).sentence
     if first["type"] == "extra_forbidden" and not near_names(str(keys[-1]), part_keys):
-        sentence = f"{sentence.removesuffix('.')}. {_place_of(str(keys[-1]), part_keys)}"
+        sentence = f"{sentence.removesuffix('.')}. {_belongs_where(str(keys[-1]), part_keys)}"
     return f"{where_of(keys)}: {sentence}"
 
 
@@ -135,8 +136,11 @@ MAX_LISTED_KEYS = 40
 """A message lists the keys of a part of the file if they are at most this many."""
 
 
-def _place_of(key: str, beside: Collection[str]) -> str:
-    """Where an unknown key belongs, in a sentence. beside: the keys that are known where it stands."""
+def _belongs_where(key: str, beside: Collection[str]) -> str:
+    """A sentence on which part of the file the unknown key belongs to, or which keys are allowed where it was found.
+
+    beside: the keys that are allowed there.
+    """
     parts = schema.json_schema()["$defs"]
     for part, name in (("run", "Run"), ("servers", "Server"), ("score", "Score"), ("judge", "Judge")):
         if key in parts[name]["properties"]:
@@ -146,8 +150,8 @@ def _place_of(key: str, beside: Collection[str]) -> str:
     return f"The keys there are {', '.join(beside)}."
 
 
-def _known(keys: Keys) -> list[str]:
-    """The keys that a misspelt key may have meant: those of the same part of the file."""
+def _keys_beside(keys: Keys) -> list[str]:
+    """All keys that the schema allows in the part of the file where the last of `keys` was found."""
     part: Any = schema.json_schema()
     whole = part
     for key in keys[:-1]:
@@ -160,5 +164,5 @@ def _known(keys: Keys) -> list[str]:
 
 
 def refused(where: str, error: UsageError) -> UsageError:
-    """The same error, with the place in the file that caused it."""
+    """The same error, with `where` ("file:line") put before its sentence."""
     return UsageError(f"{where}: {error.sentence}")

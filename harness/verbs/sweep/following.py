@@ -2,8 +2,8 @@
 
     a folder fits the pattern ──▶ no file of it changes for `SETTLED_S` ──▶ the sweep goes on with it ──▶ wait again
 
-A training run writes a checkpoint for minutes, and a server that starts from half of one fails. So the sweep waits
-until all folders are settled. It plans anew each time, and cells that are done are not run again.
+A training run writes a checkpoint for minutes, and a server that starts from an incomplete one fails. So the sweep
+waits until no file has changed for `SETTLED_S`. It plans anew each time, and cells that are done are not run again.
 """
 
 from __future__ import annotations

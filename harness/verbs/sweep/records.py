@@ -18,6 +18,8 @@ from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 Stage = Literal["sampled", "scored", "judged", "failed"]
 
 MAX_BYTES = 64 * 1024
+"""Largest record that is read; a larger file is refused."""
+
 
 _NO_MATTER = (
     "header", "api_key_env", "api_key_file", "ca_file", "concurrency", "metrics_port", "metrics_host", "break_lock",
@@ -30,7 +32,8 @@ _NO_MATTER = (
 class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one cell.
 
-    stage: the last stage that ended. of_samples, scoring: checksums of what determines the samples, and the scoring.
+    stage: the last stage that ended. of_samples: checksum of everything that determines the samples; scoring: of
+    everything that determines the scores.
     reason: why samples are missing or the cell failed; empty where all is well. code: the exit code that this run or
     scoring would have had as a command.
     """
@@ -53,7 +56,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
 def path_of(sweep: Sweep, cell: Cell) -> Path:
     """Path of the cell's record.
 
-    It lies beside the run folders, so that a cell whose server never started has a record too.
+    It lies outside the run folder, so that a cell whose server never started has a record too.
     """
     return sweep.out / "cells" / f"{cell.name}.json"
 
@@ -96,7 +99,7 @@ def of_samples(group: ServerGroup, cell: Cell) -> str:
 
 
 def _content(path: str) -> str:
-    """Checksum of a file of questions or of a card's file: when the content changes, the cell is a different one."""
+    """Checksum of a file of questions or of a card's file; empty if `path` is a benchmark's name, not a file."""
     try:
         with open_named(Path(path)) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

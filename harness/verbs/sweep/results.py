@@ -32,10 +32,10 @@ from harness.verbs.sweep.cells import AXES, Cell, Sweep
 class CellResult:
     """One cell. reason: why it has no score, or not the whole one; empty where all is well.
 
-    against_base: the cell minus its base cell; None for the base itself and without a base. p: of that difference on
-    the same questions, asked again, corrected by Holm. published: comparisons with published scores, the nearest
-    first, as `harness.scoring.beside` orders them; standing: the verdict over all of them. suite: address of the
-    suite's own source. other_questions: why no score that is published under this name stands beside; else empty.
+    against_base: the cell minus its base cell; None for the base itself and without a base. p: of that difference, for
+    the same questions asked again, corrected by Holm. published: comparisons with published scores, the nearest first,
+    as `harness.scoring.beside` orders them; standing: the verdict over all of them. suite: address of the suite's own
+    source. other_questions: why scores published under the benchmark's name are not compared; empty if they are.
     """
 
     cell: Cell
@@ -69,18 +69,20 @@ class CellResult:
         return self.p is not None and self.p < LEVEL
 
     def nearest(self, metric: str) -> PublishedComparison | None:
-        """The first published score of this metric, as `harness.scoring.beside` orders them; of another attention
-        only where nothing else is published."""
+        """The comparison with the nearest published score of this metric; None if none is published.
+
+        A score with another attention budget comes last in the order of `harness.scoring.beside`.
+        """
         return next((comparison for comparison in self.published if comparison.published.metric == metric), None)
 
 
 class Aggregate(NamedTuple):
     """The mean accuracy over the benchmarks at one point of the other axes; each benchmark counts once.
 
-    sampling_interval: 95 % interval of the mean, from the benchmarks' own, which are independent. at_most: for at least
-    one benchmark only a bound is known. question_interval: the interval for other questions of these kinds. difference,
-    p: against the base (Holm); None where samples are missing on either side. missing: benchmarks without a score; with
-    any of these there is no mean.
+    sampling_interval: 95 % interval of the mean for the same questions asked again. at_most: for at least one benchmark
+    only an upper bound of the error is known. question_interval: 95 % interval for other questions of the same kinds.
+    difference, p: against the same point of the base, p corrected by Holm; None where samples of one of the two are
+    missing. missing: benchmarks without a score or with samples missing; with any of these there is no mean.
     """
 
     point: Mapping[str, str]
@@ -95,9 +97,10 @@ class Aggregate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """results: every cell, in order.
+    """The results of a sweep. results: every cell, in order.
 
-    base: (axis, entry) that the others are compared with; None without a comparison.
+    base: (axis, name of the entry) that the other entries of this axis are compared with; None without a comparison.
+    aggregates: the means of a suite; empty for a sweep without one.
     """
 
     sweep: Sweep
@@ -111,9 +114,10 @@ class Results:
 
 
 def columns_axis(sweep: Sweep) -> str | None:
-    """The axis whose entries are the columns of a grid; None where there is none.
+    """The axis whose entries are the columns of a grid; None where the file has none that fits.
 
-    A series of checkpoints becomes rows.
+    By default the first of servers, sampling, prompts and models with several entries. Checkpoints are rows, so that
+    models are no columns then.
     """
     if sweep.table.columns is not None:
         return sweep.table.columns if sweep.table.columns in sweep.axes else None
@@ -163,8 +167,8 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
 
 
 def _base(sweep: Sweep) -> tuple[str, str] | None:
-    """The base of the comparison: by default the first column of a grid, else the first entry of the first axis with
-    several.
+    """The base of the comparison, as (axis, name of the entry): the one that the file names, else the first column of a
+    grid, else the first entry of the first axis with several entries.
     """
     if sweep.table.base is not None:
         return next(
@@ -179,7 +183,9 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
 def _against_base(
     cells: Sequence[CellResult], result: CellResult, base: tuple[str, str] | None
 ) -> PairedComparison | None:
-    """The cell compared with its base cell, on the questions that both share; None where nothing is shared."""
+    """Compare the cell with its base cell on the questions that both have; None where they have none in common, or the
+    cell is the base itself.
+    """
     if base is None or result.benchmark is None or result.cell.point.get(base[0]) == base[1]:
         return None
     point = {**result.cell.point, base[0]: base[1]}
@@ -193,6 +199,7 @@ def _against_base(
 
 
 def _aggregates(cell_results: Sequence[CellResult]) -> list[Aggregate]:
+    """The mean over the benchmarks, for each point of the other axes."""
     by_point: dict[tuple[tuple[str, str], ...], list[CellResult]] = {}
     for result in cell_results:
         rest = tuple((axis, name) for axis, name in result.cell.point.items() if axis != "benchmarks")
@@ -201,7 +208,8 @@ def _aggregates(cell_results: Sequence[CellResult]) -> list[Aggregate]:
 
 
 def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggregate:
-    """The mean of one point's benchmarks, with its intervals; the benchmarks' errors add up as independent ones.
+    """The mean over the benchmarks at one point, with its intervals; the errors of different benchmarks are
+    independent.
 
     listed: the results of all benchmarks at this point.
     """
@@ -233,7 +241,7 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
 
 
 def _interval_of_mean(values: Sequence[float], intervals: Sequence[Interval | None]) -> Interval | None:
-    """The 95 % interval of the mean of `values`, by `mean_limits`; None where an interval of one of them is unknown."""
+    """The 95 % interval of the mean of independent `values`; None where the interval of one of them is unknown."""
     stated = [interval for interval in intervals if interval is not None]
     if len(stated) < len(values):
         return None

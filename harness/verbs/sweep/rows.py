@@ -13,11 +13,11 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     """One cell: its point on the axes of the file, its numbers as fractions (None: unknown), and why it is lost.
 
     accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals.
-    difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the published pass@1 of the model
-    that stands beside the cell; reported_as: with the digits that its source printed; reported_by: its source;
-    reported_under: another attention, token budget, prompt or number of samples; vendor: the pass@1 of the model's
-    own authors, as printed; sources: every source with its number, in one text. standing: whether the cell agrees with
-    published scores. reason: why samples are missing or the cell failed; empty where all is well.
+    difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the nearest published pass@1 of the
+    model; reported_as: the same with the digits that its source printed; reported_by: its source; reported_under:
+    settings that differ (attention budget, token budget, prompt, number of samples). vendor: the pass@1 that the
+    model's own authors report, as printed. sources: every source with its number, in one text. standing: whether the
+    cell agrees with published scores. reason: why samples are missing or the cell failed; empty where all is well.
 
     Wide: a row of `table.csv` and of the JSON output holds every number of its cell.
     """

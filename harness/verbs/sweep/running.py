@@ -83,7 +83,7 @@ def held(sweep: Sweep) -> Iterator[None]:
 
 
 class Hold:
-    """Holds the one server that runs for a sweep, and keeps it for the next group if that differs only in weights.
+    """Keeps one server running from group to group of a sweep; if only the weights differ, they are swapped.
 
     A context manager; leaving it stops the server.
     """
@@ -99,7 +99,10 @@ class Hold:
         self.stop()
 
     def serving(self, next_spec: ServerSpec) -> RunningServer:
-        """A server of this spec, ready. Raises `ServerError` where it does not come up."""
+        """A ready server of this spec: the running one with its weights swapped, or a new one in its place.
+
+        Raises `ServerError` where the server does not start.
+        """
         if self._running is not None:
             spec, server = self._running
             started = None if server.ended else servers.swapped(server, spec, next_spec, self._watcher)
@@ -120,7 +123,10 @@ class Hold:
 
 
 def owing(sweep: Sweep) -> list[ServerGroup]:
-    """The groups with work left. Cells that wait only for a judge with its own server are not counted."""
+    """The groups with a cell left to sample or score.
+
+    A cell that lacks only the verdicts of a judge with its own server counts as finished: `judge_late` does the rest.
+    """
     return [
         group
         for group in sweep.groups
@@ -139,8 +145,8 @@ def run_group(
 ) -> None:
     """Start the group's server if a cell misses samples, then run and score every cell as far as possible.
 
-    hold: keeps the server. devices: replaces the spec's. Raises only `Interrupted` and KeyboardInterrupt; every other
-    failure is recorded.
+    hold: keeps the server for the next group. devices: replaces the spec's. Raises only `Interrupted` and
+    KeyboardInterrupt; every other failure is recorded.
     """
     work = _Group(sweep, group, score, watcher or Watcher(), on_cell)
     todo = []
@@ -164,7 +170,7 @@ def run_group(
 def judge_late(
     sweep: Sweep, score: Scorer, watcher: Watcher | None = None, on_cell: OnCell = lambda _record: None
 ) -> None:
-    """Start the judge once, if the sweep defines its server, and let it rule on every cell that it has not judged."""
+    """Start the judge's own server, if the sweep defines one, and let the judge rule on every cell still unjudged."""
     if not _judges_late(sweep):
         return
     assert sweep.judge is not None
@@ -193,11 +199,12 @@ def judge_late(
 
 
 def _judges_late(sweep: Sweep) -> bool:
-    """Whether the judge starts after the models' servers ended: a judge with its own server needs their devices."""
+    """Whether the judge rules only after all models' servers have stopped: its own server needs their devices."""
     return sweep.judge is not None and sweep.judge.serve is not None
 
 
 def _is_done(sweep: Sweep, group: ServerGroup, cell: Cell, *, judging: bool) -> bool:
+    """Whether the cell is sampled and scored. judging: a judge rules later, so its verdicts may still be missing."""
     record = records.sampled(sweep, group, cell)
     if record is None or record.stage == "sampled" or record.lost:
         return False
@@ -228,8 +235,9 @@ class _Group:
             self._on_cell(record)
 
     def spec_for(self, cell: Cell) -> ServerSpec | None:
-        """The spec of the cell's server, checked against the benchmark before minutes go into a start; None if the cell
-        failed.
+        """The spec of the cell's server, checked against the benchmark's prompts before the server is started.
+
+        None if the check fails; the cell is then recorded as failed.
         """
         spec = dict(self._group.spec or {})
         model = cell.options.model or spec.get("model")
@@ -244,7 +252,9 @@ class _Group:
             return None
 
     def served(self, cells: Sequence[Cell], hold: Hold, spec: ServerSpec) -> list[Cell]:
-        """Run the cells on a server of this spec. Returns the cells that ended; not all of them if the server died."""
+        """Run the cells on a server of this spec. Returns the cells that have a record now: those up to the one during
+        which the server died, else all.
+        """
         try:
             server = hold.serving(spec)
         except ServerError as error:
@@ -253,7 +263,8 @@ class _Group:
             return list(cells)
         for number, cell in enumerate(cells, 1):
             self.sampled(cell, server)
-            # Looked at after each cell: all later ones would otherwise fail by refused connections, without the cause.
+            # Checked after each cell: otherwise all later ones would fail with "connection refused", not with the
+            # cause.
             if why := server.ended:
                 self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself: {why}"))
                 hold.stop()
@@ -261,7 +272,10 @@ class _Group:
         return list(cells)
 
     def sampled(self, cell: Cell, server: RunningServer | None = None) -> None:
-        """Sample what the cell misses, then score what is stored. server: the server that was started for the cell."""
+        """Sample what the cell misses, score what is stored, and record the outcome.
+
+        server: the one started for the cell; None: the cell's options name the server.
+        """
         reason, code = "", 0
         try:
             with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
@@ -288,13 +302,16 @@ class _Group:
         self.scored(cell)
 
     def scored(self, cell: Cell, judge: JudgeOptions | None = None) -> None:
-        """Grade and score what is stored. judge: the judge that was started for the sweep."""
+        """Grade and score the stored samples, and record the outcome.
+
+        judge: the judge that was started for the sweep.
+        """
         late = _judges_late(self._sweep)
         judging = judge or (None if late else self._sweep.judge)
         ended = self._score(self._sweep.folder(cell), self._tracked(cell), judging)
         stage: Stage = "judged" if judging is not None else "scored"
         if ended.code:
-            # The samples stay; the next start tries the scoring again.
+            # Recorded as sampled, so that the next start of the sweep tries the scoring again.
             self.ended(cell, "sampled", f"scoring ended with {ended.code}: {ended.reason}", ended.code)
         else:
             self.ended(cell, stage)
@@ -312,5 +329,6 @@ class _Group:
 
 
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
+    """The reason of a cell with missing samples, with their first cause."""
     why = f": {causes[0]}" if causes else ""
     return f"{n_owed} of {n_expected} samples are missing{why}"

@@ -30,7 +30,9 @@ OWN = ("benchmarks", "out", "serve")
 """Options of a run that the sweep sets itself: they follow from its axes, its folders and its servers."""
 
 JUDGE_OWN = ("serve", "provider", "api_key_file", "header", "ca_file", "hash_weights")
-"""Options of a judge that stand elsewhere in the file, or that the scorer does not take."""
+"""Options of a judge that a file's `judge` does not take over as they are: `serve` is described like a server of the
+file, and the process that scores a cell does not accept the others.
+"""
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,79}$"
 """Pattern of entries' names, which become parts of folders' names."""
@@ -41,6 +43,7 @@ Count = Annotated[int, Field(strict=True, ge=1)]
 
 
 def _texts(kind: Kind) -> Any:
+    """The type of an option that is a list of texts, written as `kind` allows on the command line or as a list."""
     return Annotated[tuple[str, ...], BeforeValidator(kind.parse, json_schema_input_type=kind.schema)]
 
 
@@ -96,16 +99,17 @@ class TableOptions(Part):
 
 
 def _as(key: str) -> BeforeValidator:
-    """A validator that reads a single word as the entry with that word under `key`."""
+    """A validator that turns a bare text into a mapping: `qwen` becomes `{key: "qwen"}`."""
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
 def _open(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """A validator that lets a text with a placeholder pass; the text is checked once the placeholder has its value."""
+    """A validator that accepts a text with a placeholder as it is; it is checked once the value is filled in."""
     return value if isinstance(value, str) and "{" in value else handler(value)
 
 
 def _some(entry: Any) -> Any:
+    """The type of a list of at least one entry."""
     return Annotated[list[entry], Field(min_length=1)]
 
 
@@ -119,10 +123,12 @@ def _fields(declared: type[Options], without: Collection[str] = ()) -> dict[str,
 
 
 def _may_be_left_out(**more: Any) -> Any:
+    """A field of the schema that is optional, without a default in the JSON schema. more: arguments of `Field`."""
     return Field(default=None, json_schema_extra=_without_default, **more)
 
 
 def _without_default(shown: dict[str, Any]) -> None:
+    """Remove the default from a field's JSON schema, which otherwise shows `null`."""
     shown.pop("default", None)
 
 
@@ -168,6 +174,7 @@ def field_of(key: str) -> str:
 
 
 def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
+    """The type of an axis' entry: a mapping with these fields and a name, or a bare text for the field `short`."""
     named = {"name": (Annotated[str, Field(pattern=r"^[a-z0-9{][a-z0-9._{}-]*$")], _may_be_left_out())}
     model = create_model(title, __base__=Part, __doc__=doc, **(named | fields))
     return Annotated[model, BeforeValidator(_as(short).func, json_schema_input_type=str | model)]
@@ -175,7 +182,7 @@ def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
 
 @cache
 def sweep_model() -> type[BaseModel]:
-    """The whole file."""
+    """The pydantic model that checks a whole file."""
     run = create_model("Run", __base__=Part, __doc__="Options of a run.", **_fields(RunOptions, OWN))
     server = create_model("Server", __base__=Part, __doc__="A server's spec.", **_server_fields())
     run_fields = _fields(RunOptions, OWN)

@@ -1,4 +1,4 @@
-"""Scores one cell in a process of its own: what a hostile answer does to memory ends with the cell, not the sweep.
+"""Scores one cell in a process of its own: a hostile answer that exhausts the memory ends this process, not the sweep.
 
 python -m harness.verbs.sweep.scorer < TASK > SCORE      # JSON
 
@@ -31,7 +31,7 @@ MAX_SAID_CHARS = 2000
 class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
     """The task of the child process.
 
-    options: fields of `ScoreOptions`; judge: fields of `JudgeOptions`; only those set.
+    folder: the run folder. options: fields of `ScoreOptions`; judge: fields of `JudgeOptions`; both without unset ones.
     """
 
     folder: str
@@ -40,7 +40,7 @@ class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellScore(msgspec.Struct, frozen=True, kw_only=True):
-    """How a scoring ended. code: 0 = all is graded, else the exit code of the command. reason: why."""
+    """How a scoring ended. code: 0 = all is graded, else the exit code that `harness score` would have. reason: why."""
 
     code: int
     reason: str = ""
@@ -62,7 +62,7 @@ def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None
     try:
         return codec.decode(done.stdout, CellScore)
     except codec.DecodeError:
-        # The process died before it could answer, by a signal or for want of memory: its last line says most.
+        # The process died before it could answer, by a signal or out of memory: the last line of its errors tells most.
         lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
         reason = lines[-1] if lines else f"the process that scores ended with {done.returncode}"
         return CellScore(code=done.returncode or 1, reason=quoted(reason))

@@ -50,10 +50,10 @@ def tables(results: Results) -> list[Table]:
         sections.append(_means(results))
     sections += [series_table(steps) for steps in _series(results).values()]
     rows = [
-        (aggregate.cell.name, comparison)
-        for aggregate in results.results
-        for metric in dict.fromkeys(item.published.metric for item in aggregate.published)
-        if (comparison := aggregate.nearest(metric)) is not None
+        (result.cell.name, comparison)
+        for result in results.results
+        for metric in dict.fromkeys(item.published.metric for item in result.published)
+        if (comparison := result.nearest(metric)) is not None
     ]
     return [*sections, published_table(rows)] if rows else sections
 
@@ -134,10 +134,12 @@ def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
 
 
 def _named(results: Results, point: Point) -> dict[str, Any]:
+    """Axis → label of the point's entry, for the axes that the file has."""
     return {axis: results.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
 
 
 def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
+    """The columns `{name}_low` and `{name}_high` of an interval; both None without one."""
     low, high = interval or (None, None)
     return {f"{name}_low": low, f"{name}_high": high}
 
@@ -176,7 +178,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
 
 
 def _grids(results: Results) -> list[Table]:
-    """A table per benchmark and further point: rows and columns are entries of two axes, cells are accuracies in %."""
+    """A table of accuracies in % for each benchmark: one axis gives the columns; each point of the others is a row."""
     sweep = results.sweep
     axis = columns_axis(sweep)
     grids = []
@@ -210,7 +212,10 @@ def _grids(results: Results) -> list[Table]:
 
 
 def _beside(results: Results, result: CellResult | None, notes: Notes) -> str:
-    """What the suite's source reports of the cell, and the verdict: `, reported 55.83 [1]: compatible`."""
+    """What the suite's source reports for the cell, and whether they agree: `, reported 55.83 [1]: compatible`.
+
+    Empty for a sweep that is no suite, and where nothing is published.
+    """
     nearest = result.nearest("pass@1") if result is not None and result.score is not None else None
     if result is not None and result.other_questions:
         return notes.mark(result.other_questions)
@@ -221,11 +226,12 @@ def _beside(results: Results, result: CellResult | None, notes: Notes) -> str:
 
 
 def _measured_as(results: Results) -> str:
-    """What the accuracies in a table stand with: their interval, and the comparison with the base."""
+    """The end of a table's title: which interval its accuracies have, and what `MARK` means."""
     return f", with its 95 % interval (same questions, asked again){_beside_base(results)}"
 
 
 def _beside_base(results: Results) -> str:
+    """The end of a table's title that says what `MARK` means; empty without a base."""
     if results.base is None:
         return ""
     axis, name = results.base
@@ -279,8 +285,7 @@ def _benchmarks(results: Results) -> list[Table]:
 def _rows_table(
     results: Results, title: str, first: Sequence[str], rows: Sequence[tuple[str, ...]], k: int | None, notes: Notes
 ) -> Table:
-    """A table with a row for each of `rows` and the columns that the sweep shows. first: the heads before these
-    columns."""
+    """A table of `rows`. first: the headings of their first columns; those that the sweep's file lists follow."""
     columns = column_heads(results.sweep.table.shown, k)
     return Table(
         f"{title}, in %{_measured_as(results)}",
@@ -310,7 +315,7 @@ def _means(results: Results) -> Table:
             )
         rows.append((*names, *accuracies, *_mean_cells(aggregate, notes)))
     heads = [_in_singular(name) for name in others] or ["suite"]
-    columns = [*(short(aggregate.label) for aggregate in sweep.axes["benchmarks"]), "mean", "new questions"]
+    columns = [*(short(benchmark.label) for benchmark in sweep.axes["benchmarks"]), "mean", "new questions"]
     return Table(
         "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
         f"asked again; new questions: the interval for other questions of these kinds{_beside_base(results)}",
@@ -333,7 +338,7 @@ def _mean_cells(aggregate: Aggregate, notes: Notes) -> tuple[str, str]:
 
 
 def _series(results: Results) -> dict[str, list[Step]]:
-    """Benchmark → the checkpoints' scores; one line per run of checkpoints and point of the other axes."""
+    """Benchmark → the scores of all checkpoints; a `Step` names its line of the plot, its step and its score."""
     by_series: dict[str, list[Step]] = {}
     for result in results.results:
         series_step = results.sweep.step_of(result.cell)

@@ -1,4 +1,7 @@
-"""A whole sweep: from its file to its plan, from its plan to its tables. Both doors call `planned` and `carry_out`."""
+"""A whole sweep: `planned` makes the plan from the file, `carry_out` runs it and writes the tables.
+
+The command line and Python both call these two.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +41,9 @@ def planned(
     """The plan of a sweep's file, or of a suite.
 
     given: options of a run that override the file's, `serve` among them. judge: options of a judge that override the
-    file's. k: of pass@k in the tables, in place of the file's. track: trackers that get each
-    cell's scores. An option that is None stays as the file has it, except
-    a seed. Raises `UsageError` with file and line, or with the option.
+    file's. Of both, an option that is None stays as the file has it, except a seed. k: of pass@k in the tables, in
+    place of the file's. track: names of the trackers that get each cell's scores. Raises `UsageError` with file and
+    line, or with the option.
     """
     over = SweepOptions.without_unset(given)
     try:
@@ -48,7 +51,7 @@ def planned(
     except ValueError as error:
         raise UsageError(str(error), field="serve", value=given["serve"]) from error
     sweep = cells.plan(files.read(files.find(name)), over, serve, JudgeOptions.without_unset(judge))
-    trackers_named(track)  # refused now, and not after the first cell
+    trackers_named(track)  # An unknown name is refused now, not after the first cell.
     sweep = replace(sweep, track=tuple(track))
     return sweep if k is None else replace(sweep, table=sweep.table.model_copy(update={"k": k}))
 
@@ -77,11 +80,11 @@ def carry_out(
     side_by_side: SideBySide | None = None,
     score: running.Scorer = score_cell,
 ) -> EndedSweep:
-    """Do what is left of a sweep, and write its tables.
+    """Run and score the cells of a sweep that are not done, let the judge rule, and write the tables.
 
-    side_by_side: None = one server after the other, on the devices of the first slot. Raises `Interrupted`,
-    KeyboardInterrupt, and `StoreError` where another process holds the folder; every other failure is recorded with its
-    cell.
+    side_by_side: carries out groups at once, if there are several groups and slots; None: one server after the other,
+    on the devices of the first slot. Raises `Interrupted`, KeyboardInterrupt, and `StoreError` where another process
+    holds the folder; every other failure is recorded with its cell.
     """
     with running.held(sweep):
         groups = running.owing(sweep)
@@ -102,7 +105,7 @@ def carry_out(
 def _check_judge(sweep: Sweep, judge: JudgeOptions, watcher: Watcher) -> None:
     """Raise `UsageError` or `ServerError` where the judge could not be asked, before anything is sampled.
 
-    Where the sweep starts servers, the judge may be one of them: then a judge that does not answer is a warning.
+    Where the sweep starts servers, one of them may be the judge: then a judge that does not answer yet is a warning.
     """
     try:
         check_judge(judge, watcher)
