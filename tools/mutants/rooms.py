@@ -108,8 +108,7 @@ ROOMS = {
     # What runs inside the sandbox is started with `-I` from the checkout's own files, and has no mutant.
     "sandbox": Room(
         "extensions.answers.program.bubblewrap extensions.answers.program.sandboxes extensions.answers.program.cells",
-        "programs/test_program_sandboxes.py programs/test_program_verdicts.py programs/test_program_score.py"
-        " programs/test_program_cpp.py",
+        "programs/test_program_cells.py programs/test_program_bubblewrap.py programs/test_program_sandboxes.py",
     ),
     "viewer": Room("viewer.request viewer.sample_filter", "viewer/test_viewer_request.py viewer/test_sample_filter.py"),
     "viewer-app": Room("viewer.app", "viewer/test_viewer_app.py viewer/test_viewer_run_page.py"),

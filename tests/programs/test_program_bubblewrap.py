@@ -1,0 +1,153 @@
+"""The command line of a sandbox and the choice of its Python, without starting either.
+
+For: harness.extensions.answers.program.bubblewrap.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.core.errors import UsageError
+from harness.extensions.answers.program import bubblewrap, compilers
+from harness.extensions.answers.program.bubblewrap import Interpreter
+from harness.extensions.answers.program.cells import Needs
+
+PLAIN_USER, ROOT = 1000, 0
+
+
+class Machine:
+    """Pythons of a machine. versions: what each path answers to the probe; None: it does not work."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.folder = folder
+        self.versions: dict[str, list[int] | None] = {}
+        self.users: list[dict[str, Any]] = []
+        self.numpy = folder / "packages"
+        self.user = PLAIN_USER
+        (folder / "lib").mkdir()
+        self.own = self.add("own", [3, 12, 1])
+        monkeypatch.setattr(sys, "_base_executable", self.own, raising=False)
+        monkeypatch.setattr(os, "geteuid", lambda: self.user)
+        monkeypatch.setattr(subprocess, "run", self.run)
+        monkeypatch.setattr(bubblewrap, "find_spec", lambda _: SimpleNamespace(origin=str(self.numpy / "numpy/x.py")))
+
+    def add(self, name: str, version: list[int] | None) -> str:
+        path = self.folder / name
+        path.write_text("")
+        self.versions[str(path)] = version
+        return str(path)
+
+    def run(self, words: list[str], **options: Any) -> SimpleNamespace:
+        version = self.versions.get(words[0])
+        if version is None:
+            raise FileNotFoundError(words[0])
+        self.users.append({key: value for key, value in options.items() if key in ("user", "group", "extra_groups")})
+        numpy = words[6:]
+        files = [f"{self.folder}/lib/x.so", f"{self.folder}/c.so", *(f"{folder}/numpy/n.so" for folder in numpy)]
+        stdlib = f"{self.folder}/lib"
+        told = {"version": version, "stdlib": stdlib, "numpy": bool(numpy), "files": files}
+        return SimpleNamespace(stdout=json.dumps(told).encode())
+
+    def interpreter(self) -> Interpreter:
+        return bubblewrap.interpreter.__wrapped__()
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    return Machine(monkeypatch, tmp_path)
+
+
+def test_programs_run_with_the_harnesss_own_python_or_the_systems(machine: Machine) -> None:
+    stdlib, library = f"{machine.folder}/lib", f"{machine.folder}/c.so"
+    machine.numpy.mkdir()
+    with_numpy = Interpreter(machine.own, (3, 12, 1), stdlib, (library,), str(machine.numpy))
+    assert machine.interpreter() == with_numpy, "files below its folders are bound with them"
+    assert with_numpy.name == "python3.12.1"
+    machine.numpy.rmdir()
+    assert machine.interpreter().numpy is None
+    system = os.path.realpath("/usr/bin/python3")
+    machine.versions |= {machine.own: [3, 8, 9], system: [3, 9, 0]}
+    assert machine.interpreter() == Interpreter(system, (3, 9, 0), stdlib, (library,), None)
+    machine.versions[machine.own] = None
+    assert machine.interpreter().path == system
+    Path(machine.own).unlink()  # nobody can read it
+    machine.versions[machine.own] = [3, 12, 1]
+    assert machine.interpreter().path == system
+    machine.versions[system] = [3, 8, 0]
+    with pytest.raises(UsageError, match="no Python that the sandbox's user can read"):
+        machine.interpreter()
+
+
+def test_root_probes_as_nobody_and_only_what_nobody_can_read(machine: Machine) -> None:
+    machine.interpreter()
+    assert machine.users == [{}]
+    machine.user = ROOT
+    system = os.path.realpath("/usr/bin/python3")
+    machine.versions[system] = [3, 11, 0]
+    machine.folder.chmod(0o700)
+    assert machine.interpreter().path == system, "no stranger may enter its folder"
+    assert machine.users[-1] == {"user": 65534, "group": 65534, "extra_groups": ()}
+
+
+@pytest.fixture
+def words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    for folder in ("lib/site-packages", "lib/test", "packages/numpy", "shared"):
+        (tmp_path / folder).mkdir(parents=True)
+    library = tmp_path / "shared/libx.so.1"
+    library.write_text("")
+    (tmp_path / "shared/libx.so").symlink_to(library)
+    (tmp_path / "shared/other.so").symlink_to(tmp_path / "elsewhere.so.1")
+    python = Interpreter(
+        "/usr/bin/pythonx", (3, 12, 1), str(tmp_path / "lib"), (str(library),), str(tmp_path / "packages")
+    )
+    monkeypatch.setattr(bubblewrap, "require", lambda: "/usr/bin/bwrap")
+    monkeypatch.setattr(bubblewrap, "interpreter", lambda: python)
+
+    def pairs(needs: Needs) -> tuple[list[str], set[tuple[str, ...]]]:
+        line = bubblewrap.command(7, needs)
+        return line, {tuple(line[n : n + 3]) for n in range(len(line))} | {
+            tuple(line[n : n + 2]) for n in range(len(line))
+        }
+
+    return pairs
+
+
+def test_a_sandbox_holds_its_python_and_nothing_installed(words: Any, tmp_path: Path) -> None:
+    line, parts = words(Needs(1))
+    stdlib, packages, shared = tmp_path / "lib", tmp_path / "packages", tmp_path / "shared"
+    assert line[0] == "/usr/bin/bwrap"
+    for path in ("/usr/bin/pythonx", str(shared / "libx.so.1"), str(stdlib)):
+        assert ("--ro-bind", path, path) in parts
+    assert {part for part in parts if part[0] == "--tmpfs" and len(part) == 2} == {
+        ("--tmpfs", str(stdlib / name)) for name in ("site-packages", "test")
+    }
+    assert ("--ro-bind", str(packages / "numpy"), "/sandbox/numpy") in parts
+    assert not any("numpy.libs" in word for word in line)
+    inside = "harness/extensions/answers/program/inside"
+    assert ("--ro-bind", str(Path(bubblewrap.__file__).parent / "inside"), f"/sandbox/{inside}") in parts
+    assert ("--symlink", str(shared / "libx.so.1"), str(shared / "libx.so")) in parts
+    assert not any("other.so" in word for word in line), "it leads to a file that is not in the sandbox"
+    assert line[line.index("--") :][:2] == ["--", "/usr/bin/pythonx"]
+    assert "frames.Channel(7, 7)" in line[-1]
+
+
+def test_a_compiler_is_bound_where_a_job_needs_one(words: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers, "compiler", lambda: None)
+    words(Needs(1))
+    with pytest.raises(UsageError, match="the programs are of C"):
+        words(Needs(1, compiler=True))
+    shared = str(tmp_path / "shared")
+    gcc = compilers.Compiler("13", (shared,), {"/usr/bin/ld": "/usr/bin/ldx"})
+    monkeypatch.setattr(compilers, "compiler", lambda: gcc)
+    line, parts = words(Needs(1, compiler=True))
+    assert {("--ro-bind", shared, shared), ("--ro-bind", "/usr/bin/ld", "/usr/bin/ldx")} <= parts
+    assert not any("libx.so" in word for word in line[line.index("--symlink") :] if "libx.so.1" not in word)
+    assert not any("ldx" in word for word in words(Needs(1))[0])

@@ -1,0 +1,212 @@
+"""A cell's jobs, with sandboxes that are a thread of the test: what is asked again, kept, closed and refused.
+
+For: harness.extensions.answers.program.cells.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from harness.core.errors import UsageError
+from harness.extensions.answers.program import cells
+from harness.extensions.answers.program.cells import Needs, SandboxCell, SandboxFailedError
+from harness.extensions.answers.program.inside import frames
+from tests.patience import PATIENCE_SECONDS
+
+LIMITS = {"memory": 1 << 20, "tests_memory": 1 << 10, "cpu_total": 3, "sleep": 1}
+JOB = {"language": "python", "limits": LIMITS}
+WORK = {"tests": [1, 2]}
+Answer = Callable[[int, dict[str, Any]], None]
+"""What a sandbox does with a job, over the descriptor of its end."""
+
+
+def good(fd: int, job: dict[str, Any]) -> None:
+    frames.send(fd, {"begun": job["language"]})
+    frames.send(fd, {"report": frames.receive(fd)})
+    frames.send(fd, {"over": 0})
+
+
+def messy(fd: int, job: dict[str, Any]) -> None:
+    frames.send(fd, {"begun": job["language"]})
+    frames.send(fd, {"report": frames.receive(fd)})
+    frames.send(fd, {"noise": 1})
+    frames.send(fd, {"over": 0, "used": True})
+
+
+def ended_early(fd: int, job: dict[str, Any]) -> None:
+    frames.send(fd, {"end": job["language"]})
+    frames.send(fd, {"over": 0})
+
+
+def dead(fd: int, job: dict[str, Any]) -> None:
+    raise ConnectionError(str(job))
+
+
+def over_too_soon(fd: int, job: dict[str, Any]) -> None:
+    frames.send(fd, {"over": 9, "of": job["language"]})
+
+
+def listing(fd: int, job: dict[str, Any]) -> None:
+    frames.send(fd, [job])
+
+
+class Maker:
+    """Starts processes that sleep, each with a thread that speaks in its place. answers: one for each job to come."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.needs: list[Needs] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.threads: list[threading.Thread] = []
+        self.n_ended = 0
+
+    def start(self, channel: int, needs: Needs) -> subprocess.Popen[bytes]:
+        self.needs.append(needs)
+        words = ["/bin/sh", "-c", "exec sleep 600"]
+        self.processes.append(subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True))
+        thread = threading.Thread(target=self.serve, args=(os.dup(channel),), daemon=True)
+        self.threads.append(thread)
+        thread.start()
+        return self.processes[-1]
+
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        self.n_ended += process is self.processes[-1]
+
+    def serve(self, fd: int) -> None:
+        try:
+            frames.send(fd, {"ready": "3.12.1"})
+            while os.read(fd, 1) == b"j":
+                self.answers.pop(0)(fd, frames.receive(fd))
+        except (OSError, frames.ClosedError):
+            pass
+        finally:
+            os.close(fd)
+
+
+@pytest.fixture
+def cell_of() -> Iterator[Callable[[Maker], SandboxCell]]:
+    made: list[tuple[SandboxCell, Maker]] = []
+
+    def cell(maker: Maker) -> SandboxCell:
+        made.append((SandboxCell(maker), maker))
+        return made[-1][0]
+
+    yield cell
+    for cell_, maker in made:
+        cell_.close()
+        for thread in maker.threads:
+            thread.join(PATIENCE_SECONDS)
+        assert [process.returncode for process in maker.processes] == [-signal.SIGKILL] * len(maker.processes)
+
+
+CellOf = Callable[[Maker], SandboxCell]
+
+
+def test_one_sandbox_does_one_job_after_the_other(cell_of: CellOf) -> None:
+    maker = Maker(good, good, ended_early)
+    cell = cell_of(maker)
+    assert cell.version == ""
+    assert cell.do(JOB, WORK) == {"report": WORK}
+    assert cell.do(JOB, {"tests": []}) == {"report": {"tests": []}}
+    assert cell.do(JOB, WORK) == {"end": "python", "begun": False}, "the program ended before its tests"
+    assert (len(maker.processes), maker.n_ended, cell.version) == (1, 0, "3.12.1")
+    cell.close()
+    assert maker.n_ended == 1
+
+
+def test_a_sandbox_with_files_left_in_it_is_not_used_again(cell_of: CellOf) -> None:
+    maker = Maker(messy, good)
+    cell = cell_of(maker)
+    assert cell.do(JOB, WORK) == {"report": WORK}
+    assert maker.n_ended == 1
+    assert cell.do(JOB, WORK) == {"report": WORK}
+    assert len(maker.processes) == 2
+
+
+def test_a_job_is_done_again_once_in_a_new_sandbox(cell_of: CellOf) -> None:
+    for failing in (dead, over_too_soon, listing):
+        maker = Maker(failing, good)
+        assert cell_of(maker).do(JOB, WORK) == {"report": WORK}
+        assert len(maker.processes) == 2
+    maker = Maker(over_too_soon, over_too_soon, good)
+    cell = cell_of(maker)
+    with pytest.raises(SandboxFailedError, match="the job ended without a report, with the wait status 9"):
+        cell.do(JOB, WORK)
+    assert (len(maker.processes), maker.n_ended) == (2, 2)
+    assert cell.do(JOB, WORK) == {"report": WORK}, "the failed ones left nothing"
+    with pytest.raises(SandboxFailedError, match="the sandbox sent no message"):
+        cell_of(Maker(listing, listing)).do(JOB, WORK)
+    with pytest.raises(SandboxFailedError, match="the sandbox ended: "):
+        cell_of(Maker(dead, dead)).do(JOB, WORK)
+
+
+def test_a_job_that_needs_more_gets_another_sandbox(cell_of: CellOf) -> None:
+    maker = Maker(*[good] * 6)
+    cell = cell_of(maker)
+    larger = {**JOB, "limits": {**LIMITS, "memory": 2 << 20}}
+    compiled = [{**larger, "language": language} for language in ("cpp", "binary", "python")]
+    for job in (JOB, JOB, larger, JOB, *compiled[:1], *compiled[2:]):
+        assert cell.do(job, WORK) == {"report": WORK}
+    margin = 512 << 20
+    small, large = (1 << 20) + (1 << 10) + margin, (2 << 20) + (1 << 10) + margin
+    assert maker.needs == [Needs(small), Needs(large), Needs(large, compiler=True)]
+    assert [Needs.of(job).compiler for job in compiled] == [True, True, False]
+
+
+def test_a_silent_sandbox_is_stuck_after_a_minute_and_40_times_the_limits(
+    cell_of: CellOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = threading.Event()
+
+    def silent(fd: int, job: dict[str, Any]) -> None:
+        never.wait(PATIENCE_SECONDS)
+        raise ConnectionError(f"{fd} {job}")
+
+    deadlines: list[float] = []
+
+    class Poller:
+        """Waits for the first message only."""
+
+        def register(self, fd: int, events: int) -> None:
+            self.fd = fd
+            assert events == cells.select.POLLIN
+
+        def poll(self, milliseconds: float) -> list[int]:
+            deadlines.append(milliseconds)
+            return frames.readable([self.fd], PATIENCE_SECONDS) if milliseconds < 61_000 else []
+
+    monkeypatch.setattr(cells.select, "poll", Poller)
+    cell = cell_of(Maker(silent, silent))
+    with pytest.raises(SandboxFailedError, match=r"the sandbox said nothing for 220 s"):
+        cell.do(JOB, WORK)
+    assert 219_000 < max(deadlines) <= 220_000
+    never.set()
+
+
+def test_a_deadline_that_has_passed_is_no_endless_wait(cell_of: CellOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_SILENCE_SECONDS", -0.01)
+    monkeypatch.setattr(cells, "_SILENCE_FACTOR", 0.0)
+    never = threading.Event()
+    maker = Maker(*[lambda fd, job: never.wait(PATIENCE_SECONDS)] * 2)
+    with pytest.raises(SandboxFailedError, match="the sandbox said nothing"):
+        cell_of(maker).do(JOB, WORK)
+    never.set()
+
+
+def test_a_job_that_cannot_be_sent_fails_its_sandbox(cell_of: CellOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(fd: int, value: object) -> None:
+        raise frames.ClosedError(f"no room for {value} in {fd}")
+
+    cell = cell_of(Maker())
+    cell.start(Needs(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(cells.frames, "send", closed)
+        with pytest.raises((SandboxFailedError, UsageError)):
+            cell.do(JOB, WORK)
