@@ -273,7 +273,7 @@ def test_python_is_started_by_one_place() -> None:
             if any(isinstance(word, ast.Constant) and word.value in ("-m", "-c") for word in words):
                 starts.add(name)
             calls = [one.func for one in nodes if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
-            if n := sum(ast.unparse(one) == "isolated.command" for one in calls):
+            if n := sum(one.attr == "command" and ast.unparse(one) == "isolated.command" for one in calls):
                 sites[name] = n
     assert speak == SPEAK_OF_PYTHON.keys()
     engines = {f"server_launchers/engines/{name}.py" for name in spec.ENGINES}  # it starts in an empty folder

@@ -24,14 +24,11 @@ RUN = "results/run"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which the example's wheel was installed."""
+    """The folder into which pip installed the example, of which it makes a wheel first."""
     folder = tmp_path_factory.mktemp("plugins")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(EXAMPLE)], check=True)
-    (wheel,) = folder.glob("*.whl")
-    site = folder / "site"
-    subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(wheel)], check=True)
-    return site
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(folder), str(EXAMPLE)], check=True)
+    return folder
 
 
 def package(site: Path, name: str, points: str, module: str) -> Path:
@@ -70,7 +67,7 @@ def process(folder: Path, site: Path | None, *words: str) -> subprocess.Complete
 
 @pytest.mark.timeout(300)  # it builds a wheel, whose backend comes from the package index
 def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Path) -> None:
-    listed = json.loads(process(tmp_path, installed, "plugins", "--json").stdout)
+    listed = json.loads(harness(tmp_path, installed, "plugins", "--json").out)
     kinds = {"grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"}
     assert {one["kind"] for one in listed} == kinds
     assert {one["package"] for one in listed} == {"harness-palindromes 1.0"}
@@ -90,14 +87,14 @@ def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Pa
     assert "told lines: tracked.jsonl" in score.stderr
     assert json.loads((tmp_path / "tracked.jsonl").read_text())["palindromes/n_correct"] == 8
 
-    exported = process(tmp_path, installed, "export", RUN, "--to", "lengths", "--out", "lengths")
-    assert exported.returncode == 0, exported.stderr
+    exported = harness(tmp_path, installed, "export", RUN, "--to", "lengths", "--out", "lengths")
+    assert exported.code == 0, exported.err
     assert (tmp_path / "lengths" / "lengths-0.csv").read_text().count("correct") == 8
 
-    hosted = process(tmp_path, installed, "run", "demo", "--provider", "palindromes", "--model", "m", "--dry-run")
-    assert "PALINDROMES_API_KEY" in hosted.stdout + hosted.stderr
-    served = process(tmp_path, installed, "serve", "palindromes", "pal", "--dry-run")
-    assert "harness_palindromes.serving pal" in served.stdout, served.stderr
+    hosted = harness(tmp_path, installed, "run", "demo", "--provider", "palindromes", "--model", "m", "--dry-run")
+    assert "PALINDROMES_API_KEY" in hosted.out + hosted.err
+    served = harness(tmp_path, installed, "serve", "palindromes", "pal", "--dry-run")
+    assert "harness_palindromes.serving pal" in served.out, served.err
 
 
 def test_a_package_that_raises_at_import_is_one_sentence_where_it_is_used(tmp_path: Path) -> None:

@@ -590,8 +590,10 @@ class Scheduler:
             return False
         waiting = sum(len(q.waiting) * self._expected(i) for i, q in enumerate(self._questions) if q.waiting)
         drain = waiting / sum(len(e.running) / p for e, p in faster)
-        tail = max(self._residual(self._running[t]) * p for e, p in faster for t in e.running)
-        return self._expected(row) * prudence * mine > drain + tail
+        length = self._expected(row) * prudence * mine
+        if length <= drain:  # the usual case early in a run, when there is no need to look at each running sample
+            return False
+        return all(length > drain + self._residual(self._running[t]) * p for e, p in faster for t in e.running)
 
     def _forget(self, task: Task) -> None:
         """Forget the failures of `task`."""
