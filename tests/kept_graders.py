@@ -24,6 +24,7 @@ OF_PROCESSES = (
     "tests/rewards/",
     "tests/system/test_isolated_children.py",
     "tests/system/test_no_dumps.py",
+    "tests/system/test_secrets_everywhere.py",
 )
 """Beginnings of the names of tests whose workers are not kept."""
 

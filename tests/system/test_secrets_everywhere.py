@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ import pytest
 from server_launchers.keeping import processes
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, completion, http, models
-from tests.system.command import TIMEOUT_SECONDS, argv, environment, harness
+from tests.system.command import Result, harness
 from tests.viewer.running import viewing
 
 PLACES = ("environment", "file", "header", "url", "body", "endpoints", "env-flag", "judge-url", "judge-key", "proxy")
@@ -90,42 +91,38 @@ class Commands:
         self.lines: dict[int, bytes] = {}
 
     def __call__(self, *words: str, code: int | tuple[int, ...] = 0, **extra: str) -> bytes:
-        if words[0] in START_PROCESSES or "--serve" in words:
-            returned, output = self.watched(*words, **extra)
-        else:
-            done = harness(self.folder, *words, extra=extra)
-            returned, output = done.code, (done.out + done.err).encode()
+        watched = words[0] in START_PROCESSES or "--serve" in words
+        done = (self.watched if watched else self.run)(*words, extra=extra)
+        returned, output = done.code, (done.out + done.err).encode()
         self.printed.append((words[0], output))
         assert returned in ((code,) if isinstance(code, int) else code), output.decode()
         assert b"Traceback" not in output
         return output
 
-    def watched(self, *words: str, **extra: str) -> tuple[int, bytes]:
-        """Exit code and output of a process of its own, whose children are looked at."""
-        child = subprocess.Popen(
-            argv(*words),
-            cwd=self.folder,
-            env=environment(self.folder, extra),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        end = time.monotonic() + TIMEOUT_SECONDS
-        assert child.stdout is not None
-        os.set_blocking(child.stdout.fileno(), False)
-        output = b""
-        while child.poll() is None and time.monotonic() < end:
-            output += child.stdout.read() or b""
-            self.look(child.pid)
-            time.sleep(LOOK_SECONDS)
-        child.kill()
-        output += child.stdout.read() or b""
-        child.stdout.close()
-        return child.wait(), output
+    def run(self, *words: str, extra: dict[str, str]) -> Result:
+        """Run the command in this process."""
+        return harness(self.folder, *words, extra=extra)
+
+    def watched(self, *words: str, extra: dict[str, str]) -> Result:
+        """Run the command in this process, while a thread looks at what it starts."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(LOOK_SECONDS):
+                self.look(os.getpid())
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            return self.run(*words, extra=extra)
+        finally:
+            ended.set()
+            watcher.join()
 
     def look(self, pid: int) -> None:
         own = _command_line(pid)
         for one in _descendants(pid):
-            # Between its fork and its own program a child has the command line that the user typed.
+            # Between its fork and its own program a child has the command line of its parent.
             if (line := _command_line(one)) == own:
                 continue
             self.lines[one] = line or self.lines.get(one, b"")
@@ -140,7 +137,7 @@ class Commands:
 
 
 START_PROCESSES = {"score", "sweep", "serve"}
-"""Commands whose children are looked at; the others run in this process, since they start none."""
+"""Commands whose children are looked at; the others start none."""
 ENGINE = b"tests.storms.server"
 LOOK_SECONDS = 0.02
 """Between two looks at the command lines: a program in Python takes longer than this to begin."""
