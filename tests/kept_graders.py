@@ -19,7 +19,6 @@ from server_launchers import isolated
 
 OF_PROCESSES = (
     "tests/grading/test_grading_pool.py",
-    "tests/grading/test_grading_hostile.py",
     "tests/grading/test_lasting_worker.py",
     "tests/rewards/",
     "tests/system/test_isolated_children.py",
