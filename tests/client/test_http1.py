@@ -187,6 +187,7 @@ TRAILERS = CHUNKED + b"0\r\nX: "
         (b"", head("Content-Length: 0000000000000012"), "impossible Content-Length"),
         (head("Content-Length: 1, 1"), b"", ""),
         (b"", head("Content-Length: 1, 2"), "impossible Content-Length"),
+        (b"", head("Transfer-Encoding: gzip"), "unknown transfer encoding 'gzip'"),
         (b"HTTP/1.", b"2", ""),
         (b"HTTP", b"X", "does not begin"),
     ],
@@ -220,6 +221,8 @@ def test_a_reader_says_where_it_stands_in_a_chunked_body() -> None:
     reader.feed(b"0\r\n\r\n")
     assert (reader.ended, reader.at_chunk_border, reader.reusable, reader.surplus) == (True, False, True, False)
     assert (reader.feed(b"x"), reader.surplus, reader.reusable) == (b"", True, False)
+    whole = ResponseReader()
+    assert (whole.feed(CHUNKED + b"0\r\n\r\nx"), whole.surplus, whole.reusable) == (b"", True, False)
     plain = ResponseReader()
     plain.feed(head("Content-Length: 2"))
     assert (plain.chunked, plain.at_chunk_border, plain.feed(b"abc"), plain.surplus) == (False, False, b"ab", True)
@@ -231,6 +234,7 @@ def test_the_beginning_of_a_chunked_body_is_known_by_its_whole_head() -> None:
     for other in (
         b"",
         CHUNKED[:-1],
+        CHUNKED.removesuffix(b"\r\n\r\n") + b"x",
         head("Content-Length: 3"),
         b"\r\n\r\n",
         CHUNKED.replace(b"200", b"404"),
@@ -304,6 +308,12 @@ def test_another_number_of_prompt_tokens_is_doubted_after_three_that_repeated() 
     assert (failure.value.kind, doubted.doubted) == ("malformed", True)
     doubted.check(told("a", None, 11), None, 7, used=False)  # the same number once more is believed
     doubted.check(told("a", None, 12), None, 7, used=False)
+    refuted = steady(3)
+    with pytest.raises(RequestFailed, match="a leftover"):
+        refuted.check(told("a", None, 11), None, 7, used=True)
+    refuted.check(told("a", None, 10), None, 7, used=False)
+    with pytest.raises(RequestFailed, match="a leftover"):  # the known number came between: the other is doubted anew
+        refuted.check(told("a", None, 11), None, 7, used=False)
     same = Leftovers()
     for _ in range(9):  # one number for all proves nothing
         same.check(told("a", None, 10), None, 7, used=True)

@@ -55,6 +55,7 @@ def test_the_question_interval_of_a_difference_is_its_mean_and_t_errors_within_o
     differences = np.array([0.5, 0.0, 0.25, -0.25])
     variance = np.var(differences, ddof=1) / 4 + 0.5 / 16
     assert question_difference_variance(differences) == pytest.approx(variance)
+    assert question_difference_variance(np.stack([differences, -differences])) == pytest.approx([variance] * 2)
     reach = t_factor(3) * math.sqrt(variance)
     limits = question_difference_limits(differences)
     assert (limits.low, limits.high) == pytest.approx((0.125 - reach, 0.125 + reach))
