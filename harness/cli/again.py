@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 
-def typed(options: Mapping[str, Any]) -> str:
+def run_command(options: Mapping[str, Any]) -> str:
     """The command `harness run …` with these options. options: see `verbs.again.options_again`."""
     from harness.cli.run import command
 
@@ -23,7 +23,7 @@ def typed(options: Mapping[str, Any]) -> str:
 
 
 def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
-    """The words of the command line that give `parameter` this value."""
+    """Yield the words of the command line that give `parameter` this value."""
     flag = parameter.opts[-1]
     if isinstance(parameter, click.Option) and parameter.is_flag:
         yield flag

@@ -12,12 +12,16 @@ if TYPE_CHECKING:
 
 SHOWN_DISAGREEMENTS = 10
 SHOWN_ANSWER_CHARS = 60
+# The rows and columns of the matrix: verdicts of the rules, and opinions of the other grader.
 _RULES = ("correct", "wrong", "no_answer", "undecided")
 _OTHER = ("correct", "wrong", "no opinion")
 
 
 def matrix_lines(agreement: Agreement, grader: str) -> Iterator[str]:
-    """The matrix of verdicts: ours down, the other grader's across; rows without samples are left out."""
+    """The lines of the matrix: a row for each verdict of the rules, a column for each opinion of the other grader.
+
+    Each number counts samples; rows without samples are left out. grader: the other grader's name.
+    """
     corner = f"rules | {grader}"
     yield f"  {corner}" + "".join(f"{word:>12}" for word in _OTHER)
     for rules in _RULES:
@@ -27,7 +31,7 @@ def matrix_lines(agreement: Agreement, grader: str) -> Iterator[str]:
 
 
 def disagreement_lines(agreement: Agreement, grader: str, note: str) -> Iterator[str]:
-    """The answers that the graders judge differently, those with the largest effect on the score first.
+    """The lines on answers that the graders judge differently, those with the largest effect on the score first.
 
     note: the end of the first line, such as which verdict counts.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.viewer.auditing import AuditItem
 
 MAX_SHOWN_CHARS = 4000
-"""Characters at a response's end that are shown to the person."""
+"""Number of characters of a response that are shown to the person, counted from its end."""
 
 VERDICTS: dict[str, Verdict] = {"y": "correct", "n": "wrong", "u": "undecided"}
 
@@ -83,7 +83,10 @@ def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
 
 
 def _show(item: AuditItem, number: str) -> None:
-    """Print a sample to be judged, without its verdict: question, end of the response, extracted answer, reference."""
+    """Print a sample to be judged, without its verdict: question, end of the response, extracted answer, reference.
+
+    number: the sample's number among those drawn, such as "3 of 40".
+    """
     from harness.viewer.printed import lines
 
     click.echo(f"\n{'─' * 60}\n{visible(item.benchmark, 80)} · {visible(item.question_id, 80)} · {number}\n")

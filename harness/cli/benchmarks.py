@@ -16,6 +16,7 @@ SHOWN_PROMPTS = 3
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.cli.printed.lists import CardRow
 
     return list[CardRow]

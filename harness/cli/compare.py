@@ -29,6 +29,7 @@ SHOWN_QUESTIONS = 5
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.scoring.deciding import Decision
 
     return list[Decision]
@@ -80,7 +81,7 @@ def command(
 def _gate(pairs: list[RunComparison], margin: float) -> int:
     """Print which runs the gate refuses, and where the samples are too few for it. Returns the exit code.
 
-    margin: the loss in points from which a run is refused. pairs: each run beside the baseline.
+    margin: the loss of accuracy, a fraction, from which a run is refused. pairs: each run compared with the baseline.
     """
     decisions = [pair.decision for pair in pairs]
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]
@@ -163,16 +164,19 @@ def _print_spending(decision: Decision) -> None:
 
 
 def _range(decision: Decision) -> str:
-    """The range of samples that would settle a difference, since the observed difference is an estimate too."""
+    """The words for the range of samples a question that would settle a difference; empty if it is unknown."""
     if decision.settling_range is None:
         return ""
     fewest, most = decision.settling_range
-    return f" (from {fewest:,} to {'any number' if most is None else f'{most:,}'}, as the difference is as uncertain)"
+    up_to = "any number" if most is None else f"{most:,}"
+    return f" (from {fewest:,} to {up_to}, since the difference itself is uncertain)"
 
 
 def _points(interval: Interval | None) -> str:
+    """The interval of a difference in points, with signs."""
     return "unknown" if interval is None else f"{100 * interval.low:+.1f} to {100 * interval.high:+.1f}"
 
 
 def _p(value: float) -> str:
+    """A p value with three decimals."""
     return f"{value:.3f}" if value >= 0.001 else "<0.001"

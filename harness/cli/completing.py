@@ -11,8 +11,9 @@ Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem
 
 
 def names(listed: Callable[[], Iterable[str]]) -> Completion:
-    """A completion of the names in `listed()`; of several names in one word, the part after the last comma is
-    completed.
+    """The completion function of a parameter whose values are the names in `listed()`.
+
+    In a list of names with commas, the name after the last comma is completed.
     """
 
     def complete(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -7,6 +7,7 @@ from click.shell_completion import get_completion_class
 
 from harness.cli.help import SpelledCommand
 
+# Shell → the command that installs its script.
 _WHERE = {
     "bash": "harness completion bash > ~/.local/share/bash-completion/completions/harness",
     "zsh": "harness completion zsh > ~/.zfunc/_harness    (with ~/.zfunc in fpath)",

@@ -20,6 +20,7 @@ VERBS = ("status", "concurrency", "pause", "resume", "drain", "cancel", "reload"
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.generation.network.control import Answer
 
     return Answer

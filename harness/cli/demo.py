@@ -22,7 +22,7 @@ SAMPLES = 4
 
 RESULTS = Path("results")
 STOPPED = 128 + signal.SIGINT
-"""Exit code after a Ctrl-C; a step that another signal ended has a higher one or one near it."""
+"""Exit code of a command that Ctrl-C ended. Commands that SIGTERM ended have a higher one."""
 
 
 @click.command("demo", cls=SpelledCommand)
@@ -82,7 +82,7 @@ def next_lines(folder: Path) -> list[str]:
 def _step(*argv: str) -> int:
     """Run one command in a process of its own, and print it as a user would type it. Returns its exit code."""
     click.echo(f"$ harness {shlex.join(argv)}")
-    # A Ctrl-C reaches the step, too, which ends in order. This process must then still be there to stop the server.
+    # A Ctrl-C reaches the child process, too, which ends by itself. This process goes on, to stop the server after it.
     usual = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         return subprocess.run(isolated.command("harness", *argv), check=False).returncode
@@ -91,7 +91,7 @@ def _step(*argv: str) -> int:
 
 
 def _unfinished(samples: int) -> Path | None:
-    """The newest run of an earlier demo with as many samples, if it is not complete."""
+    """The folder of the newest demo run if it has this number of samples a question and is not complete; else None."""
     from harness.core.errors import HarnessError
     from harness.runs.going import on_disk
     from harness.runs.layout import RunFolder

@@ -93,7 +93,7 @@ def _print(compared: Compared, questions: int) -> None:
 
 
 def _by_hand(compared: Compared) -> str:
-    """The sentence that verdicts by hand count here, with the accuracies without them."""
+    """A sentence on how many verdicts by hand count in each run, and on the accuracies without them."""
     n_first, n_second = compared.n_overridden
     sentence = f"verdicts by hand count: {n_first} in A, {n_second} in B"
     if compared.as_graded is None:

@@ -43,6 +43,7 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
 
 
 def _version(package: str) -> str:
+    """The version of an installed package, or `not installed`."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -50,7 +51,10 @@ def _version(package: str) -> str:
 
 
 def _cards(names: tuple[str, ...]) -> bool:
-    """Print whether the grader accepts each card's own reference answers. Returns whether all cards pass."""
+    """Print for each card whether the grader accepts its reference answers and refuses changed ones.
+
+    names: the cards; empty: all whose data are here. Returns whether all of them pass.
+    """
     from harness.benchmarks import catalogue, data, questions
     from harness.grading.selftest import self_test
 
@@ -67,7 +71,8 @@ def _cards(names: tuple[str, ...]) -> bool:
             rows.append((card.name, "–", "–", "–", str(error)))
             passed = False
             continue
-        itself, distinct = result.n_references - len(result.not_itself), result.n_changed - len(result.not_distinct)
+        n_accepted = result.n_references - len(result.not_itself)
+        n_refused = result.n_changed - len(result.not_distinct)
         failures = [quoted(reference) for _, reference in result.not_itself]
         failures += [f"{quoted(reference)} = {quoted(answer)}" for _, reference, answer in result.not_distinct]
         shown = "; ".join(failures[:SHOWN_FAILURES]) + (" …" if len(failures) > SHOWN_FAILURES else "")
@@ -75,8 +80,8 @@ def _cards(names: tuple[str, ...]) -> bool:
             (
                 card.name,
                 str(result.n_references),
-                f"{itself}/{result.n_references}",
-                f"{distinct}/{result.n_changed}",
+                f"{n_accepted}/{result.n_references}",
+                f"{n_refused}/{result.n_changed}",
                 shown or "passed",
             )
         )

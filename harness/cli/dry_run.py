@@ -78,9 +78,9 @@ def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -
 
 
 def _fitted(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> dict[str, list[tuple[str, str]]]:
-    """Benchmark → its row, where max_tokens is lowered to the server's context.
+    """Benchmark → its row of the table, for benchmarks whose max_tokens is lowered to fit the server's context.
 
-    Raises `ServerError` where the run would: replies of max_tokens have no room, and none is to be lowered.
+    Raises `ServerError`, as the run would, if max_tokens does not fit and the options do not allow lowering it.
     """
     from harness.generation.context import fitted_max_tokens
 
@@ -94,7 +94,7 @@ def _fitted(settings: RunSettings, sets: list[QuestionSet], contexts: list[int])
 
 
 def _show_unserved(options: RunOptions, questions_asked: Asked) -> None:
-    """Print what is known before the server runs: its neutral values and its context are read once it answers."""
+    """Print the settings that are known before the server runs; its neutral values and its context are not."""
     by_server = "what the server states"
     rows = [
         ("model", str(options.model)),
@@ -120,6 +120,7 @@ def _questions_rows(questions: QuestionSet, benchmark: BenchmarkSettings) -> lis
 
 
 def _prompt_rows(questions: QuestionSet) -> list[tuple[str, str]]:
+    """Rows of the table of settings: the prompt and the system prompt of one benchmark."""
     return [
         (f"{questions.name}: prompt", questions.prompt),
         (f"{questions.name}: system prompt", questions.system_prompt or "none"),

@@ -47,12 +47,14 @@ _WHAT = "a list, one result of each benchmark,"
 
 
 def _prints_repeats() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.scoring.resampling import Repeats
 
     return list[Repeats]
 
 
 def _prints_sizes() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.scoring.resampling import SampleSizes
 
     return list[SampleSizes]
@@ -115,10 +117,12 @@ def samples(source: str | None, as_json: bool, **given: Any) -> None:
 
 
 def _own(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the command's parameters that are options of this class."""
     return {name: given[name] for name in options_of(declared)}
 
 
 def _on_repeat(number: int, of: int, folder: RunFolder) -> None:
+    """Print which repeat begins."""
     terminal.note(f"{number} of {of}: {visible(str(folder.path))}")
 
 
@@ -129,7 +133,7 @@ def _say(
     *,
     as_json: bool,
 ) -> None:
-    """Print the results and write their pictures. Ends the command with an error if samples are missing.
+    """Print the results and write their pictures; if samples are missing, end the command with `EXIT_OWED`.
 
     lines: prints one result. plot: makes its picture.
     """
@@ -148,7 +152,7 @@ def _say(
 
 
 def _say_repeats(result: Repeats) -> None:
-    """Print how far the accuracies of repeats lie apart, beside what is predicted."""
+    """Print how far the accuracies of repeats lie apart, and how far their sampling error predicts."""
     origin = {
         "runs": "each a run with its own seeds",
         "blocks": f"cut from {result.stored} samples of each question, none used twice",
@@ -212,7 +216,7 @@ def _points(fraction: float) -> str:
 def _write(plots: Sequence[Plot], out: Path, *, quiet: bool) -> None:
     """Write the pictures and their data; only the data if plots cannot be drawn.
 
-    out: the folder. quiet: tell the written files on standard error.
+    out: the folder. quiet: name the written files on standard error, not on standard output.
     """
     from harness.core.files import write_atomically
     from harness.reports.plots import draw

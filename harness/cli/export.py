@@ -15,6 +15,7 @@ from harness.core.inert import visible
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.cli.printed.ends import Exported
 
     return Exported

@@ -14,7 +14,10 @@ def flag_of(option: Option, scope: str = "") -> str:
 
 
 def refuse(verb: str, flag: str) -> None:
-    """Raise `UsageError` for a flag that this command lacks and another verb has."""
+    """Raise `UsageError` if another command has this flag and a sentence says why this one does not. Otherwise return.
+
+    verb: the verb of this command.
+    """
     options = [
         option for taker in VERBS.values() for option in options_of(taker.options).values() if not option.argument
     ]
@@ -28,5 +31,6 @@ def refuse(verb: str, flag: str) -> None:
 
 
 def _flag_in(verb: str, name: str) -> str:
+    """The flag by which the command of this verb sets an option."""
     own = options_of(VERBS[verb].options).get(name)
     return flag_of(own) if own is not None else f"--{name.replace('_', '-')}"

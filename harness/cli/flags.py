@@ -2,11 +2,11 @@
 
 `flags_of` makes flags from declarations (`harness.core.options`). A flag sets the parameter that has the option's name.
 One that is not typed sets None, and the option keeps its default; only a seed has its default here, since None is a
-seed that is not sent. Flags that describe a server are gathered into the wish of `--serve` (`with_server`).
+seed that is not sent. Flags that describe a server are gathered into the option `serve` (`with_server`).
 
-Defaults of `harness run` come from the environment, as HARNESS_RUN_MAX_TOKENS. A typed option goes before its variable.
-A file of variables is read only if `--env-file` names it. Every run prints the variables that it took: an environment
-that nobody remembers must not change a score unseen.
+Defaults of `harness run` come from the environment, as HARNESS_RUN_MAX_TOKENS. A typed option overrides its variable.
+A file of variables is read only if `--env-file` names it. Every run prints which variables it uses: a forgotten
+variable must not change a score unseen.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ from harness.core.options import COMMAS, LINES, POINTS, SEED, SERIES, Option, Op
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-"""Types whose flag may be repeated, unless commas separate the values in it."""
-
 
 NO_CLASSES: Mapping[str, type[click.Option]] = {}
 
@@ -56,7 +54,7 @@ def flags_of(
     left_out = set(without)
     shown = [option for name, option in table.items() if not option.argument and name not in left_out]
     words = {option.name: flag_of(option, scope) for option in shown}
-    headed = sorted((replace(option, under=heading or option.under) for option in shown), key=_place)
+    headed = sorted((replace(option, under=heading or option.under) for option in shown), key=_heading_number)
     return tuple(_flag(option, scope, words, classes.get(option.name)) for option in headed)
 
 
@@ -66,21 +64,23 @@ def takes(*declared: type[Options], **how: Any) -> Callable[[F], F]:
 
 
 def give(function: F, *decorators: Callable[[F], F]) -> F:
-    """`function` with these flags; its help shows them in this order."""
-    # Decorators work from the inside out.
+    """Add these flags to `function` and return it; its help shows them in this order."""
+    # The decorator that is applied last stands first in the help.
     for decorate in reversed(decorators):
         function = decorate(function)
     return function
 
 
-def _place(option: Option) -> int:
+def _heading_number(option: Option) -> int:
+    """The position of the option's heading in the help."""
     return ORDER.index(option.under) if option.under in ORDER else len(ORDER)
 
 
 def _help(option: Option, words: Mapping[str, str]) -> str:
-    """The option's help, with other options named by their flags. words: the flags of the same command."""
+    """The option's help, with the options that it mentions written as flags. words: option → flag of this command."""
 
     def flag(name: str, value: object) -> str:
+        """The flag of a mentioned option; if only `harness run` has it, with that command's name."""
         theirs = options_of(RunOptions).get(name)
         if name not in words and theirs is not None:
             return f"{flag_of(theirs)} of `harness run`"
@@ -93,10 +93,10 @@ def _help(option: Option, words: Mapping[str, str]) -> str:
 
 
 def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click.Option] | None) -> Callable[[F], F]:
-    """The decorator that gives a command the flag of one option. words: option → its flag. kind: a click class of its
-    own.
+    """The decorator that gives a command the flag of one option.
 
-    scope: a word before the parameter's name, such as `judge`; empty for none.
+    scope: a word before the parameter's name, such as `judge`; empty for none. words: option → its flag. kind: the
+    option's own click class; None: click's usual one.
     """
     word = words[option.name]
     attributes: dict[str, Any] = {
@@ -152,7 +152,7 @@ MAX_FILE_BYTES = 1024 * 1024
 
 
 def taken(context: click.Context) -> list[str]:
-    """Each option that the environment set, with its variable.
+    """A text for each option that the environment set: `--max-tokens (HARNESS_RUN_MAX_TOKENS)`.
 
     Raises `UsageError` for a variable that matches no option.
     """
@@ -246,6 +246,7 @@ def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _variable(text: str) -> tuple[str, str]:
+    """The (name, value) of a text NAME=VALUE. Raises `UsageError`."""
     name, equals, value = text.partition("=")
     if not equals:
         raise UsageError("expected NAME=VALUE", field="server.environment")  # The typed value may be a key.
@@ -290,7 +291,9 @@ def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:
 
 
 def typed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that the user typed. A sweep's file overrides defaults from the environment, but not these."""
+    """Those of the parameters that were typed on the command line. They override a sweep's file; defaults from the
+    environment do not.
+    """
     context = click.get_current_context()
     unsaid = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT)
     return {name: value for name, value in given.items() if context.get_parameter_source(name) not in unsaid}

@@ -20,8 +20,9 @@ PAUSE_S = 5.0
 """Smallest number of seconds between two looks at what is stored."""
 
 LEISURE = 10.0
-"""The pause between two looks is this many times as long as the last look, so that the run keeps the processor. It is
-over at once when the run has ended."""
+"""The pause between two looks is this many times as long as the last look, so that the run keeps the processor. The
+pause ends early when the run has ended.
+"""
 
 
 def follow(
@@ -34,8 +35,8 @@ def follow(
 ) -> list[Score]:
     """Score repeatedly while the run goes on, and once more when it has ended. Returns the last scores.
 
-    Each look grades only what is new. The run's own display shows these scores. Raises `StoreError`. on_graded: called
-    with the benchmark and the number of its samples graded so far.
+    Each look grades only new samples. The run's own display shows these scores. on_graded: receives the benchmark and
+    the number of its samples graded so far. Raises `StoreError`.
     """
     from harness.scoring import pipeline
 
@@ -56,9 +57,9 @@ def follow(
         if line and line != printed:
             click.echo(line, err=True)
             printed = line
-        rested = clock() + LEISURE * (clock() - began)
+        next_look = clock() + LEISURE * (clock() - began)
         sleep(PAUSE_S)
-        while clock() < rested and _goes_on(folder):
+        while clock() < next_look and _goes_on(folder):
             sleep(PAUSE_S)
 
 
@@ -71,7 +72,7 @@ def _goes_on(folder: RunFolder) -> bool:
 
 
 def _words(score: Score) -> str:
-    """One line on a score, as the progress display words it."""
+    """The benchmark and its accuracy, in the words of the progress display."""
     from harness.showing.lines import score_in_words
     from harness.showing.running_score import RunningScore
 

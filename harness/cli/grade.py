@@ -22,10 +22,10 @@ _OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*")
 
 
 class GradeCommand(SpelledCommand):
-    """A command whose words may begin with a dash, `-5`, but not as an option that there is not."""
+    """A command whose arguments may begin with a dash, such as `-5`; an unknown long option is still refused."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words; one that looks like a long option and is none is refused, with near names."""
+        """Parse the words. A word that looks like a long option but is no flag is refused, with similar flags."""
         flags = {flag for parameter in self.params for flag in (*parameter.opts, *parameter.secondary_opts)}
         flags.update(self.get_help_option_names(ctx), ("--all",))
         typed = args[: args.index("--")] if "--" in args else args

@@ -1,8 +1,8 @@
-"""How a command speaks to the person who typed it: its help, and its refusals in the words of its own flags.
+"""The help of commands, and errors that name options as flags of the command that was typed.
 
-A command with many options shows, for `--help`, those that people use first; `--help-all` shows all of them under
-headings (`under`). A flag of another tool is answered with its name here. A refusal names an option by a mark
-(`harness.core.errors`); `spelt`, and nothing else, makes it the flag of the command that was typed.
+A command with many options shows, for `--help`, those that most people use; `--help-all` shows all of them under
+headings (`under`). A flag of another tool is answered with its name here. Error sentences mark the options that they
+mention (`harness.core.errors`); only `spelt` turns the marks into flags.
 """
 
 from __future__ import annotations
@@ -112,6 +112,7 @@ _ALL = "harness.cli.help.all"
 
 
 def _show_all(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
+    """Print the help with all options and exit, if `--help-all` was typed."""
     # A shell's completion parses the line as well, and must print nothing.
     if typed and not ctx.resilient_parsing:
         ctx.meta[_ALL] = True
@@ -167,8 +168,10 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
 
 
 def _meant(meant: str, command: click.Command, ctx: click.Context) -> str:
-    """What an option of another tool is called in this command. meant: parameter names joined by "/", or a whole
-    sentence."""
+    """A sentence on what an option of another tool is called in this command.
+
+    meant: parameter names joined by "/", of which the command has one at most; or the whole sentence.
+    """
     if " " in meant:
         return meant
     for parameter in command.params:
@@ -181,6 +184,7 @@ def _meant(meant: str, command: click.Command, ctx: click.Context) -> str:
 
 
 def _spread(words: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (option name of another tool, its meaning) for each name. words: meaning → names, with spaces between."""
     for meant, others in words.items():
         for word in others.split():
             yield word, meant
@@ -289,7 +293,7 @@ class LineEnds(click.types.StringParamType):
     r"""A text in which `\n` stands for a line end, so that it can be typed in any shell."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The text that is meant."""
+        r"""The text with line ends in place of `\n`."""
         return str(super().convert(value, param, ctx)).replace("\\n", "\n")
 
 
@@ -303,10 +307,10 @@ def spelt(sentence: str, command: click.Command | None = None) -> str:
 
 
 def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
-    """`name` with its value as a user types it.
+    """The option `name` with its value as a user types it.
 
-    If no parameter sets it: the flag of `harness run` if it is only named, else Python's spelling. `score.tool` is
-    always a flag of `harness score`.
+    If none of `parameters` sets it: the flag of `harness run` if there is no value, else `name=value` as in Python. A
+    name that begins with `score.` is an option of `harness score`.
     """
     if name.startswith("score."):
         parameters = _parameters_of("score")

@@ -74,7 +74,7 @@ def _run_line(folder: Path) -> str:
 
 
 def _keys() -> Iterator[tuple[str, str]]:
-    """(provider, its variable) for each key that is set, each variable once."""
+    """Yield (provider, the environment variable of its key) for each hosted provider; each variable once."""
     from harness.client.address import providers
 
     seen = set()
@@ -86,6 +86,7 @@ def _keys() -> Iterator[tuple[str, str]]:
 
 
 def _modified(path: Path) -> float:
+    """The time of the last change, in seconds since the epoch; 0 if the file is gone."""
     try:
         return path.stat().st_mtime
     except OSError:

@@ -22,13 +22,13 @@ KINDS = {
     "training": "data, settings and launch lines for LLaMA-Factory, TRL and open-r1",
 }
 QUESTIONS = "questions"
-"""The kind whose file is a table of questions; the file of another kind but `TRAINING` is a sweep."""
+"""The kind that writes a table of questions. All other kinds except `TRAINING` write a sweep's file."""
 TRAINING = "training"
-"""The kind that has several files, of trainers."""
+"""The kind that writes several files: settings of trainers, and a README."""
 
 
 def template(kind: str) -> Path:
-    """The shipped template of this kind of task: a file, of `TRAINING` a folder of files."""
+    """The path of this kind's shipped template: a file, or for `TRAINING` a folder of files."""
     suffix = {QUESTIONS: ".csv", TRAINING: ""}.get(kind, ".yaml")
     return shipped_folder("datasets", "datasets") / "templates" / f"{kind}{suffix}"
 
@@ -79,7 +79,7 @@ def command(folder: Path, kind: str) -> None:
 
 
 def _what_next(kind: str, folder: Path, names: list[str]) -> list[str]:
-    """What was written, and the commands that go on from there."""
+    """The lines that say what was written, and the commands to type next. names: of the written files."""
     path = folder / names[0]
     shown = shlex.quote(str(path))
     if kind == TRAINING:

@@ -53,7 +53,7 @@ def printing() -> dict[str, JsonOption]:
 
 
 def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """The schemas of these types under the same keys, and by name those of the records in them.
+    """(the schemas of these types, under the same keys; the schemas of the records in them, by name).
 
     A field is required if it is always printed. A later version may print more properties.
     """
@@ -70,10 +70,10 @@ def schema(command: str) -> dict[str, Any]:
 
 
 def _as_printed(record: dict[str, Any]) -> dict[str, Any]:
-    """Mark as required what is always printed.
+    """The JSON schema of one record, with the fields that are always printed marked as required.
 
-    msgspec's schema describes input, where a default may stand for a missing field; output leaves out only fields that
-    have no default. record: the JSON schema of one record, which is changed in place.
+    msgspec's schema describes input, in which a field with a default may be missing. Output always has it: only fields
+    that may be unset are left out.
     """
     fields = record.get("properties", {})
     required = {*record.get("required", ()), *(name for name, field in fields.items() if "default" in field)}

@@ -21,7 +21,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
-    """Print the agreement with the rules, the disagreements that move the score most, and the judge's tokens."""
+    """Print the judge's agreement with the rules, the disagreements that move the score most, and the judge's tokens.
+
+    stderr: print on standard error, since standard output holds JSON.
+    """
     for report in judged.reports:
         for line in _lines(report, judge):
             click.echo(line, err=stderr)
@@ -41,7 +44,7 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
 
 
 def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
-    """The printed lines on what the judge did on one benchmark."""
+    """The lines to print on the judge's verdicts for one benchmark."""
     name = visible(report.benchmark, 100)
     if not report.n_answers:
         yield f"{name}: nothing for the judge (--judge-scope {judge.scope})"
@@ -62,6 +65,7 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
 
 
 def _cost(report: JudgeReport) -> str:
+    """The judge's tokens, in words."""
     if report.prompt_tokens is None and report.completion_tokens is None:
         return "unknown, the server states no tokens"
     return f"{report.prompt_tokens or 0:,} prompt tokens, {report.completion_tokens or 0:,} completion tokens"

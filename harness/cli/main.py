@@ -199,13 +199,14 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 def _inert(message: str) -> str:
-    """The message with foreign text in it (paths, addresses) made inert; its own line breaks stay."""
+    """The message with control characters made visible and passwords removed from addresses; line breaks stay."""
     return "\n".join(visible(without_user_info(line)) for line in message.split("\n"))
 
 
 def _replace_closed_streams() -> None:
-    """Open /dev/null for each standard stream that the caller closed (`>&-`): otherwise the next file would get its
-    number.
+    """Open /dev/null for each standard stream that the caller closed (`>&-`).
+
+    Otherwise the next opened file would get the stream's number, and messages would be written into it.
     """
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         # Python's descriptors close at exec, and children need their three streams as well.
@@ -229,9 +230,9 @@ def _replace_closed_streams() -> None:
 
 
 class _Messages(io.RawIOBase):
-    """Standard error. If it accepts no more (full disk, closed terminal), the outcome of the command does not change.
+    """Standard error that ignores failed writes (full disk, closed terminal), so that the command goes on.
 
-    Only if the program that reads it through a pipe has ended, an error is raised, which ends a run as a signal does.
+    One failure is raised: `BrokenPipeError`, if the program that reads the messages has ended. It ends the command.
     """
 
     def __init__(self, descriptor: int) -> None:

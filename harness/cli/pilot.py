@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from harness.verbs.pilot import ExpectedScore, Piloted
 
 MIN_IN_MILLIONS = 10_000
-"""Number of tokens from which an error is printed in millions."""
+"""Tokens are printed in millions if their error is at least this many tokens."""
 
 
 def lines(piloted: Piloted) -> list[str]:
-    """The forecast of the rest of the run, and the expected error of each benchmark, as lines."""
+    """The lines on the rest of the run: its forecast, and the accuracy and expected error of each benchmark."""
     accuracies = [f"  {name}: {_accuracy(expected)}" for name, expected in piloted.expected.items()]
     return [*forecast_lines(piloted.forecast, piloted.concurrency), *accuracies]
 
@@ -38,9 +38,9 @@ def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
 
 
 def _tokens(number: float, error: float) -> str:
-    """The number of tokens with its error: in millions, or in tokens if the error has fewer than `MIN_IN_MILLIONS`.
+    """The number of tokens with its error, in millions if the error is large enough (`MIN_IN_MILLIONS`).
 
-    An error below 1 token means that it is unknown and is not printed.
+    An error below 1 token stands for an unknown one and is not printed.
     """
     if error >= MIN_IN_MILLIONS:
         return f"{number / 1e6:,.2f} ± {error / 1e6:,.2f} million new tokens"

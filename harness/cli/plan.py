@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.verbs.plan import Needed
 
     return list[Needed]
@@ -72,8 +73,9 @@ next(parameter for parameter in command.params if parameter.name == "detect").re
 
 
 def _print_detectable(answer: Detectable, versus: int | None) -> None:
-    """Print how small a difference the samples find. versus: samples a question of the other run, if that is stored
-    already."""
+    """Print how small a difference the samples find. versus: samples a question that the other run has stored; None: it
+    is to be sampled, too.
+    """
     name = visible(answer.benchmark, 80)
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
     click.echo(
@@ -93,6 +95,7 @@ def _print_detectable(answer: Detectable, versus: int | None) -> None:
 
 
 def _basis(typical: TypicalSpread) -> str:
+    """The words on the published models whose spread is assumed."""
     of = "on all benchmarks" if typical.of_all else "on this benchmark"
     return f"no run of it is in results/: the spread is the median of {typical.n_published} published models {of};"
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.cli.printed.lists import PluginRow
 
     return list[PluginRow]
@@ -61,11 +62,10 @@ def _problem(kind: Kind, name: str) -> str | None:
 
 
 def _try(kind: Kind, name: str) -> None:
-    """Take the plug-in as the command that uses it does, and call what is cheap and has no effect.
+    """Load the plug-in as the commands that use it do. Raises `UsageError` if it cannot be used.
 
-    A prompt, an exporter and a provider are checked whole, as values; a launcher is called for its words. A grader, a
-    source and a tracker are only imported and must be functions: a call would need an answer, data or a run.
-    Raises `UsageError`.
+    A prompt, an exporter and a provider are checked completely. A launcher is called for the command line of a server.
+    A grader, a source and a tracker must be functions; they are not called, which would need an answer, data or a run.
     """
     from harness.asking.servers import described
     from harness.benchmarks.prompts import find_prompt

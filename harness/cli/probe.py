@@ -31,6 +31,7 @@ SHOWN_CHARS = 400
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.verbs.probe.findings import ProbeReport
 
     return list[ProbeReport]
@@ -97,7 +98,7 @@ def command(
 
 
 def _reports(probes: Sequence[ProbeOptions]) -> list[ProbeReport]:
-    """A report on each server that answers; with several servers, one that does not answer is only a warning."""
+    """Probe each server; return the reports. With several servers, one that does not answer is only a warning."""
     from harness.cli.terminal import Terminal
     from harness.verbs.probe.probe import probe
 
@@ -116,7 +117,7 @@ def _reports(probes: Sequence[ProbeOptions]) -> list[ProbeReport]:
 
 
 def _earlier(history: Path) -> list[ProviderLook]:
-    """The history's looks; read before the probe, since a damaged file is an error before minutes are spent."""
+    """The looks in the history. Read before the probe, so that a damaged file is reported before minutes are spent."""
     from harness.verbs.probe import league
 
     return league.read(history)
@@ -125,7 +126,7 @@ def _earlier(history: Path) -> list[ProviderLook]:
 def _league(
     history: Path, earlier: Sequence[ProviderLook], probes: Sequence[ProbeOptions], reports: Sequence[ProbeReport]
 ) -> list[ProviderStanding]:
-    """Look at each provider that was probed, print how they stand, and add the looks to the history.
+    """Look at each provider that was probed, print and return how they compare, and add the looks to the history.
 
     earlier: the looks in the history. reports: of this probe, one for each of `probes`.
     """
@@ -153,6 +154,7 @@ def _league(
 
 
 def _write(page: Path, content: str) -> None:
+    """Write the HTML page, and print its path."""
     from harness.core.files import write_atomically
 
     write_atomically(page.absolute(), content.encode())
@@ -160,7 +162,7 @@ def _write(page: Path, content: str) -> None:
 
 
 def _table(report: ProbeReport) -> None:
-    """Print the findings about one server: a table, then why the bad ones matter and what to do."""
+    """Print the findings about one server: a table, then why the bad findings matter and how to mend their causes."""
     rows = [
         (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
     ]
@@ -174,13 +176,14 @@ def _table(report: ProbeReport) -> None:
 
 
 def _counted(report: ProbeReport) -> str:
+    """The verdict on a server, with the numbers of its findings by outcome."""
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     verdict = "nothing spoils a score" if report.sound else f"{n['spoils']} of its checks would spoil a score"
     return f"{verdict} ({n['sound']} sound, {n['warns']} with a warning, {n['untested']} could not be tested)"
 
 
 def _matrix(reports: list[ProbeReport]) -> None:
-    """Print one table of several servers, a column for each, then what spoils a score."""
+    """Print one table of several servers, a column for each, then the findings that spoil a score."""
     checks = [finding.check for finding in reports[0].findings]
     rows = [
         (

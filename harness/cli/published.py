@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.scoring.published.index import FoundScore
 
 MAX_LISTED_REASONS = 10
-"""Largest number of reasons why results are no scores that an update lists, the commonest first."""
+"""An update lists at most this many reasons for which results were left out, the commonest first."""
 
 
 class _ShowByDefault(SpelledGroup):
@@ -33,12 +33,14 @@ class _ShowByDefault(SpelledGroup):
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.verbs.published import PublicScores
 
     return PublicScores
 
 
 def _prints_updates() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.verbs.published import PublishedUpdate
 
     return list[PublishedUpdate]
@@ -119,6 +121,7 @@ def update(as_json: bool, **given: Any) -> None:
 
 
 def _show_progress(origin: str, n_files: int, n_scores: int) -> None:
+    """Redraw the line of the progress, on a terminal only."""
     if sys.stderr.isatty():
         click.echo(f"\r{visible(origin, 60)}: {n_files:,} files, {n_scores:,} scores", err=True, nl=False)
 

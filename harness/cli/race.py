@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.cli.printed.ends import RaceEnd
 
     return RaceEnd
@@ -79,7 +80,7 @@ def command(
         raced = race(entrants, rules, watcher, _look)
     code = EXIT_COMPLETE if raced.decided else EXIT_OWED
     if as_json:
-        say(_told(raced, code))
+        say(_record(raced, code))
     else:
         _closing(raced)
     if raced.owed:
@@ -110,18 +111,20 @@ def _own(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _look(standings: Mapping[str, RaceState]) -> None:
+    """Print the comparison of each candidate with the baseline after a look."""
     for name, state in standings.items():
         if state.rounds:
             click.echo(f"  {visible(name)}: {_said(state)}", err=True)
 
 
 def _said(state: RaceState) -> str:
+    """A comparison in words: `+1.2 points after 16 rounds, between -0.4 and +2.8: undecided`."""
     between = " and ".join(f"{100 * end:+.1f}" for end in state.interval)
     why = f" ({state.withheld})" if state.withheld else ""
     return f"{100 * state.difference:+.1f} points after {state.rounds} rounds, between {between}: {state.verdict}{why}"
 
 
-def _told(raced: Raced, code: int) -> RaceEnd:
+def _record(raced: Raced, code: int) -> RaceEnd:
     """The race's end as `--json` prints it. code: the exit code."""
     from harness.cli.printed.ends import RaceEnd, RaceStanding
 

@@ -22,14 +22,14 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     A run is a run folder, or another tool's outputs that `harness score` has graded. The files go to --out, else into
     the run folder; for several runs, into the folder that holds the first.
     """
-    from harness.cli.again import typed
+    from harness.cli.again import run_command
     from harness.core.about import install_line
     from harness.reports.plots import draw
     from harness.verbs.again import options_again
     from harness.verbs.report import default_folder, report
 
     options = ReportOptions.of(**given)
-    table = report(runs, options, lambda manifest: [typed(call) for call in options_again(manifest)])
+    table = report(runs, options, lambda manifest: [run_command(call) for call in options_again(manifest)])
     if options.plots is not None:
         n_plots = len(draw.write_plots(table.plots(), options.plots)) // len(draw.FORMATS)
         click.echo(f"plots: {n_plots} in {options.plots}, each as {', '.join(draw.FORMATS)}")

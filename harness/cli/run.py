@@ -31,12 +31,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.cli.printed.ends import SessionEnd
 
     return SessionEnd
 
 
-_ENDS = under(
+_END_FLAGS = under(
     OUTPUT,
     json_option(_prints, "how the session ended"),
     click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; send nothing."),
@@ -44,13 +45,14 @@ _ENDS = under(
 )
 
 
-def _ends(function: F) -> F:
-    return give(function, *_ENDS)
+def _end_flags(function: F) -> F:
+    """A decorator that gives the command the flags in `_END_FLAGS`."""
+    return give(function, *_END_FLAGS)
 
 
 @click.command("run", cls=SpelledCommand, verb="run", first=FIRST, context_settings=flags.SETTINGS)
 @click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
-@_ends
+@_end_flags
 @run_options(SpreadRunOptions)
 @flags.env_file_option
 def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: int | None, **given: Any) -> None:
@@ -81,10 +83,11 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
     elif pilot:
         sys.exit(_pilot(options))
     else:
-        _end(_run(options, where), as_json=as_json)
+        _finish(_run(options, where), as_json=as_json)
 
 
 def _run(options: RunOptions, where: OnRay) -> Ran:
+    """Run the benchmarks, with progress in the terminal."""
     from harness.cli.terminal import Terminal
     from harness.verbs.run import run_at
 
@@ -92,23 +95,23 @@ def _run(options: RunOptions, where: OnRay) -> Ran:
         return run_at(where, options, watcher)
 
 
-def _end(ran: Ran, *, as_json: bool) -> NoReturn:
+def _finish(ran: Ran, *, as_json: bool) -> NoReturn:
     """Print how the session ended, and exit with its code."""
-    code = _closing(ran)
+    code = _print_end(ran)
     if as_json:
         say(_record(ran, code))
     sys.exit(code)
 
 
 def _pilot(options: RunOptions) -> int:
-    """A pilot and its forecast. Returns the exit code."""
+    """Run a pilot and print its forecast. Returns the exit code."""
     from harness.cli.pilot import lines
     from harness.cli.terminal import Terminal
     from harness.verbs.pilot import pilot
 
     with Terminal() as watcher:
         piloted = pilot(options, watcher)
-    code = _ending(piloted.outcome, piloted.folder, piloted.prices)
+    code = _print_outcome(piloted.outcome, piloted.folder, piloted.prices)
     for line in lines(piloted):
         click.echo(line)
     terminal.note("the same command without --pilot continues this run")
@@ -116,7 +119,7 @@ def _pilot(options: RunOptions) -> int:
 
 
 def _of_file(given: dict[str, Any]) -> RunOptions | None:
-    """The run in a sweep's file with one cell; None if BENCHMARKS is no such file."""
+    """The options of the only cell, if the argument BENCHMARKS is a sweep's file; else None."""
     path = Path(given["benchmarks"] or "")
     if path.suffix not in (".yaml", ".yml"):
         return None
@@ -128,11 +131,11 @@ def _of_file(given: dict[str, Any]) -> RunOptions | None:
     return cells.only_run(whole.planned(str(path), run_given(typed(given)), {}))
 
 
-def _closing(ran: Ran) -> int:
+def _print_end(ran: Ran) -> int:
     """Print how the session ended and what to do next. Returns the exit code."""
     sampled = ran.sampled
     if not (sampled.reached or sampled.missed):
-        return _ending(sampled.outcome, ran.folder, ran.prices)
+        return _print_outcome(sampled.outcome, ran.folder, ran.prices)
     _summary(sampled.outcome, ran.prices)
     if sampled.reached:
         terminal.note(f"target reached: {sampled.reached}")
@@ -195,7 +198,7 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
             terminal.note(f"this session: {outcome.spent.sentence(prices)}")
 
 
-def _ending(outcome: Outcome, out: Path, prices: Prices | None) -> int:
+def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None) -> int:
     """Print how a session without a target ended, and what to do next. Returns the exit code."""
     from harness.asking.session import with_suggestion
 

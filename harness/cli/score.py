@@ -32,6 +32,7 @@ _RULES_COUNT = "the rules' verdict counts"
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.cli.printed.scores import RunScore
 
     return list[RunScore]
@@ -69,7 +70,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
     judge = judge_options_of(flags)
     if follow:
         _check_follow(sources, options, judge)
-    sources, options = _one_by_one(sources, options)
+    sources, options = _with_shards_joined(sources, options)
     scoring.check(sources, options, follow=follow)
     scored = _scored(sources, options, judge, follow=follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
@@ -83,7 +84,7 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
 
 
 def _exit_code(scored: Sequence[Scored]) -> int:
-    """The first reason why not all is well, over all sources."""
+    """The exit code over all sources; missing replies of a judge come before samples without a verifier's verdict."""
     codes = {source.exit_code for source in scored}
     return next((code for code in (EXIT_OWED, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE)
 
@@ -148,8 +149,11 @@ def _load_numpy() -> None:
         del os.environ[name]
 
 
-def _one_by_one(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple[Path, ...], ScoreOptions]:
-    """Return the sources to score, shards joined into one folder, and the options for them."""
+def _with_shards_joined(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple[Path, ...], ScoreOptions]:
+    """(the sources to score, the options for them); with `--out`, folders of one run are joined into one source first.
+
+    Raises `UsageError` for shards without `--out`, and for several files with it.
+    """
     from harness.verbs.score import are_outputs
 
     if len(sources) == 1:
@@ -177,6 +181,7 @@ def _one_by_one(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple
 
 
 def _is_shard(source: Path) -> bool:
+    """Whether the run folder is one shard of a run."""
     from harness.runs import Manifest, RunFolder
     from harness.runs.manifest import SHARD
 
@@ -184,9 +189,10 @@ def _is_shard(source: Path) -> bool:
 
 
 def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None, *, stderr: bool) -> None:
-    """Print how a second grader agrees with the grades, and where not.
+    """Print how far a second grader agrees with the grades, and the largest disagreements.
 
-    python: the interpreter that has the second grader; None: this one.
+    label: names the source; empty for the only one. python: the interpreter that has the second grader; None: this one.
+    stderr: print on standard error, since standard output holds JSON.
     """
     from harness.cli.agreement import disagreement_lines, matrix_lines
     from harness.verbs.second_opinions import second_opinions
@@ -200,6 +206,7 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
 
 
 def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:
+    """The scores as `--json` prints them. named: (label, scored source)."""
     import msgspec
 
     from harness.cli.printed.scores import RunScore
@@ -208,7 +215,10 @@ def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:
 
 
 def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None:
-    """Print the tables of all scores; a table that no score has data for is left out. ks: further k of pass@k."""
+    """Print the tables of all scores, except those for which no score has data. ks: further values of k of pass@k.
+
+    scored: (label, scored source).
+    """
     from harness.reports.comparison_tables import twin_table
     from harness.reports.formats import to_terminal
     from harness.reports.tables import (

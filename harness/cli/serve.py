@@ -32,8 +32,9 @@ class ServeGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of an engine, also of a plug-in; a misspelt engine, or a model in its place, is answered
-        with advice."""
+        """Find the command of an engine, also of a plug-in. For a misspelt engine, or a model in its place, the error
+        says what to type.
+        """
         if args and args[0] not in self.commands and args[0] in plugins.names("launcher"):
             takes = engines.named(engines.ANY_PROGRAM).launcher.takes
             self.add_command(_engine_command(args[0], "A plug-in's command.", takes))
@@ -112,6 +113,7 @@ _OURS = (
 
 
 def _own_flags(function: F) -> F:
+    """A decorator that gives an engine's command the flags in `_OURS`."""
     return give(function, *_OURS)
 
 
@@ -151,6 +153,7 @@ for _name, _engine in engines.every().items():
 
 
 def _prints_servers() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.cli.printed.lists import Servers
 
     return Servers

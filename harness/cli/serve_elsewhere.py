@@ -36,7 +36,7 @@ def start_elsewhere(wish: Wish) -> None:
 
 
 def _check_travels(wish: Wish) -> None:
-    """Raise `UsageError` for a key that would be written to a job's script, or to command lines on other nodes."""
+    """Raise `UsageError` if a key would be written to a job's script or to command lines on other nodes."""
     by_slurm = wish.slurm is not None
     where = "in the script of the job, which is stored" if by_slurm else "in command lines on the nodes"
     way = "where you submit it, which sbatch passes on" if by_slurm else "of the nodes, before `ray start`"
@@ -76,7 +76,7 @@ def _by_slurm(wish: Wish, members: int) -> None:
 
 
 def _on_cluster(wish: Wish, on: str) -> None:
-    """Start replicas on a cluster and wait until all are ready; hold them, or leave them there."""
+    """Start replicas on a cluster and wait until all are ready. Then hold them until Ctrl-C; with --detach, return."""
     flags = dict(wish.flags)
     there = cluster(on)
     fields = {**wish.fields, "extra_flags": wish.extra_flags, "name": wish.name}

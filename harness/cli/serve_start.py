@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """A server that a command line asks for. flags: parameters of the flags that describe it (`server_<field>`).
+    """A server that a command line asks for. flags: values of the flags that describe it, under `server_<field>`.
 
-    The other fields are the command's own flags, by their names.
+    The other fields are the command's own arguments and flags, by their names.
     """
 
     engine: str
@@ -92,7 +92,8 @@ def _check(wish: Wish) -> None:
 def start_here(wish: Wish) -> None:
     """Start the server and hold it until it ends or a signal comes.
 
-    With --register its addresses are registered for as long. Detached: only start it. Dry run: only print the start.
+    With --register its addresses are registered as long as it is held. With --detach the server is started and not
+    held. With --dry-run only its command lines are printed.
     """
     watcher = Terminal()
     spec = servers.spec(wish.engine, wish.model, watcher, **wish.fields, extra_flags=wish.extra_flags, name=wish.name)
@@ -109,8 +110,8 @@ def start_here(wish: Wish) -> None:
     server = servers.launched(spec, watcher, detach=wish.detach)
     if wish.detach:
         return
-    # Only once it is ready. Until then SIGTERM's default action ends this process, and then the guard process, which
-    # watches this one, ends the server.
+    # Only now, since the server is ready. Before, SIGTERM kills this process, and the guard process that watches it
+    # ends the server.
     leave_at_signals()
     urls = registering.advertised(spec, server.base_urls)
     with server, registering.registered(wish.register, urls) if wish.register is not None else nullcontext():
@@ -121,7 +122,7 @@ def start_here(wish: Wish) -> None:
 
 
 def leave_at_signals() -> None:
-    """End on SIGTERM and SIGHUP, the signals of clusters, as on Ctrl-C: the server and its registered address go."""
+    """Handle SIGTERM and SIGHUP, which clusters send, as Ctrl-C: stop the server and remove its registered address."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
 
@@ -133,7 +134,7 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 def _leave_at_eof() -> None:
     """Send SIGTERM to this process once standard input ends.
 
-    Before the server is ready its guard ends it then; afterwards `_leave` does.
+    If the server is not ready yet, its guard process then ends it; afterwards `_leave` does.
     """
     with suppress(OSError):
         while os.read(0, 65536):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _BY_FLAG: tuple[Verdict, ...] = ("wrong", "no_answer", "undecided")
-"""Verdicts that have a flag of their own name; several add up."""
+"""Verdicts with a flag of the same name; with several of these flags, samples of any of the verdicts are shown."""
 
 SHOWN_LEVELS = 20
 """Largest number of levels that an error names."""
@@ -114,8 +114,11 @@ def _require_level(benchmarks: list[OpenBenchmark], level: str) -> None:
 def _choices(
     benchmarks: list[OpenBenchmark], run: Path, disagree: Path | None, filters: dict[str, Any]
 ) -> dict[str, SampleFilter]:
-    """The filter of each benchmark's samples, by name. disagree: the other run, where samples that it graded otherwise
-    are shown. Raises `UsageError` where a filter asks for grades and there are none."""
+    """The filter of each benchmark's samples, by the benchmark's name.
+
+    disagree: the run of `--disagree`; None: not given. filters: values of the other filter flags. Raises `UsageError`
+    where a filter needs grades and there are none.
+    """
     from harness.viewer.sample_filter import SampleFilter
 
     verdicts = frozenset(verdict for verdict in _BY_FLAG if filters.pop(verdict))
@@ -141,7 +144,10 @@ def _graded(benchmark: OpenBenchmark, run: Path) -> None:
 
 
 def _asked(opened: OpenRun, benchmarks: list[OpenBenchmark], word: str) -> tuple[list[OpenBenchmark], str, int | None]:
-    """The one benchmark with the question, the question's id, and the sample's index if one was named."""
+    """([the benchmark with the question], the question's id, the sample's index or None).
+
+    word: QUESTION or QUESTION:SAMPLE, as typed. Raises `UsageError` if no benchmark, or several, have the question.
+    """
     stem, _, index = word.rpartition(":")
     # The whole word first: an id may itself end in a colon and a number.
     readings: list[tuple[str, int | None]] = [(word, None)]
@@ -167,9 +173,9 @@ def _printed(
     *,
     reasoning: bool,
 ) -> Iterator[str]:
-    """The lines to print: one sample, the samples that a filter chooses, one question, or the list of questions.
+    """Yield the text to print: one sample, the samples that a filter chooses, one question, or the list of questions.
 
-    choices: the filter of each benchmark's samples; empty: no filter. reasoning: print the reasoning, too.
+    choices: the filter of each benchmark's samples, by the benchmark's name. reasoning: print the reasoning, too.
     """
     from harness.core.records import Key
     from harness.viewer import printed

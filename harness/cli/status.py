@@ -30,13 +30,14 @@ WATCH_SECONDS = 1.0
 """Seconds between two looks at a watched run."""
 
 ALL_ROWS = 1000
+"""Largest number of lines of a status; more than a terminal has, since the lines are not redrawn."""
+
 ALL_COLUMNS = 1000
-"""Largest number of lines of a status, which may exceed the terminal because it is not redrawn; also its width if the
-output is a file.
-"""
+"""Width of a status in a file or a pipe."""
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.cli.printed.lists import RunStatus
 
     return list[RunStatus]
@@ -73,8 +74,11 @@ def command(run: Path | None, as_json: bool, watch: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """state: "silent" where a process holds the run and does not answer. progress: as the run tells it, while it does;
-    files: what stands on the disk, otherwise. shard: the part of a run that it is, such as 2/8; None: no part.
+    """The state of a run.
+
+    shard: which part of a run the folder holds, such as 2/8; None: a whole run. state: "silent" if a process holds the
+    run and does not answer. progress: the answer of the running process; None without one. files: what the disk shows;
+    None if the process answered. scores: by benchmark.
     """
 
     folder: RunFolder
@@ -139,6 +143,7 @@ def _under_way(results: Path) -> list[RunFolder]:
 
 
 def _written(run: RunFolder) -> float:
+    """The time of the last change of the run's log, in seconds since the epoch; without a log, of its manifest."""
     path = run.log if run.log.exists() else run.manifest
     return path.stat().st_mtime
 
@@ -169,6 +174,7 @@ def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = 
 
 
 def _ascii_only() -> bool:
+    """Whether the output's encoding cannot show all characters."""
     return not (sys.stdout.encoding or "").lower().startswith("utf")
 
 

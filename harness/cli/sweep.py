@@ -26,6 +26,7 @@ _SHOWN = ("schema", "list_suites", "verify", "k", "as_json", *FIRST, "judge_mode
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.cli.printed.ends import SweepEnd
 
     return SweepEnd
@@ -123,7 +124,7 @@ def command(
 
 
 def _follow(file: str, plan: Callable[[], Sweep], patience_s: float, *, verify: bool) -> int:
-    """Carry the sweep out again, as planned anew, with each new checkpoint. Returns the last exit code.
+    """Plan and carry out the sweep anew for each new checkpoint. Returns the last exit code.
 
     patience_s: seconds without a new checkpoint after which the command ends. verify: as the flag `--verify`.
     """
@@ -188,13 +189,16 @@ def _ended(record: CellRecord) -> None:
 
 
 def _code(swept: EndedSweep, *, verify: bool) -> int:
+    """The exit code of a sweep. verify: as the flag `--verify`."""
     if swept.lost:
         return EXIT_OWED
     return StoppedByRule.exit_code if verify and swept.disagreeing else EXIT_COMPLETE
 
 
 def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
-    """Print the tables, and which cells are lost, or refused by the gate, and why."""
+    """Print the tables, the lost cells with their reasons, and with `verify` the cells that disagree with published
+    scores.
+    """
     from harness.core.about import install_line
     from harness.reports.formats import to_terminal
     from harness.reports.plots import draw
@@ -219,6 +223,7 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
 
 
 def _schema() -> None:
+    """Print the JSON schema of a sweep's file."""
     from harness.core import codec
     from harness.verbs.sweep.schema import json_schema
 

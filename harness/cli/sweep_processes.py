@@ -1,4 +1,4 @@
-"""The processes of a sweep with several servers at once: each server's cells are a sweep of their own."""
+"""The processes of a sweep with several servers at once: a child process runs the cells of each server."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from harness.verbs.sweep.cells import ServerGroup, Sweep
 
 LOOK_SECONDS = 0.1
-"""Seconds between two looks at which of several sweeps have ended."""
+"""Seconds between two checks of which child processes have ended."""
 
 END_SECONDS = 60.0
-"""Seconds that a sweep has to stop its server after it was told to end; then it is killed."""
+"""Seconds that a child process has to stop its server after it was told to end; then the child is killed."""
 
 
 def end_with_parent() -> None:
-    """End as by SIGTERM once the parent sweep is gone, however it ended: our standard input ends with it."""
+    """Send SIGTERM to this process once the parent sweep has ended in any way, which ends our standard input."""
 
     def wait() -> None:
         while os.read(0, 1024):
@@ -35,7 +35,7 @@ def end_with_parent() -> None:
 
 
 class SweepLanes:
-    """Runs several servers at once: each group's cells in a sweep of their own, on the devices of a free slot."""
+    """Runs several servers at once: a child process for each group of cells, on the devices of a free slot."""
 
     def __init__(self, sweep: Sweep) -> None:
         self._sweep = sweep
@@ -61,12 +61,13 @@ class SweepLanes:
                 self._end(slot)
 
     def _start(self, group: ServerGroup, devices: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start the child process of a group: this process's own command with two flags added."""
         own = ["--lane", group.name, "--no-progress", *(["--lane-devices", ",".join(devices)] if devices else [])]
         # The pipe stays open as long as this process lives; its end ends the child (`end_with_parent`).
         return subprocess.Popen(isolated.command("harness", *sys.argv[1:], *own), stdin=subprocess.PIPE)
 
     def _end(self, slot: int) -> None:
-        """Wait for the sweep in this slot to end; after `END_SECONDS` it is killed."""
+        """Wait for the child process in this slot to end; after `END_SECONDS` kill it."""
         child = self._running.pop(slot)
         try:
             child.wait(END_SECONDS)

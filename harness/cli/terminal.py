@@ -7,37 +7,31 @@ What draws is imported when it draws: most commands only print.
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
-
-import click
-
-from harness.cli.help import spelt
-from harness.core.inert import visible
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
 import shlex
+import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import click
+
 from harness.asking.watching import ByteProgress, Watcher
+from harness.cli.help import spelt
 from harness.core.errors import Sentence
+from harness.core.inert import visible
 from harness.core.secret import command_words
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from harness.generation.progress import Progress
     from harness.runs.layout import RunFolder
     from harness.showing.display import ProgressDisplay
     from server_launchers.keeping.progress import Heartbeat, StartProgress
     from server_launchers.keeping.supervisor import RunningServer
-
 
 PIPED_COLUMNS = 1000
 """Width of output that is no terminal: rows stay whole for grep and cut."""
@@ -73,9 +67,9 @@ def note(text: str) -> None:
 
 
 def passing(text: str) -> None:
-    """Print a note that the next one replaces on a terminal; elsewhere a plain line.
+    """Print a note; on a terminal the next note replaces it, and an empty text erases it.
 
-    Empty text: the last note is over.
+    Elsewhere the note is a plain line, and an empty text prints nothing.
     """
     from harness.showing.display import can_redraw
 
@@ -95,7 +89,10 @@ def warn(sentence: str) -> None:
 
 @contextlib.contextmanager
 def byte_progress(label: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A callback that shows the bytes so far on standard error: a bar on a terminal, nothing elsewhere."""
+    """Yield a callback that shows a download on standard error: a bar on a terminal, nothing elsewhere.
+
+    The callback receives the bytes so far and the size (None: unknown). label: the text before the bar.
+    """
     from harness.showing.display import can_redraw
 
     if not can_redraw():
@@ -114,9 +111,9 @@ GRADED_SECONDS = 5.0
 
 
 class Terminal(Watcher):
-    """A context manager: the display of progress ends with its block.
+    """Shows what happens in a command on standard error. A context manager: leaving it ends the display of progress.
 
-    progress: whether progress is shown; None: unless flags of the running command switch it off.
+    progress: whether progress is shown; None: as the flags --no-progress and --quiet of the running command say.
     """
 
     def __init__(self, *, progress: bool | None = None) -> None:

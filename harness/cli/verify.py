@@ -23,6 +23,7 @@ _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible"
 
 
 def _prints() -> Any:
+    """The type of what `--json` prints; imported only when its schema is needed."""
     from harness.verbs.compare import Verified
 
     return list[Verified]
@@ -64,7 +65,10 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
 
 
 def _public_lines(verified: Verified) -> list[str]:
-    """Why no published score stands beside, and what all sources say together; none unless they were asked for."""
+    """The lines on all public sources together: why none applies, their range, and how many names were left out.
+
+    Empty if nothing of this is known.
+    """
     lines, public = [verified.reason] if verified.reason else [], verified.public
     if public is not None:
         sources = "1 source" if public.sources == 1 else f"{public.sources} sources"
@@ -79,7 +83,7 @@ def _public_lines(verified: Verified) -> list[str]:
 
 
 def _lines(comparison: PublishedComparison) -> list[str]:
-    """The lines on one published score: what it is, the verdict, a doubt, the settings that differ, a note."""
+    """The lines on one published score: the score and the verdict, a doubt, the settings that differ, a note."""
     from harness.reports.settings import differing_in_words
 
     published = comparison.published

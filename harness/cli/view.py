@@ -24,7 +24,7 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
 
     The first line printed is its address. The page follows runs that are still going. Ctrl-C ends it.
     """
-    from harness.cli.again import typed
+    from harness.cli.again import run_command
     from harness.runs.layout import RunFolder
     from harness.verbs.again import options_again
     from harness.verbs.compare import published_beside
@@ -37,6 +37,7 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
     library.refresh()
 
     def announce(address: str) -> None:
+        """Print the address of the page, and open it in the browser."""
         click.echo(address)
         n = len(library.runs)
         click.echo(f"{n} run{'' if n == 1 else 's'}. Ctrl-C ends the viewer.")
@@ -44,7 +45,8 @@ def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
             click.launch(address)
 
     def facts(folder: RunFolder) -> RunFacts:
-        return run_facts(folder, lambda manifest: [typed(call) for call in options_again(manifest)])
+        """What the page of a run shows, with the commands that repeat the run."""
+        return run_facts(folder, lambda manifest: [run_command(call) for call in options_again(manifest)])
 
     ports = (port,) if port is not None else (DEFAULT_PORT, 0)
     serve(library, announce, published=published_beside, facts=facts, ports=ports)

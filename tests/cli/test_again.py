@@ -11,7 +11,7 @@ import pytest
 
 from harness.asking.options import RunOptions
 from harness.asking.prepare import prepare
-from harness.cli.again import typed
+from harness.cli.again import run_command
 from harness.cli.flags import with_server
 from harness.cli.run import command
 from harness.runs import RunFolder
@@ -63,7 +63,7 @@ def test_the_command_has_the_identity_of_the_run_that_it_repeats(old: Path) -> N
     ((name, record),) = manifest.benchmarks.items()
     (options,) = options_again(manifest)
     fitted = record.identity["fitted_max_tokens"]
-    given = parsed(typed(options))
+    given = parsed(run_command(options))
     assert differences(record.identity, identity(given, name, fitted)) == []
     assert given["benchmarks"] == f"{name}:{record.plan.samples}"
     assert (given["ids"] or None) == (record.plan.question_ids and ",".join(record.plan.question_ids))
@@ -74,7 +74,7 @@ def test_a_file_of_ones_own_is_named_by_a_stand_in() -> None:
     (options,) = options_again(Manifest.load(RunFolder(FOLDERS / "0.1.0" / "own-file")))
     assert "benchmarks" not in options
     assert (options["data"], options["samples"]) == (DATA, 4)
-    assert typed(options).startswith(f"harness run --data {DATA} --samples 4 ")
+    assert run_command(options).startswith(f"harness run --data {DATA} --samples 4 ")
 
 
 def manifest(**identities: dict[str, Any]) -> Manifest:
@@ -89,7 +89,7 @@ def test_benchmarks_that_were_asked_alike_share_a_command() -> None:
     two_benchmarks = manifest(
         aime24={"prompt": "boxed"}, math500={"prompt": "boxed"}, demo={"prompt": "demo", "seed": None}
     )
-    lines = [typed(options) for options in options_again(two_benchmarks)]
+    lines = [run_command(options) for options in options_again(two_benchmarks)]
     assert [line.split()[2] for line in lines] == ["aime24:2,math500:2", "demo:2"]
     assert "--seed none" in lines[1]
     assert "--drop top_p --drop max_tokens" in lines[0]
@@ -98,6 +98,6 @@ def test_benchmarks_that_were_asked_alike_share_a_command() -> None:
 @pytest.mark.parametrize("hostile", ["x; rm -rf /", "$(reboot)", "`id`", "a'b\"c", "--out=/etc", "\x1b]52;c;x\x07"])
 def test_a_hostile_name_is_one_word_of_the_command(hostile: str) -> None:
     hostile_manifest = manifest(demo={"prompt": "demo", "system_prompt": hostile})
-    line = typed(options_again(hostile_manifest)[0])
+    line = run_command(options_again(hostile_manifest)[0])
     words = shlex.split(line)
     assert words[words.index("--system-prompt") + 1] == hostile
