@@ -462,7 +462,7 @@ PLAIN: list[tuple[str, str, str]] = [
     ("f(x,y)=x-y", "f(y,x)=y-x", "equal identical"),
     ("f(x,y)=x-y", "f(y,x)=x-y", "open equation"),
     ("f(x,y)=x-y", "f(a)=a-b", "open equation"),
-    ("f(x)=x^2", "g(x)=x^2", "equal identical"),
+    ("f(x)=x^2", "g(x)=x^2", "open equation"),
     ("f(x)=x^2", "x^2", "equal identical"),
     ("f(x)=x^2", "x^3", "differ field"),
     ("x=5", "5", "equal identical"),
@@ -575,6 +575,29 @@ PLAIN: list[tuple[str, str, str]] = [
     (r"4\arctan\frac15-\arctan\frac1{238}", r"\frac{\pi}{4}", "differ numeric"),
     ("0", r"\operatorname{arctanh}(1)", "open unsettled"),
     ("3", r"3-\operatorname{arctanh}(-1)", "open unsettled"),
+    (r"x\%+1", r"\frac{x}{100}+1", "equal field"),
+    (r"x\%+1", "x+1", "differ field"),
+    (r"\dfrac{1}{2}", r"\tfrac{1}{2}", "equal text"),
+    (r"\dfrac{1}{2}", r"\dfrac{2}{4}", "equal exact"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}1&2\end{pmatrix}", "differ matrix"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}1&2\\3&4\\5&6\end{pmatrix}", "differ matrix"),
+    (r"2\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}2\\4\end{pmatrix}", "equal matrix"),
+    (r"2\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}2\\5\end{pmatrix}", "differ matrix"),
+    (r"\begin{pmatrix}1\\2\\3\end{pmatrix}", r"\mathbf{i}+2\mathbf{j}+3\mathbf{k}", "equal vector"),
+    (r"\begin{pmatrix}1\\2\\3\end{pmatrix}", r"\mathbf{i}+2\mathbf{j}+4\mathbf{k}", "differ vector"),
+    (r"\mathbf{i}-\mathbf{k}", "(1,0,-1)", "equal vector"),
+    (r"\mathbf{i}-\mathbf{k}", "(1,0,1)", "differ vector"),
+    (r"\{1,2,\ldots,10\}", r"\{1,2,3,\ldots,10\}", "equal set"),
+    (r"\{1,2,\ldots,10\}", r"\{1,2,\ldots,11\}", "differ set"),
+    (r"\emptyset", "0", "differ set"),
+    (r"\{1,2\}\cup\{3\}", r"\{1,2,3\}", "equal interval"),
+    (r"\{1,2\}\cup\{3\}", r"\{1,2\}", "differ interval"),
+    (r"A\cap B", r"B\cap A", "equal set"),
+    (r"A\cap B", r"A\cup B", "open set"),
+    ("5", r"\{5,6\}", "differ set"),
+    (r"x=1\text{ or }x=2", "1,2", "equal list"),
+    (r"x=1\text{ or }x=2", "1,3", "differ list"),
+    (r"x=1\text{ or }x=2", r"\{1,2\}", "equal set"),
 ]
 """(reference, answer, verdict and rule), without rules of a card."""
 
@@ -834,6 +857,8 @@ EXACT: dict[str, str] = {
     r"\frac{2}{3}\sqrt{2}-\frac12\sqrt{2}": "1/6*2^1/2",
     r"\sqrt2-\sqrt2": "0",
     r"(\sqrt2-\sqrt2)\cdot\pi": "0",
+    r"\sqrt{2^{399}}": "803469022129495137770981046170581301261101496891396417650688*2^1/2",
+    r"\sqrt{2^{400}}": "no exact value",
 }
 """Closed forms and their exact values, as `freeze` writes them."""
 
@@ -959,5 +984,6 @@ NUMBERS: dict[str, complex | None] = {
     "10^{60}+1-10^{60}": 1,
     "10^{4000}+1-10^{4000}": None,
     "e^{-40}": math.exp(-40),
+    r"\sqrt[1]{\pi}": math.pi,
 }
 """Closed forms and their numbers by the standard library; None where there is no number, or it is beyond a bound."""
