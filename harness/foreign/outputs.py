@@ -9,7 +9,6 @@ and it counts as two questions. The argument `repeats` overrides the guess.
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -52,13 +51,24 @@ Pairs = Iterable[tuple[Question, Sample]]
 
 
 class Outputs:
-    """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them."""
+    """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them.
 
-    def __init__(self, pairs: Callable[[], Iterator[tuple[Question, Sample]]]) -> None:
-        self._pairs = pairs
+    checksum: of all bytes of the file, where its questions were read from them one after the other; else empty.
+    """
+
+    def __init__(
+        self, path: Path, checksum: tables.Checksum, pairs: Callable[[], Iterator[tuple[Question, Sample]]]
+    ) -> None:
+        self._path, self._checksum, self._pairs = path, checksum, pairs
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
         return self._pairs()
+
+    @property
+    def digest(self) -> str:
+        """What `digest_of` says of the file. Raises `UsageError`."""
+        read = self._checksum
+        return _digest_of_files([(self._path.name, read)]) if read.size else digest_of(self._path)
 
 
 class _RowIdentity(NamedTuple):
@@ -127,7 +137,8 @@ def read(
     if any(keys) and format not in (None, "columns"):
         raise UsageError(f"column names go with any file, not with the format {format!r}, which knows its own")
     seen = _RowIdentities()
-    for row in _read_rows(path, format, keys, questions, half_done=half_done):
+    checksum = tables.Checksum()
+    for row in _read_rows(path, format, keys, questions, half_done=half_done, checksum=checksum):
         seen.add(row)
     if not seen.rows:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
@@ -136,7 +147,7 @@ def read(
     def pairs() -> Iterator[tuple[Question, Sample]]:
         return _pairs(_read_rows(path, format, keys, questions, again=True, half_done=half_done), identities, name)
 
-    return Outputs(pairs)
+    return Outputs(path, checksum, pairs)
 
 
 def are_outputs(path: Path) -> bool:
@@ -150,17 +161,21 @@ def digest_of(path: Path) -> str:
     It takes half the time of a SHA-256, which matters for files of hundreds of megabytes.
     """
     files = [file for _, file in layouts.numbered_files(path)] if path.is_dir() else [path]
-    parts = []
+    sums = []
     for file in files:
         try:
             with open_named(file) as stream:
-                size = checksum = 0
+                checksum = tables.Checksum()
                 while piece := stream.read(_PIECE_BYTES):
-                    size, checksum = size + len(piece), zlib.crc32(piece, checksum)
-            parts.append([file.name, size, checksum])
+                    checksum.add(piece)
+            sums.append((file.name, checksum))
         except OSError as error:
             raise UsageError(f"cannot read {visible(str(file))}: {error.strerror or error}") from error
-    return digest(parts)
+    return _digest_of_files(sums)
+
+
+def _digest_of_files(sums: Iterable[tuple[str, tables.Checksum]]) -> str:
+    return digest([[name, checksum.size, checksum.crc] for name, checksum in sums])
 
 
 def recognise(row: Row) -> Format:
@@ -187,6 +202,7 @@ def _read_rows(
     *,
     again: bool = False,
     half_done: bool = False,
+    checksum: tables.Checksum | None = None,
 ) -> Iterable[OutputRow]:
     """The rows of a file of outputs. format: None recognises it. Raises `UsageError`.
 
@@ -216,7 +232,7 @@ def _read_rows(
     if format == "sglang":
         return formats.sglang(path, questions)
     unread = () if again else formats.response_columns(*keys)
-    rows = tables.stream(path, responses=True, again=again, unread=unread, half_done=half_done)
+    rows = tables.stream(path, responses=True, again=again, unread=unread, half_done=half_done, checksum=checksum)
     first = next(rows)
     format = format or ("columns" if any(keys) else recognise(first))
     rows = chain([first], rows)

@@ -64,16 +64,15 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
     card_questions = _questions_of(benchmark) if benchmark else ()
-    pairs: outputs.Pairs = outputs.read(
-        path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns
-    )
+    read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
+    pairs: outputs.Pairs = read
     if benchmark:
         # Imported late: it loads the prompts, which most files do not need.
         from harness.foreign.recognising import Recognised
 
         pairs = Recognised(path, pairs, card_questions, benchmark)
     # `pairs` reads the replies only while they are graded. A file that grows after this line no longer has this digest.
-    digest = outputs.digest_of(path)
+    digest = read.digest
     folder = OutputsFolder(path)
     graded = grade_outputs(pairs, folder, options, watcher.graded)
     scores = [score_of(graded_benchmark) for graded_benchmark in graded]

@@ -61,6 +61,18 @@ class Rows:
     notes: tuple[str, ...] = ()
 
 
+@dataclass
+class Checksum:
+    """Number of bytes and CRC-32 of what was read of a file."""
+
+    size: int = 0
+    crc: int = 0
+
+    def add(self, piece: bytes) -> None:
+        """Add the next bytes."""
+        self.size, self.crc = self.size + len(piece), zlib.crc32(piece, self.crc)
+
+
 def read(
     path: Path,
     split: str | None = None,
@@ -105,6 +117,7 @@ def stream(
     again: bool = False,
     unread: Collection[str] = (),
     half_done: bool = False,
+    checksum: Checksum | None = None,
 ) -> Iterator[Row]:
     """The rows of a file, as `read` returns them, but one at a time if the format allows. Raises `UsageError`.
 
@@ -117,7 +130,7 @@ def stream(
     if suffix in (".jsonl", ".ndjson") and not compression and path.is_file() and split is None:
         named = visible(shown or str(path))
         yield from _check_rows(
-            _stream_lines(path, named, responses, again, frozenset(unread), half_done), named, responses
+            _stream_lines(path, named, responses, again, frozenset(unread), half_done, checksum), named, responses
         )
     elif suffix == ".json" and not compression and path.is_file() and split is None and _is_array(path):
         named = visible(shown or str(path))
@@ -157,7 +170,13 @@ def _stream_array(path: Path, shown: str, responses: bool) -> Iterator[Row]:
 
 
 def _stream_lines(
-    path: Path, shown: str, responses: bool, again: bool, unread: frozenset[str], half_done: bool
+    path: Path,
+    shown: str,
+    responses: bool,
+    again: bool,
+    unread: frozenset[str],
+    half_done: bool,
+    checksum: Checksum | None,
 ) -> Iterator[Row]:
     """The rows of a JSONL file, line by line; the parameters are those of `stream`. Raises `UsageError`."""
     size = 0
@@ -165,6 +184,8 @@ def _stream_lines(
         with open_named(path) as file:
             for number, line in enumerate(file, 1):
                 size += len(line)
+                if checksum is not None:
+                    checksum.add(line)
                 if size > MAX_DATA_BYTES:
                     raise UsageError(f"{shown} unpacks to more than {MAX_DATA_BYTES} bytes")
                 if half_done and not line.endswith(b"\n") and _decode_fast(line) is None:
