@@ -16,7 +16,7 @@ DEADLINE_SECONDS = 2.0
 """Seconds for grading an answer, unless the user gives another number."""
 
 MAX_DEADLINE_SECONDS = 3600.0
-"""Bound, itself excluded, of the deadline that a user may give."""
+"""A deadline that a user gives must be below this many seconds."""
 
 
 class AnyK(Options):

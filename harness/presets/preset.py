@@ -1,8 +1,8 @@
 """Presets: YAML files with the settings that a model, a family of models or a paper asks for, each with its source.
 
-A preset that the user names fills the settings that the run leaves open. The preset of the run's model is looked up
-unasked, too, and then only warns (`Preset.contradictions`) about sampling, prompt, length, template or prefill that the
-model's own card advises against.
+A preset that the user names sets what the run leaves open. If the user names none, the preset of the run's model is
+looked up, too, but sets nothing: it only warns of settings that the model's own card advises against
+(`Preset.contradictions`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ _FOLDER = Path(__file__).parent / "files"
 
 
 class Sourced(Part):
-    """A fact and its source. read: how it was checked. "page": on the page itself or a stored copy; "quoted": where
-    somebody quotes the page; "no": not at all."""
+    """A fact and its source.
+
+    read: how the fact was checked. "page": on the page itself or a stored copy; "quoted": where somebody quotes the
+    page; "no": not at all.
+    """
 
     source: str
     read: Literal["page", "quoted", "no"]
@@ -37,9 +40,9 @@ class Sourced(Part):
 class SourcedSampling(Sourced):
     """Sampling settings with their source.
 
-    plain: the settings; in the file their fields stand beside the others. card: True: the model's authors ask for them;
-    False: somebody measured the model with them. range: field → (smallest, largest) accepted value, if the authors
-    accept more than the one in `plain`.
+    plain: the settings; in the file they stand beside `source` and the other fields. card: True: the model's authors
+    ask for them; False: somebody measured the model with them. range: field → (smallest, largest) value that the
+    authors accept, for fields with more than the value in `plain`.
     """
 
     plain: Sampling = Sampling()
@@ -49,20 +52,24 @@ class SourcedSampling(Sourced):
     @model_validator(mode="before")
     @classmethod
     def _gather_sampling(cls, value: dict[str, object]) -> dict[str, object]:
+        """Move the sampling fields of the file into `plain`."""
         fields = sampling_fields()
         rest = {name: field for name, field in value.items() if name not in fields}
         return {**rest, "plain": {name: field for name, field in value.items() if name in fields}}
 
 
 class Parser(Sourced):
-    """The reasoning parser that a server needs for the model. name: vLLM's name of it. but: engine → its own name, or
-    None if the engine has no such parser."""
+    """The reasoning parser that a server needs for the model.
+
+    name: in vLLM and in all engines that `but` does not list. but: engine → the parser's name there; None if the engine
+    has no such parser.
+    """
 
     name: str
     but: dict[str, str | None] = Field(default_factory=dict)
 
     def of(self, engine: str) -> str | None:
-        """The parser's name in an engine; None if the engine has no such parser. engine: a key of `but`."""
+        """The parser's name in this engine; None if the engine has no such parser."""
         return self.but.get(engine, self.name)
 
 
@@ -88,6 +95,7 @@ class Advice(Sourced):
 
     @model_validator(mode="after")
     def _check_prefill(self) -> Self:
+        """Refuse the field `prefill` without the rule of that name, and the rule without the field."""
         if (self.rule == "prefill") != bool(self.prefill):
             raise ValueError("the rule `prefill` needs the field `prefill`, and no other rule may have it")
         return self
@@ -195,7 +203,7 @@ def names() -> list[str]:
 
 
 def _same_length(name: str, listing: Iterable[str]) -> str:
-    """As `near_names`, for names of two or three letters, which are never near enough for it: `r2` may mean `r1`."""
+    """Suggest similar names as `near_names` does, but for names of up to three letters: `r2` may mean `r1`."""
     near = [preset for preset in listing if len(preset) == len(name) < 4 and preset[0] == name[0]]
     return f" Did you mean {', '.join(near)}?" if near else ""
 

@@ -19,9 +19,12 @@ from harness.core.options import Option, Options, options_of
 HEADING = "Sampling"
 
 ContinuationRule = Literal["same", "the rest", "counts", "servers differ", "at the seam"]
-"""The meaning of a field in a request that continues a half-written answer. same: as in any request. the rest: the
-request asks for the number less the written part. counts: the server counts the written part as prompt, not as answer.
-servers differ: in what they count. at the seam: the written part may end in the middle of a stop text."""
+"""The meaning of a field in a request that continues a half-written answer.
+
+same: as in any request. the rest: the request asks for the number minus the tokens already written. counts: the server
+counts the written part as prompt, not as answer. servers differ: some count it as answer, others do not. at the seam:
+the written part may end in the middle of a stop text.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +115,10 @@ DEFAULT_SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=32768)
 
 
 def resolve(*layers: Sampling | None) -> Sampling:
-    """The settings of several layers together, given from the strongest to the weakest; None is an absent layer. Fields
-    that no layer sets come from `DEFAULT_SAMPLING`."""
+    """Merge layers of settings, given from the strongest to the weakest; None is an absent layer.
+
+    Fields that no layer sets come from `DEFAULT_SAMPLING`.
+    """
     result = DEFAULT_SAMPLING
     for layer in reversed(layers):
         if layer is not None:

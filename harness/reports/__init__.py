@@ -1,6 +1,6 @@
 """Scores as tables and pages. Reads run folders and writes nothing; foreign text stays inert text in every format.
 
-Enter by `report` for pages, by `tables` and `formats` for one table.
+`report` makes whole reports; `tables` makes single tables, which `formats` writes.
 """
 
 from __future__ import annotations

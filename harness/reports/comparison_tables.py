@@ -13,13 +13,13 @@ from harness.scoring.intervals import Interval
 
 
 def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedComparison]]) -> Table:
-    """Every other run minus the baseline, question by question; p values are corrected by Holm over the whole table.
+    """The table of differences, question by question, of each run from the baseline. Holm corrects all its p values.
 
     comparisons: (name of the run, the run minus the baseline).
     """
     both = [p for _, comparison in comparisons for p in (comparison.p_sampling, comparison.p_question)]
     adjusted = holm([p for p in both if p is not None])
-    # In the order of `both`: each row takes one p value, or two.
+    # Each row takes its p values from here, in the order of `both`: p_sampling, and p_question where there is one.
     p_values = iter(adjusted)
     notes = []
     if any(comparison.at_most for _, comparison in comparisons):
@@ -59,9 +59,9 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
 
 
 def reported_table(rows: Sequence[tuple[str, str, float | None, str, str]]) -> Table:
-    """Each score beside every source that reports one, and what they say together.
+    """The table of scores beside those of all sources that report the same model and benchmark.
 
-    rows: run, benchmark, accuracy, sources with their numbers, verdict.
+    rows: (run, benchmark, accuracy, sources with their numbers as one text, verdict over all sources or "").
     """
     return Table(
         "Reported by others, in %",
@@ -76,10 +76,10 @@ def reported_table(rows: Sequence[tuple[str, str, float | None, str, str]]) -> T
 
 
 def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> Table:
-    """Runs beside published scores of the same model and benchmark, with the settings that differ.
+    """The table of runs beside published scores of the same model and benchmark, a row for each comparison.
 
-    Differences that move a score most come first. comparisons: (name of the run, its comparison with a published
-    score).
+    The last column names the settings that differ, those that move a score most first. comparisons: (name of the run,
+    its comparison with a published score).
     """
     notes: list[str] = []
     rows = []
@@ -114,7 +114,10 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
 
 
 def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per (run label, score) of twins: the accuracy of their originals minus theirs; None without such."""
+    """The table of twins: a row for each score that has a drop from its originals; None if none has.
+
+    scores: (run label, score).
+    """
     rows = []
     notes: list[str] = []
     for label, score in scores:
@@ -153,12 +156,15 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def _signed(value: float) -> str:
+    """A fraction in points, with its sign."""
     return f"{100 * value:+.1f}"
 
 
 def _signed_interval(interval: Interval | None) -> str:
+    """The interval of a difference in points, with signs."""
     return ABSENT if interval is None else f"{_signed(interval.low)} to {_signed(interval.high)}"
 
 
 def _p(value: float) -> str:
+    """A p value with three decimals."""
     return f"{value:.3f}" if value >= 0.001 else "<0.001"

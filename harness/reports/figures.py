@@ -15,9 +15,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.scoring.moves import pairs
 
 MAX_PAIRS = 24
-"""Largest number of pairs of run and benchmark with plots of their own on a page; each pair takes half a second to
-draw.
-"""
+"""A page with more pairs of a run and a benchmark has no plots of single pairs: each takes half a second to draw."""
 
 
 class RunBenchmark(NamedTuple):
@@ -51,7 +49,7 @@ def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
 def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
     """The plots of one benchmark in several runs: accuracy against budget, and each run against the first.
 
-    present: those runs.
+    present: the benchmark in each of these runs. Empty for a single run.
     """
     if len(present) < 2:
         return []
@@ -65,7 +63,7 @@ def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
 def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
     """The plots of one benchmark in one run.
 
-    alone: no other run has the benchmark, so the plot of budgets is drawn here.
+    alone: whether no other run of the report has the benchmark; then the plot of budgets is drawn here.
     """
     score, questions = part.benchmark.score, part.benchmark.questions
     if score is None:
@@ -98,4 +96,5 @@ def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:
 
 
 def _present(plots: Sequence[Plot | None]) -> list[Plot]:
+    """The plots without None."""
     return [plot for plot in plots if plot is not None]

@@ -45,7 +45,7 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
 
 
 class _Fitted:
-    """A table that fits itself to its console: it folds names first, and numbers only if that is not enough."""
+    """A table that fits the width of its console: it folds names, and numbers only where names alone do not suffice."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -120,6 +120,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def _markdown(text: str) -> str:
+    """The text as a cell of a Markdown table: inert, with all special characters escaped."""
     # & first, or the entities made next would be escaped again.
     escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     # Without these characters no link, emphasis, code or end of a cell can begin.
@@ -131,4 +132,5 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 def _latex(text: str) -> str:
+    """The text in LaTeX: inert, with all special characters escaped."""
     return "".join(_LATEX.get(character, character) for character in visible(text))

@@ -30,7 +30,7 @@ MAX_WARNING_CHARS = 1_000
 
 @dataclass(slots=True)
 class Failures:
-    """Failed requests of one endpoint, kind and status. message: of the latest."""
+    """The failed requests with one endpoint, kind and status. message: of the latest of them."""
 
     endpoint: str
     kind: str
@@ -63,6 +63,8 @@ _KINDS = (b'"session_', b'"request_failed"', b'"warning"')
 
 
 class _Event(msgspec.Struct, frozen=True):
+    """The fields of log lines that are used here. owed, done: samples, at the start or end of a session."""
+
     event: str
     endpoint: str = ""
     kind: str = ""

@@ -1,8 +1,8 @@
 """The self-contained HTML page: its sections as values; `page.html` is its template, `page.css` its style.
 
-Guarantees: no script and no request (the content policy forbids both, and allows only the page's own style sheet, by
-digest); Jinja escapes every text and makes it inert, even if the text was made unsafe earlier; long texts are clipped.
-Not covered: what a browser extension does.
+The page has no script and sends no request: its content policy forbids both, and allows only the page's own style
+sheet, by digest. Jinja makes every text inert and escapes it. Long texts are clipped. Browser extensions can still act
+on the page.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MAX_ANSWERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of a report by their section: summary first, then comparisons, all numbers at the end."""
+    """The tables of a report, by the part of the page that shows them: summary, comparisons, numbers (at the end)."""
 
     summary: Table
     comparisons: tuple[Table, ...]
@@ -63,6 +63,8 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
+    """A plot on the page. picture: as SVG."""
+
     title: str
     summary: str
     picture: Markup
@@ -94,6 +96,8 @@ class _QuestionRow:
 
 @dataclass(frozen=True, slots=True)
 class _RunPart:
+    """One run's part in the section of a benchmark. n_questions: of the run; rows lists the first of them."""
+
     label: str
     figures: tuple[_Figure, ...]
     breakdowns: tuple[Table, ...]
@@ -138,12 +142,12 @@ def page(
         headlines=_headlines(runs),
         summary=tables.summary,
         overview=[_figure(plot) for plot in overview] if draw.installed() else [],
-        comparisons=[_alone(table, runs) for table in tables.comparisons],
+        comparisons=[_without_run(table, runs) for table in tables.comparisons],
         sections=sections,
         several=len(runs) > 1,
-        numbers=[_alone(table, runs) for table in tables.numbers],
+        numbers=[_without_run(table, runs) for table in tables.numbers],
         run_table=run_table(runs),
-        failures=failures and _alone(failures, runs),
+        failures=failures and _without_run(failures, runs),
         commands=commands,
         outcomes=WORDS,
         missing=None if draw.installed() else install_line(draw.EXTRA, here=False),
@@ -190,8 +194,8 @@ def _inert(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _alone(table: Table, runs: Sequence[ScoredRun]) -> Table:
-    """The table without the column of run names, if there is only one run."""
+def _without_run(table: Table, runs: Sequence[ScoredRun]) -> Table:
+    """The table; without its column of run names if there is only one run."""
     if len(runs) != 1 or table.columns[0] != "run":
         return table
     return dataclasses.replace(
@@ -252,9 +256,9 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
 
 
 def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
-    """One run's part in the section of a benchmark. alone: whether the report has no other run of it.
+    """One run's part in the section of a benchmark.
 
-    drawn: whether plots of single runs are drawn.
+    drawn: whether plots of single runs are drawn. alone: whether no other run of the report has the benchmark.
     """
     run, benchmark = part
     score, questions = benchmark.score, benchmark.questions
@@ -271,15 +275,13 @@ def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
 
 
 def _figure(plot: Plot) -> _Figure:
+    """Draw the plot for the page."""
     picture = draw.svg(plot).replace("<svg", '<svg aria-hidden="true"', 1)  # the figure's caption describes it
     return _Figure(plot.title, plot.summary, Markup(picture))  # noqa: S704 - the library escapes; tests hold it to that
 
 
 def _row(item: QuestionTally, *, withheld: bool) -> _QuestionRow:
-    """The row of one question; texts are left out of a benchmark that is not to be published.
-
-    withheld: the authors ask not to publish the questions.
-    """
+    """The row of one question. withheld: leave out its texts, because its authors ask not to publish them."""
     tokens = [grade.completion_tokens for grade in item.grades if grade.completion_tokens is not None]
     return _QuestionRow(
         question=visible(item.question.question_id, MAX_ANSWER_CHARS),
@@ -307,12 +309,14 @@ def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
 
 
 def _answers(item: QuestionTally) -> tuple[tuple[int, str], ...]:
+    """(number of samples, extracted answer) for the most frequent answers to a question."""
     counts = Counter(grade.extracted for grade in item.grades if grade.extracted is not None)
     frequent = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_ANSWERS]
     return tuple((number, _clip(answer, MAX_ANSWER_CHARS)) for answer, number in frequent)
 
 
 def _prompt(question: Question) -> str:
+    """The last user message of a question; for an API without messages, the prompt."""
     prompts = [message.content for message in question.messages if message.role == "user"]
     return prompts[-1] if prompts else question.prompt
 

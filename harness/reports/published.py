@@ -16,22 +16,23 @@ MAX_NAME_CHARS = 40
 """A source's name is cut to this length in a cell."""
 
 DOUBTFUL = "samples doubtful"
-"""Stands beside a published number whose stated samples cannot be true; the sentence on why stands where there is room
-(`harness.scoring.stated_samples`)."""
+"""Follows a published number whose stated number of samples cannot be true (`harness.scoring.stated_samples`)."""
 
 
 def published_of(
     run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str = ""
 ) -> list[PublishedScore]:
-    """Those of the `scores` that are of this benchmark, and of `model` or else the run's own."""
+    """The published scores of this benchmark and of `model`, out of `scores`. model: empty means the run's own."""
     return matching(scores, model or run.manifest.model, benchmark.known_as or benchmark.name)
 
 
 def beside(
     run: ScoredRun, benchmark: ScoredBenchmark, references: Iterable[PublishedScore]
 ) -> list[PublishedComparison]:
-    """One scored benchmark of a run compared with each published score of it, the nearest first (`in_order`); empty
-    where the run asked other questions, which `other_questions` says."""
+    """Compare a scored benchmark of a run with each of these published scores; the nearest come first (`in_order`).
+
+    Empty if the run asked other questions than the benchmark has; `other_questions` then says so.
+    """
     assert benchmark.score is not None
     if benchmark.known_as is None:
         return []
@@ -45,7 +46,10 @@ def beside(
 
 
 def other_questions(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]) -> str:
-    """Why none of the published scores of this name stands beside; empty where they do, and where none is published."""
+    """Why the published scores are not compared: the run asked other questions under the benchmark's name.
+
+    Empty if they are compared, or if `references` is empty.
+    """
     if benchmark.known_as is not None or not references:
         return ""
     name = visible(benchmark.name, MAX_NAME_CHARS)
@@ -63,10 +67,10 @@ def named(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
 
 
 def differences(comparison: PublishedComparison, samples: int | None) -> list[str]:
-    """What must stand beside a published number: another attention, token budget, prompt or number of samples, and a
-    doubt of that number.
+    """The settings of a published score that differ from the run's, in words to show with its number.
 
-    samples: of each question, in the run; None: not known.
+    These are the attention budget, token budget, prompt and number of samples; also `DOUBTFUL` where its samples cannot
+    be true. samples: of each question, in the run; None: unknown.
     """
     words = []
     for name, (_, theirs) in sorted(comparison.differing.items(), key=by_weight):
@@ -91,14 +95,14 @@ def printed(comparison: PublishedComparison, samples: int | None) -> str:
 
 
 def source_title(comparison: PublishedComparison) -> str:
-    """The title of a published number's source, with a doubt of its samples: for a row of its own."""
+    """The title of a published score's source, with `DOUBTFUL` in brackets where its samples cannot be true."""
     return comparison.published.source.title + (f" ({DOUBTFUL})" if comparison.doubt else "")
 
 
 def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", samples: int | None = None) -> str:
     """Each source with its pass@1: `LLMEval 78.65 · vendor 79.5`; empty where nothing is published.
 
-    comparisons: `beside`. suite: address of the suite's source. samples: of each question, in the run.
+    comparisons: as `beside` returns them. suite: address of the suite's source. samples: of each question, in the run.
     """
     return " · ".join(
         f"{visible(name, MAX_NAME_CHARS)} {printed(comparison, samples)}"
@@ -107,6 +111,6 @@ def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", sam
 
 
 def verdict(comparisons: Sequence[PublishedComparison], suite: str = "") -> PublishedVerdict | None:
-    """Whether a run agrees with what is published; None where nothing is published of what the run measures."""
+    """Whether a run agrees with published scores; None if all of them measure something else (`APART`)."""
     fitting = [entry for entry in comparisons if kind(entry, suite) != APART]
     return overall_verdict(comparisons, suite) if fitting else None

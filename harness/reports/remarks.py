@@ -6,9 +6,9 @@ from harness.scoring.intervals import Interval
 
 
 def why_narrower(sampling: Interval | None, question: Interval | None, *, at_most: bool) -> tuple[str, ...]:
-    """One sentence on why the interval for other questions is the narrower one; none where it is not.
+    """One sentence on why the interval for other questions is narrower than the one for the same questions; else empty.
 
-    at_most: the sampling interval is the widest possible one.
+    at_most: whether the sampling interval is only an upper bound, as with one sample of each question.
     """
     if sampling is None or question is None or question.high - question.low >= sampling.high - sampling.low:
         return ()

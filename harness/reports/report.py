@@ -93,6 +93,7 @@ class Report:
 
     @cached_property
     def _comparisons(self) -> tuple[Table, ...]:
+        """The tables of twins, of paired differences, and of published scores, as far as there are any."""
         twins = twin_table([(run.label, score) for run, _, score in self.scores])
         return (*([twins] if twins else []), *self._paired(), *self._beside_published())
 
@@ -101,6 +102,7 @@ class Report:
         return to_terminal((summary_table(self.runs), *self._over_k(), *self._comparisons))
 
     def _over_k(self) -> tuple[Table, ...]:
+        """The table over k for the values of k that the user named; empty if none was named."""
         labelled = [(run.label, score) for run, _, score in self.scores]
         return (over_k_table(labelled, self.ks),) if self.ks and labelled else ()
 
@@ -160,13 +162,13 @@ class Report:
 
     @cached_property
     def _published_of(self) -> list[list[PublishedComparison]]:
-        """For each of `scores`, what is published of its model and benchmark."""
+        """For each of `scores`, its comparisons with published scores of its model and benchmark."""
         return [
             beside(run, benchmark, published_of(run, benchmark, self.published)) for run, benchmark, _ in self.scores
         ]
 
     def _strips(self) -> list[Plot]:
-        """For each score of which others report, a strip with their numbers."""
+        """A plot of published numbers for each score whose model and benchmark others report."""
         strips = [
             published_plot(f"{run.label} · {benchmark.name}", score, comparisons, suite=run.suite.source)
             for (run, benchmark, score), comparisons in zip(self.scores, self._published_of, strict=True)
@@ -188,6 +190,7 @@ class Report:
 
 
 def _no_lines(_manifest: Manifest) -> Sequence[str]:
+    """Stands for a missing `repeat`: no command."""
     return ()
 
 

@@ -30,9 +30,9 @@ class ScoredBenchmark:
     """One benchmark of one run.
 
     score: None before `harness score`. questions: its grades by question; the first `MAX_QUESTION_ROWS` have their
-    texts and are listed. withheld: its card asks to keep questions, answers and samples unpublished. known_as: the
-    card's name, where a user's own file holds a card's questions; None where the file is named like a card and holds
-    others; else as `name`.
+    texts and are listed. withheld: its card asks to keep questions, answers and samples unpublished. known_as: the name
+    under which scores of these questions are published: `name`, or a card's name if a user's file holds that card's
+    questions. None: a file that is named like a card holds other questions.
     """
 
     name: str
@@ -59,12 +59,13 @@ class ScoredRun:
 
 
 KnownAs: TypeAlias = Callable[[str, BenchmarkRecord, Sequence[Question]], str | None]
-"""A function from a benchmark's name in a run, its record and its questions, to the name under which scores of these
-questions are published; None where the card of that name has other questions."""
+"""A function (benchmark's name in a run, its record, its questions) → the name under which scores of these questions
+are published; None if the card of that name has other questions.
+"""
 
 
 def own_name(name: str, _record: BenchmarkRecord, _questions: Sequence[Question]) -> str:
-    """The benchmark's own name: no file of questions is compared with the cards."""
+    """A `KnownAs` that returns the benchmark's own name, without comparing its questions with a card's."""
     return name
 
 
@@ -113,10 +114,10 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
 
 
 def _named_alike(benchmarks: dict[str, ScoredBenchmark], before: Sequence[ScoredRun]) -> dict[str, ScoredBenchmark]:
-    """Benchmarks by name; an imported set gets the name under which an earlier run has the same questions.
+    """The benchmarks of a run by name, in which an imported one gets the name that an earlier run gives its questions.
 
-    Another tool's outputs are named after their file, so one set of questions can have several names. before: the runs
-    that the report names first.
+    Another tool's outputs are named after their file, so that the same questions could have a different name in each
+    run. before: the runs that come earlier in the report.
     """
     earlier = {name: benchmark for run in reversed(before) for name, benchmark in run.benchmarks.items()}
     renamed = {}
@@ -162,14 +163,12 @@ def _benchmark(
 ) -> ScoredBenchmark:
     """One benchmark of one run.
 
-    alone: no other run is in the report, so the digests that pair questions of two runs are not kept. withheld: its
-    authors ask not to show its questions. ks: further k of pass@k. known_as: gives the name of the card whose
-    questions they are.
+    withheld: its authors ask not to publish its questions. ks: further values of k of pass@k. alone: the report has no
+    other run, so the digests that pair questions of two runs are not kept. known_as: as in `read_runs`.
     """
     score = score_file.read(folder)
     if score is None:
         return ScoredBenchmark(folder.name, record, score, (), withheld, folder.name)
-    # The score belongs to other questions, so this run counts as not scored.
     planned = question_file.read_planned(folder, record)
     if not folder.grades.is_file():
         return ScoredBenchmark(folder.name, record, score, (), withheld, folder.name)

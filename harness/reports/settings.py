@@ -1,4 +1,4 @@
-"""The settings of runs in words, side by side: questions, sampling, server; and the time and tokens of each run."""
+"""Tables of the settings of runs (questions, sampling, server) and of their times and tokens, in words."""
 
 from __future__ import annotations
 
@@ -156,8 +156,11 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
 
 
 def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> dict[str, object]:
-    """`flat_settings` and the conditions of the run's server; the `stated` settings that an imported run does not
-    record are "unknown"."""
+    """`flat_settings`, to which the conditions of the run's server are added, to compare with a published score.
+
+    stated: names of the settings that the published score states; those that an imported run does not record are
+    "unknown".
+    """
     unknown = dict.fromkeys(stated, "unknown") if run.benchmarks[benchmark].record.imported else {}
     return {**unknown, **flat_settings(run, benchmark), **run.suite.conditions}
 
@@ -318,13 +321,16 @@ def _flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def _name(name: str) -> str:
+    """A dotted name of a setting, with its last part in words where `_NAMES` has them."""
     head, dot, tail = name.rpartition(".")
     return head + dot + _NAMES.get(tail, tail)
 
 
 def _is_set(value: object) -> bool:
+    """Whether the value is not None and not empty; 0 and False are set."""
     return value is not None and value != "" and value != [] and value != {}
 
 
 def _is_digest(value: str) -> bool:
+    """Whether the text looks like a SHA-256 in hexadecimal."""
     return len(value) == _DIGEST_CHARS and all(c in "0123456789abcdef" for c in value)

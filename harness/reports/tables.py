@@ -56,7 +56,7 @@ def percent(value: float | None) -> str:
 
 
 def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
-    """An interval in percent, such as `55.4–58.8`. at_most: it is the widest possible one.
+    """An interval in percent, such as `55.4–58.8`. at_most: it is only an upper bound, and the cell says so.
 
     Ends that would look equal with one decimal get more decimals, so that no interval looks like a point.
     """
@@ -390,8 +390,9 @@ def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
 
 
 def note(notes: list[str], label: str, benchmark: str, warnings: Sequence[str]) -> str:
-    """The mark of a new note that holds these warnings, ` [3]`, and the note added to `notes`; both nothing without a
-    warning."""
+    """Add a note with these warnings to `notes`; return its mark, such as ` [3]`. Without warnings, add nothing and
+    return an empty text.
+    """
     if not warnings:
         return ""
     notes.append(f"{short(label)}, {short(benchmark)}: {'; '.join(warnings)}.")

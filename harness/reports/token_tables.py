@@ -1,4 +1,4 @@
-"""Tables of tokens: lengths of samples, and the place of the first right answer."""
+"""Tables of tokens: lengths of samples, and tokens before the first right answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.scoring import Score
 from harness.scoring.tokens import TokenCounts
 
 NO_INTERVAL = "(?)"
-"""In place of the interval of a mean of tokens, where too few samples were seen."""
+"""Stands for the interval of a mean of tokens where the samples are too few to estimate it."""
 
 NO_MEAN_INTERVAL = f"{NO_INTERVAL}: too few samples show how far the lengths vary, so the mean has no interval"
 

@@ -77,8 +77,8 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
 def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
     """Accuracy against the token budget, one line per score; None if no score has budgets.
 
-    Scores with graded cut text get two more lines. Dashed: replies are cut at the budget and graded. Dotted: as if
-    every right reply had ended where its right answer first stands.
+    Scores with graded cut text get two more lines. Dashed: the accuracy with every reply cut at the budget and graded.
+    Dotted: the accuracy if every right reply had ended where its right answer first stands.
     """
     rows: list[tuple[Cell, ...]] = [
         (
@@ -132,6 +132,7 @@ def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
 
 
 def _broken_line(labels: Sequence[str], value: str, dashes: Sequence[int]) -> dict[str, Any]:
+    """The Vega-Lite layer of broken lines through column `value`. dashes: pixels of a dash and of a gap."""
     encoding = {"y": axis(value, None, scale=SHARE), "color": series_of(labels)}
     return {"mark": {"type": "line", "strokeDash": list(dashes), "strokeWidth": 1.5}, "encoding": encoding}
 
@@ -170,7 +171,10 @@ def curve_plot(score: Score) -> Plot | None:
 
 
 def curves(labels: Sequence[str], x: Mapping[str, Any], value: str) -> dict[str, Any]:
-    """Lines with dots on bands, one colour and shape per label."""
+    """The Vega-Lite drawing of lines with dots over bands, one colour and shape per label.
+
+    x: the encoding of the horizontal position. value: the column of the lines; the bands reach from `low` to `high`.
+    """
     colour = series_of(labels)
     return {
         "encoding": {"x": x},
@@ -197,4 +201,5 @@ def curves(labels: Sequence[str], x: Mapping[str, Any], value: str) -> dict[str,
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    """(low, high) of an interval, both None without one."""
     return (None, None) if interval is None else (interval.low, interval.high)

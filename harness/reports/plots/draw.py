@@ -23,7 +23,7 @@ FORMATS = ("svg", "png", "csv")
 """Suffixes of the files that each plot is written to."""
 
 PNG_SCALE = 2.0
-"""Picture points of a PNG for each pixel of the plot, so that it is sharp on dense screens and in print."""
+"""Pixels of a PNG for each pixel of the plot, horizontally and vertically, so that it is sharp on dense screens."""
 
 
 def installed() -> bool:

@@ -144,7 +144,10 @@ def label(text: str) -> str:
 
 
 def series(labels: Sequence[str], *, shapes: bool = False) -> dict[str, Any]:
-    """Colour (and shape) of each label, in their order; the legend breaks lines where the labels do."""
+    """The Vega-Lite encoding of the column `series` by colour, or with `shapes` by shape, in the order of the labels.
+
+    The legend breaks lines where the labels do, and is left out for a single label.
+    """
     legend: Any = {"labelExpr": "split(datum.label, '\\n')", "symbolOpacity": 1, "symbolStrokeWidth": 0}
     if any(len(text) > LABEL_CHARS // len(labels) for text in labels):
         legend["columns"] = 1
@@ -181,12 +184,13 @@ def labelled_row(top: int, name: str, *, gap: int, room: int) -> tuple[int, int]
 def labelled_rows(height: int, layers: Sequence[Mapping[str, Any]], *, name: str, value: str) -> dict[str, Any]:
     """The drawing of rows below each other, with two texts above each: column `name` at the left, `value` at the right.
 
-    height: of all rows, in pixels. layers: the marks of the rows. The data, which the caller adds, hold the vertical
-    place of a row's marks in column `y`, and that of its texts in column `above`.
+    height: of all rows, in pixels. layers: Vega-Lite layers that draw the marks of the rows. The caller adds the data,
+    in which column `y` is the vertical position of a row's marks, and column `above` that of its texts.
     """
     down = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "reverse": True, "nice": False}}
 
     def text(column: str, x: str | int, align: str, colour: str) -> dict[str, Any]:
+        """The layer that writes the texts of a column above the rows. x: horizontal position, in pixels or "width"."""
         mark = {"type": "text", "align": align, "baseline": "top", "lineBreak": "\n", "color": colour}
         return {
             "mark": mark,
@@ -198,4 +202,5 @@ def labelled_rows(height: int, layers: Sequence[Mapping[str, Any]], *, name: str
 
 
 def _shown(cell: Cell) -> Cell:
+    """The value of a cell in the picture: texts are labels."""
     return label(cell) if isinstance(cell, str) else cell

@@ -64,6 +64,7 @@ def _drawing(height: int, scale: dict[str, Any]) -> dict[str, Any]:
     across = {"scale": scale, **SHARE_AXIS, "grid": True}
 
     def points(kind_of_point: str, colour: str, **more: Any) -> dict[str, Any]:
+        """The layer that draws the points of one kind. more: properties of Vega-Lite's mark."""
         return {
             "transform": [{"filter": {"field": "kind", "equal": kind_of_point}}],
             "mark": {"type": "point", "size": 56, "color": colour, **more},

@@ -195,6 +195,7 @@ def _step(repeats: Repeats) -> float:
 
 
 def _normal(x: float, mean: float, deviation: float) -> float:
+    """The density of the normal distribution at x; 0 without deviation."""
     if not deviation:
         return 0.0
     return math.exp(-(((x - mean) / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi))

@@ -33,6 +33,8 @@ _SCALE = {"domain": list(WORDS.values()), "range": list(COLOURS.values())}
 
 
 class _Sized(NamedTuple):
+    """A sample's number of completion tokens and its outcome."""
+
     tokens: int
     kind: Outcome
 
@@ -187,6 +189,7 @@ def _step(longest: int) -> int:
 
 
 def _quantile(ordered: Sequence[int], q: float) -> int:
+    """The quantile q (0.5: the median) of rising numbers."""
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
 
 

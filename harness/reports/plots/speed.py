@@ -40,9 +40,9 @@ def speed_plots(workload: Workload | None) -> list[Plot]:
         )
     rows: list[tuple[Cell, ...]] = [
         (name, part.start / seconds, value)
-        for name, of in _LATENCIES.items()
+        for name, latency in _LATENCIES.items()
         for part in workload.slices
-        if (value := of(part)) is not None
+        if (value := latency(part)) is not None
     ]
     names = [name for name in _LATENCIES if any(row[0] == name for row in rows)]
     plots.append(
@@ -73,6 +73,7 @@ _LATENCIES: dict[str, Callable[[Slice], float | None]] = {
 
 
 def _unit(busy_s: float) -> tuple[str, float]:
+    """(name, seconds) of the unit of time for the axis of a run of this length."""
     if busy_s < 180:
         return "seconds", 1.0
     return ("minutes", 60.0) if busy_s < 3 * 3600 else ("hours", 3600.0)
