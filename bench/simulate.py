@@ -797,11 +797,11 @@ def _audited_once(
     by_judge = rng.random(right.shape) < share_judged
     wrongly = rng.random((cell.n_questions, 1 if whole_questions else n)) < errors
     called = np.where(by_judge, right ^ wrongly, right)
-    found, raw = _audited(rng, right, called, by_judge, 100)
+    corrected, raw = _audited(rng, right, called, by_judge, 100)
     truth = float(chances.mean())
     return (
-        _holds(found.sampling_interval, truth),
-        _holds(found.question_interval, cell.accuracy),
+        _holds(corrected.sampling_interval, truth),
+        _holds(corrected.question_interval, cell.accuracy),
         _holds(raw.sampling_interval, truth),
     )
 
@@ -851,14 +851,14 @@ def labelled_by_hand(rng: np.random.Generator, repeats: int) -> Table:
     truth = float((share / share.sum())[kinds[:, 0]].sum())
     rows = []
     for n_questions, n_audits in ((30, 20), (198, 50), (198, 100), (500, 100), (500, 300)):
-        held = []
+        hits = []
         for _ in range(max(10, repeats // 4)):
             drawn = kinds[rng.choice(len(kinds), n_questions, p=share / share.sum())]
             right, called = drawn[:, :1], drawn[:, 1:]
-            found, raw = _audited(rng, right, called, np.ones_like(right), n_audits)
-            held.append((_holds(found.question_interval, truth), _holds(raw.question_interval, truth)))
-        by_person, by_grader = np.mean(held, axis=0).tolist()
-        rows.append(Row(f"{n_questions} × 1, {n_audits} audits", [Rate(by_person, len(held), 100 * by_grader)]))
+            corrected, raw = _audited(rng, right, called, np.ones_like(right), n_audits)
+            hits.append((_holds(corrected.question_interval, truth), _holds(raw.question_interval, truth)))
+        by_person, by_grader = np.mean(hits, axis=0).tolist()
+        rows.append(Row(f"{n_questions} × 1, {n_audits} audits", [Rate(by_person, len(hits), 100 * by_grader)]))
     return Table("Accuracy by hand lies in the audited interval, 491 pairs of public repositories", rows, 0.92, 1.0,
                  "% in the raw interval")  # fmt: skip
 

@@ -116,11 +116,15 @@ def versions(rng: np.random.Generator, n: int, samples: int, mean: float) -> Dra
     return Drawn(items, truth_of_versions(chances))
 
 
-def held(measure: Measure, same: Truth, other: Truth) -> tuple[bool, bool]:
+def held(measure: Measure, same: Truth, population: Truth) -> tuple[bool, bool]:
+    """Whether the truth lies in (the sampling interval, the question interval).
+
+    same: the truth for the same questions. population: the truth for all questions of the kind.
+    """
     intervals = measure.intervals
-    ends = (intervals.sampling_interval, same), (intervals.question_interval, other)
+    pairs = (intervals.sampling_interval, same), (intervals.question_interval, population)
     first, second = (
-        interval is not None and interval.low <= truth[measure.name] <= interval.high for interval, truth in ends
+        interval is not None and interval.low <= truth[measure.name] <= interval.high for interval, truth in pairs
     )
     return first, second
 
@@ -133,14 +137,14 @@ def cells(repeats: int) -> Iterator[tuple[MeasureName, int, int, float, float, f
     ]
     for draw, of_population in kinds:
         for mean in MEANS:
-            other = of_population(mean)
+            population = of_population(mean)
             for n, samples in SIZES:
                 rng = np.random.default_rng([n, samples, round(100 * mean)])
                 counts: dict[MeasureName, list[tuple[bool, bool]]] = {}
                 for _ in range(repeats):
                     drawn = draw(rng, n, samples, mean)
                     for measure in measures(drawn.items):
-                        counts.setdefault(measure.name, []).append(held(measure, drawn.truth, other))
+                        counts.setdefault(measure.name, []).append(held(measure, drawn.truth, population))
                 for name, pairs in counts.items():
                     same, others = np.array(pairs).mean(axis=0)
                     yield name, n, samples, mean, float(same), float(others)
@@ -154,9 +158,9 @@ def main() -> None:
     worst = 1.0
     print("| measure | questions × samples | about right | same questions | other questions |")
     print("| --- | ---: | ---: | ---: | ---: |")
-    for name, n, samples, mean, same, other in cells(repeats):
-        print(f"| {name} | {n} × {samples} | {100 * mean:.0f} % | {100 * same:.1f} % | {100 * other:.1f} % |")
-        worst = min(worst, same, other)
+    for name, n, samples, mean, same, others in cells(repeats):
+        print(f"| {name} | {n} × {samples} | {100 * mean:.0f} % | {100 * same:.1f} % | {100 * others:.1f} % |")
+        worst = min(worst, same, others)
     if worst < allowed:
         raise SystemExit(f"an interval holds the truth in {100 * worst:.1f} % of the repetitions only")
 

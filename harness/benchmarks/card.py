@@ -253,7 +253,8 @@ class ProgramTests(_Part):
     def _check_language(self) -> ProgramTests:
         if self.language != "python" and self.format != "tests":
             raise ValueError(
-                f"`format: {self.format}` is of programs in Python; `language: {self.language}` needs `tests`"
+                f"`format: {self.format}` has tests of programs in Python; with `language: {self.language}` give "
+                "`format: tests`"
             )
         return self
 

@@ -396,7 +396,7 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, origin: str) -> li
         raise UsageError(
             f"{visible(origin)} holds {problem}; fetch the data again, or use a card of your own for other data"
         )
-    return [f"{visible(origin)} holds {problem}: the score compares to no published one"]
+    return [f"{visible(origin)} holds {problem}, so the score cannot be compared with published ones"]
 
 
 def answers_digest(all_references: Iterable[Sequence[str]]) -> str:

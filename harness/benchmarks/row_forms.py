@@ -110,7 +110,7 @@ class Instructions(msgspec.Struct):
     def rows(self) -> Iterator[Columns]:
         """The prompt as it is; its instructions are the reference."""
         if len(self.instruction_id_list) != len(self.kwargs):
-            raise ValueError("holds another number of instructions than of their arguments")
+            raise ValueError(f"has {len(self.instruction_id_list)} instructions, but arguments for {len(self.kwargs)}")
         # The hub fills in every argument of every instruction, and null stands where one has none.
         stated = [
             (name, {key: value for key, value in (arguments or {}).items() if value is not None})

@@ -59,7 +59,7 @@ def opencompass(path: Path) -> Iterator[OutputRow]:
     value = tables.parse_json(cells.decode_file(path), shown, constants=True)
     rows = value if isinstance(value, dict) else {}
     if not rows:
-        raise UsageError(f"{shown} is no file of OpenCompass: it is no object of predictions by number")
+        raise UsageError(f"{shown} is no file of OpenCompass: expected an object with a prediction for each number")
     for number, row in rows.items():
         where = f"{shown}:{visible(number, 20)}"
         if not isinstance(row, dict) or "prediction" not in row or "gold" not in row:

@@ -82,7 +82,7 @@ class Recognised:
             candidates = [question for question in self._questions if question.references == row_question.references]
             if len(candidates) != 1 or candidates[0].question_id in taken:
                 candidates = []
-            what = f"has no text, and its reference is not that of one question of {name} alone"
+            what = f"has no text, and its reference does not belong to exactly one question of {name}"
         if not candidates:
             raise UsageError(
                 f"{visible(str(self._path))}: the question {visible(row_question.question_id, 100)!r} {what}; leave "

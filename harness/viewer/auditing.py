@@ -86,8 +86,8 @@ def _counted(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
         if sum(item.n for item in items) == score.n_samples:
             return items
     raise StoreError(
-        f"{visible(benchmark.name, 80)}: its score counts {score.n_samples:,} samples, and its grades are of others: "
-        "score it again first."
+        f"{visible(benchmark.name, 80)}: its score counts {score.n_samples:,} samples, but the grades are of "
+        "another number: score it again first."
     )
 
 

@@ -297,7 +297,8 @@ class Guard:
         if self.ready and not self.stopping and member.record["restarts"] < self.restarts:
             member.record["restarts"] += 1
             member.restart_at = time.monotonic() + RESTART_SECONDS
-            member.log.note(f"restart {member.record['restarts']} of {self.restarts} in {RESTART_SECONDS:g} s")
+            nth = f"restart {member.record['restarts']} of {self.restarts}"
+            member.log.note(f"the process is started again in {RESTART_SECONDS:g} s ({nth})")
         elif not self.stopping and member.record["role"] == "router":
             # Replicas without their router answer on no address that a client knows.
             self.stopping = True

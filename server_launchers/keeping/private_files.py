@@ -127,7 +127,7 @@ def _doubt(folder: Path) -> str | None:
     if status.st_uid != os.geteuid():
         return f"{folder} belongs to the user with the number {status.st_uid}"
     if _changed_by_others(status):
-        return f"{folder} can be changed by others (mode {stat.S_IMODE(status.st_mode):o}; chmod 700 mends that)"
+        return f"{folder} can be changed by others (mode {stat.S_IMODE(status.st_mode):o}; chmod 700 forbids that)"
     for step in _way(folder):
         status = step.lstat()
         if status.st_uid not in {os.geteuid(), *_roots()}:

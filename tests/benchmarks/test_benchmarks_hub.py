@@ -168,8 +168,8 @@ def test_a_part_that_begins_elsewhere_starts_the_download_over(
     publish(hub, {"train.jsonl": lines(ROWS)}, broken_off=1)
     hub.shifted, hub.says_range = shifted, says_range
     assert ids(questions.build(card())) == ["q0", "q1", "q2", "q3"]
-    asked = len(lines(ROWS)) // 2
-    assert hub.ranges[-2:] == [f"bytes={asked}-", None]
+    n_sent = len(lines(ROWS)) // 2
+    assert hub.ranges[-2:] == [f"bytes={n_sent}-", None]
 
 
 def test_a_download_that_never_ends_well_is_one_sentence_and_leaves_nothing(

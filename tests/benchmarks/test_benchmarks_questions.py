@@ -426,7 +426,7 @@ def test_other_data_than_the_cards_own_are_read_with_a_note(write_rows: Write) -
     with pytest.raises(UsageError, match="holds 1 questions, but the card 'set' says 2"):
         questions.build(strict)
     built = questions.build(strict.with_data(str(write_rows([{"q": "p", "a": 1}], "mine.jsonl"))))
-    assert any("compares to no published one" in note for note in built.notes)
+    assert any("cannot be compared with published ones" in note for note in built.notes)
 
 
 # Sampling

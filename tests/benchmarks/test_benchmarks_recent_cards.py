@@ -240,7 +240,9 @@ def test_instructions_are_asked_as_they_are_and_their_empty_arguments_left_out(t
     (built_question,) = made("ifbench", [row | {"kwargs": [{"n": 300, "m": None}, None]}], tmp_path)
     assert (built_question.question_id, built_question.messages[-1].content) == ("7", "Write 300 words.")
     assert json.loads(built_question.references[0]) == [["a:b", {"n": 300}], ["c:d", {}]]
-    with pytest.raises(UsageError, match=r"is no row of the form instructions: .*another number of instructions"):
+    with pytest.raises(
+        UsageError, match=r"is no row of the form instructions: .*has 2 instructions, but arguments for 1"
+    ):
         made("ifeval", [row | {"kwargs": [{}]}], tmp_path)
 
 

@@ -68,9 +68,9 @@ def fields_of(classes: Mapping[str, Sequence[Arguments]], name: str, below: froz
     """The fields of a class and of all that it extends; a name that an own base repeats is read once."""
     if name in below:
         return set()
-    found = classes.get(name, ())
-    inherited = (fields_of(classes, base, below | {name}) for entry in found for base in entry.bases)
-    return set().union(*(entry.fields for entry in found), *inherited)
+    entries = classes.get(name, ())
+    inherited = (fields_of(classes, base, below | {name}) for entry in entries for base in entry.bases)
+    return set().union(*(entry.fields for entry in entries), *inherited)
 
 
 @pytest.mark.parametrize("name", TRAINERS)
@@ -79,8 +79,8 @@ def test_each_setting_is_a_field_of_the_published_argument_classes(name: str, tm
     words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(tmp_path), *packages]
     subprocess.run(words, check=True, timeout=600)
     published = argument_classes(sorted(tmp_path.glob("*.whl")))
-    known = set().union(*(fields_of(published, of) for of in classes))
+    fields = set().union(*(fields_of(published, of) for of in classes))
     assert all(fields_of(published, of) for of in classes)
     settings = yaml.safe_load((init.template("training") / name).read_text("utf-8"))
-    assert settings.keys() - known == set()
-    assert "learning_rat" not in known
+    assert settings.keys() - fields == set()
+    assert "learning_rat" not in fields

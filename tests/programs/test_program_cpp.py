@@ -108,7 +108,7 @@ def test_without_a_compiler_nothing_is_run_and_the_doctor_says_so(
     (tmp_path / "rows.jsonl").write_text(ROW, "utf-8")
     monkeypatch.setattr(compilers, "PROGRAM", "no-such-g++")
     monkeypatch.setattr(compilers, "compiler", compilers.compiler.__wrapped__)
-    with pytest.raises(UsageError, match="the programs are of C\\+\\+, and no-such-g\\+\\+ is not installed"):
+    with pytest.raises(UsageError, match="the programs are in C\\+\\+, and no-such-g\\+\\+ is not installed"):
         written(SandboxCell(bubblewrap), "int main() {}")
     told = harness(tmp_path, "doctor", "--benchmark", "none.yaml")
     assert "programs run in bwrap python3" in told.out
@@ -139,7 +139,7 @@ def test_a_card_says_that_its_programs_are_in_cpp(tmp_path: Path) -> None:
     assert examples[0].startswith("```cpp\n#include")
     assert examples[1] == "```cpp\nint main() {}\n```"
     (tmp_path / "doubles.yaml").write_text(CARD.format(format="humaneval"), "utf-8")
-    with pytest.raises(UsageError, match="`format: humaneval` is of programs in Python"):
+    with pytest.raises(UsageError, match="`format: humaneval` has tests of programs in Python"):
         catalogue.load(str(tmp_path / "doubles.yaml"))
 
 

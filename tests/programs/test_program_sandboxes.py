@@ -86,10 +86,10 @@ def test_a_maker_that_refuses_leaves_no_socket_open(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_word_names_the_kind_of_a_sandbox(monkeypatch: pytest.MonkeyPatch, cell: type[Cell]) -> None:
-    made: list[tuple[Any, ...]] = []
+    calls: list[tuple[Any, ...]] = []
 
     def noted(*words: str) -> SimpleNamespace:
-        made.append(words)
+        calls.append(words)
         return SimpleNamespace(name="fusion python3.11", engine=words[0])
 
     monkeypatch.setattr(sandboxes, "ContainerEngine", noted)
@@ -97,7 +97,7 @@ def test_a_word_names_the_kind_of_a_sandbox(monkeypatch: pytest.MonkeyPatch, cel
     words = [None, "bwrap", "podman:localhost/python", "http://127.0.0.1:1"]
     names = [sandboxes.sandbox_kind(word).name() for word in words]
     assert names == ["bwrap python3.12", "bwrap python3.12", "podman python3.12", "fusion python3.11"]
-    assert made == [("podman", "localhost/python"), ("http://127.0.0.1:1",)]
+    assert calls == [("podman", "localhost/python"), ("http://127.0.0.1:1",)]
     assert cell.n_closed == 1, "the container that was asked for its version"
 
 

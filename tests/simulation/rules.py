@@ -207,7 +207,7 @@ class Rules:
         self.cancelled_questions: set[tuple[str, str]] = set()
         self.in_flight: dict[Task, Request] = {}
         self.endpoints = {e.base_url: Endpoint(e.weight) for e in settings.endpoints}
-        self.sum_of_weights = sum(one.weight for one in self.endpoints.values())
+        self.sum_of_weights = sum(endpoint.weight for endpoint in self.endpoints.values())
         assert self.endpoints.keys() == present
         self.ever_one = len(present) == 1
         self.calm = True  # nothing has failed, finished or been changed
@@ -371,7 +371,7 @@ class Rules:
             self.left(url)
         for url in weights.keys() - self.endpoints.keys():
             self.endpoints[url] = Endpoint(weights[url])
-            self.sum_of_weights = sum(one.weight for one in self.endpoints.values())
+            self.sum_of_weights = sum(endpoint.weight for endpoint in self.endpoints.values())
             self.hope_at = self.sign_at = self.world.now
 
     def left(self, url: str) -> None:
@@ -380,7 +380,7 @@ class Rules:
         self.endpoints.pop(url, None)
         for sample in self.samples.values():
             sample.failed_by -= {url}
-        self.sum_of_weights = sum(one.weight for one in self.endpoints.values())
+        self.sum_of_weights = sum(endpoint.weight for endpoint in self.endpoints.values())
 
     def concurrency_is(self, number: int) -> None:
         self.calm, self.reshared = False, True

@@ -145,7 +145,7 @@ def test_the_list_tries_each_plugin_and_says_what_is_wrong_with_it(tmp_path: Pat
     done = harness(tmp_path, package(tmp_path / "site", "odd", points, textwrap.dedent(module)), "plugins", "--json")
     assert done.code == 2
     assert "Traceback" not in done.err
-    listed = {(one["kind"], one["name"]): one["problem"] for one in json.loads(done.out)}
+    listed = {(plugin["kind"], plugin["name"]): plugin["problem"] for plugin in json.loads(done.out)}
     assert listed.pop(("launcher", "right")) is None
     sentences = {
         "grader": "it is module, expected a function",

@@ -112,13 +112,13 @@ def test_the_settings_of_a_training_are_what_trl_reads(trl: Path, tmp_path: Path
         for path in (settings, wrong)
     )
     assert parsed.returncode == 0, parsed.stderr[-2000:]
-    told = json.loads(parsed.stdout.splitlines()[-1])
-    asked = yaml.safe_load(settings.read_text("utf-8"))
-    assert told == {
-        "reward_funcs": asked["reward_funcs"],
-        "generations": asked["num_generations"],
-        "model": asked["model_name_or_path"],
-        "columns": asked["datasets"][0]["columns"],
+    printed = json.loads(parsed.stdout.splitlines()[-1])
+    template = yaml.safe_load(settings.read_text("utf-8"))
+    assert printed == {
+        "reward_funcs": template["reward_funcs"],
+        "generations": template["num_generations"],
+        "model": template["model_name_or_path"],
+        "columns": template["datasets"][0]["columns"],
     }
     assert refused.returncode != 0
     assert "learning_rat" in refused.stderr

@@ -202,10 +202,14 @@ def test_where_a_tool_kept_no_text_a_question_is_told_by_its_reference(tmp_path:
     assert {one.question_id for one in grades.read(kept)} == {one.question_id for one in unique}
     shared = next(one for one in demo(40) if references[one.references] > 1)
     write([*unique, shared])
-    with pytest.raises(harness.UsageError, match="has no text, and its reference is not that of one question of demo"):
+    with pytest.raises(
+        harness.UsageError, match="has no text, and its reference does not belong to exactly one question of demo"
+    ):
         harness.score(folder, benchmark="demo", workers=1)
     write([*unique, unique[0]])
-    with pytest.raises(harness.UsageError, match="has no text, and its reference is not that of one question of demo"):
+    with pytest.raises(
+        harness.UsageError, match="has no text, and its reference does not belong to exactly one question of demo"
+    ):
         harness.score(folder, benchmark="demo", workers=1)
 
 

@@ -25,7 +25,9 @@ def read(card: Card) -> Rows:
         if separator:
             return _of_plugin(scheme, source)
         if source.config is not None:
-            raise UsageError("it goes with a data set of the hub, hf://datasets/OWNER/NAME", field="data_config")
+            raise UsageError(
+                "only a data set of the hub (hf://datasets/OWNER/NAME) has configurations", field="data_config"
+            )
         path, tests = local_path(card, source), card.program is not None
         return Rows(tables.stream(path, source.split, shown=source.path, responses=tests), source.path)
     if isinstance(source, HubSource):

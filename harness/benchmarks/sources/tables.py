@@ -520,7 +520,7 @@ def _json_value(value: Any, where: str) -> Any:
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{where} holds {value}, which is no number of a reference or question")
+        raise UsageError(f"{where} holds {value}; a question or reference needs a finite number")
     return value
 
 

@@ -45,7 +45,9 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         files.append(File(path, 1))
     if not files:
         names = ", ".join(benchmark.name for benchmark in benchmarks)
-        raise UsageError(f"none of the run's benchmarks ({names}) is a data set of the hub, which a result there names")
+        raise UsageError(
+            f"a result on the hub names its data set there, and none of the run's benchmarks ({names}) is one"
+        )
     return files
 
 

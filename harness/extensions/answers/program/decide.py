@@ -152,7 +152,7 @@ def _compiled(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecis
         return ProgramDecision("wrong", str(end), Failure(0, message=message), float(report.get("cpu", 0.0)))
     if end == "no compiler":
         raise UsageError(
-            "the programs are of C++, and the sandbox has no g++: install it, or name an image that has it"
+            "the programs are in C++, and the sandbox has no g++: install g++, or name an image that has it"
         )
     raise SandboxFailedError(f"the compiler was killed, or had no memory: {message}")
 

@@ -194,6 +194,7 @@ class _ShardReport:
         n = sum(account is not None for account in results)
         self._watcher.standing(
             Sentence(
-                f"{n} of {len(results)} shards have ended; {done:,} of {total:,} samples of those begun are stored"
+                f"{n} of {len(results)} shards have ended; the shards that have begun have stored {done:,} of "
+                f"{total:,} samples"
             )
         )
