@@ -70,6 +70,8 @@ _RULES = {
     "field": "one evaluation in a finite field",
     "numeric": "evaluated and compared to 50, then 200 digits; with variables, at fixed sample points",
     "symbolic": "sympy was asked for the difference",
+    "rounded": "the answer rounds to the reference, which may be rounded or exact",
+    "decimal comma": "equal if the comma is a decimal comma, and else a list of two",
     "tolerance": "within the tolerance that the benchmark states",
     "prose": "the reference is a sentence, which no rule can compare",
     "unreadable": "the answer is no mathematics that the grammar reads",
@@ -350,7 +352,10 @@ def simple_outcome(question: Question, answer: str) -> Outcome | None:
     value = _rational(answer)
     if value is None:
         return None
-    references = map(_rational, question.references)
+    references = list(map(_rational, question.references))
+    for text, reference in zip(question.references, references, strict=True):
+        if "." in text and (reference is None or reference[0] % reference[1]):
+            return None  # a decimal may be a rounded value
     return (
         "wrong"
         if all(reference is not None and reference[0] * value[1] != value[0] * reference[1] for reference in references)

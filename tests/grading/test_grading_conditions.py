@@ -1,10 +1,12 @@
-"""Generated adversaries: an answer under a condition, as a bound, or of another name is never correct.
+"""Generated adversaries: an answer under a condition, as a bound, of another name or rounded is never correct.
 
-For: harness.grading.find.conditions, harness.grading.find.refusals, harness.grading.compare.labels.
+For: harness.grading.find.conditions, harness.grading.find.refusals, harness.grading.compare.labels,
+harness.grading.compare.scalars.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import permutations, product
 
 import pytest
@@ -83,3 +85,35 @@ def test_another_name_is_never_the_same() -> None:
     for name, value in product(NAMES, ("6", "{} = 6", "6.0")):
         reference, answer = f"{name} = 6", value.format(name)
         assert equal(reference, answer, kind_of(reference), GradeRules()).equal, (reference, answer)
+
+
+@pytest.mark.parametrize("reference", ["12.5", "-0.75", "1234.5", "0.125", "3.1416"])
+def test_a_decimal_comma_is_undecided_and_another_number_wrong(reference: str) -> None:
+    comma = reference.replace(".", ",")
+    compared = [equal(*pair, kind_of(pair[0]), GradeRules()).equal for pair in ((reference, comma), (comma, reference))]
+    assert compared == [None, None]
+    for other in (comma + "1", comma.replace(",", ", "), comma + ",1", f"({comma})"):
+        assert equal(reference, other, kind_of(reference), GradeRules()).equal is False, other
+
+
+def test_an_empty_box_is_no_answer() -> None:
+    for reply in (r"\boxed{}", r"So \boxed{ }.", r"The answer: \boxed{}", r"\boxed{?}", r"I got 12. \boxed{}"):
+        assert verdict_of(reply) == "no_answer", reply
+    assert verdict_of(r"\boxed{12}. Put it into \boxed{}.") == verdict_of(r"The answer is 12. \boxed{}") == "correct"
+
+
+@pytest.mark.parametrize(("top", "bottom"), [(542, 3), (1587, 52), (-10, 3), (22, 7), (1, 15), (355, 113)])
+@pytest.mark.parametrize("places", [1, 2, 3, 5, 8])
+def test_an_exact_answer_that_rounds_to_the_reference_is_undecided(top: int, bottom: int, places: int) -> None:
+    steps = round(Fraction(top * 10**places, bottom))
+    digits = str(abs(steps)).rjust(places + 1, "0")
+    sign = "-" * (steps < 0)
+    answer = f"{sign}\\frac{{{abs(top)}}}{{{bottom}}}"
+    for unit in ("", r"\%", r"\text{ s}"):
+        reference = f"{sign}{digits[:-places]}.{digits[-places:]}{unit}"
+        verdict = equal(reference, f"{answer}{unit}", kind_of(reference), GradeRules()).equal
+        assert verdict is (None if abs(steps) >= 100 else False), reference
+        last = str(int(digits[-1]) ^ 1)  # another last digit
+        other = f"{reference[: len(sign) + len(digits)]}{last}{unit}"
+        assert equal(other, f"{answer}{unit}", kind_of(other), GradeRules()).equal is False, other
+        assert equal(f"{answer}{unit}", reference, "expression", GradeRules()).equal is False, reference

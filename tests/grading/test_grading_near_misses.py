@@ -30,11 +30,11 @@ def missed(reference: str, response: str, rules: GradeRules | None = None) -> tu
     ("reference", "answer", "near"),
     [
         ("12.55", r"\frac{113}{9}", None),
-        ("12.56", r"\frac{113}{9}", "rounded"),
-        ("6.46", r"\sqrt{41.75}", "rounded"),
+        ("6.5", r"\sqrt{41.75}", "rounded"),
         ("6.46", r"\sqrt{42}", None),
-        (r"41.4\%", r"\sqrt2-1", "rounded"),
-        ("0.458", r"\frac{11}{24}", "rounded"),
+        (r"41\%", r"\sqrt2-1", None),
+        (r"4.1\%", r"\frac{\sqrt2-1}{10}", "rounded"),
+        ("0.46", r"\frac{11}{24}", "rounded"),
         ("0.458", r"\frac{10}{24}", None),
         ("0.458", "0.46", None),
         (r"5\text{ cm}", r"5\text{ m}", "unit"),
@@ -46,6 +46,14 @@ def missed(reference: str, response: str, rules: GradeRules | None = None) -> tu
 )
 def test_a_wrong_answer_may_miss_by_little(reference: str, answer: str, near: str | None) -> None:
     assert missed(reference, rf"\boxed{{{answer}}}") == ("wrong", near)
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [("12.56", r"\frac{113}{9}"), ("6.46", r"\sqrt{41.75}"), (r"41.4\%", r"\sqrt2-1"), ("0.458", r"\frac{11}{24}")],
+)
+def test_an_answer_that_rounds_to_three_digits_of_the_reference_is_undecided(reference: str, answer: str) -> None:
+    assert missed(reference, rf"\boxed{{{answer}}}") == ("undecided", None)
 
 
 def test_a_rounded_reference_accepts_its_exact_value_where_the_card_says_so() -> None:

@@ -67,6 +67,11 @@ ROWS: list[tuple[str, Examples]] = [
     ("`50%` and `50`", [(r"50\%", "50", True), (r"50\%", "5", False)]),
     ("`50%` and `0.5`", [(r"50\%", "0.5", True), ("50", "0.5", False)]),
     ("`90°` and `90`", [(r"90^\circ", "90", True), (r"90^\circ", "91", False)]),
+    ("`50 Ω`", [
+        (r"50\ \Omega", "50", False), (r"50\ \Omega", r"50\text{ ohms}", True),
+        (r"7.2\text{ MJ}", r"2\text{ kWh}", True),
+        (r"50\ \Omega", r"50\text{ V}", False), (r"2\text{ MJ}", r"2\text{ kWh}", False),
+    ]),
     ("`5 °C` and `5°`", [
         (r"5^\circ C", r"5^\circ", True), (r"5^\circ C", r"5^\circ F", False), (r"5\text{ MW}", r"5\text{ mW}", False),
     ]),

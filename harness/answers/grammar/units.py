@@ -78,6 +78,8 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("energy", 1000, "kilojoule"),
     ("energy", "1/1000", "millijoule"),
     ("energy", 10**6, "megajoule"),
+    ("energy", 3600, "wh"),
+    ("energy", 3600_000, "kwh"),
     ("power", 1, "watt"),
     ("power", 1000, "kilowatt"),
     ("power", "1/1000", "milliwatt"),

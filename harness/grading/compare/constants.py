@@ -7,12 +7,17 @@ the same family if they differ by a number once their constants are taken away; 
 from __future__ import annotations
 
 import re
+from itertools import permutations
 
 from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, sym, symbols
 
 _TERM = re.compile(r"(?:[CcKkD]|const)(?:_\w+)?")
 _FACTOR = re.compile(r"[CAKB](?:_\w+)?")
 _FREE = re.compile(r"C(?:_\w+)?")
+_INDEXED = re.compile(r"[Cc]_\d")
+_MAX_INDEXED = 3
+"""Constants that may change places, at most; three have six orders."""
+
 _POINTS = (2, 1, -1)
 """Values of the letters at which a difference is taken for the number that it may be everywhere."""
 
@@ -31,6 +36,24 @@ def same_with_constants(reference: Node, answer: Node) -> bool:
     from harness.grading.compare.identities import identical
 
     return identical(left[1], right[1]) is True
+
+
+def exchange_constants(reference: Node, answer: Node) -> bool:
+    """Whether two expressions become the same if the indexed constants of one, c_1 and c_2, change places."""
+    names = sorted(name for name in symbols(reference) if _INDEXED.fullmatch(name))
+    if not 2 <= len(names) <= _MAX_INDEXED or symbols(reference) != symbols(answer):
+        return False
+    from harness.grading.compare.identities import identical
+
+    for order in permutations(names):
+        exchanged = answer
+        for name in names:
+            exchanged = substitute(exchanged, sym(name), sym(f"free {name}"))
+        for name, other in zip(names, order, strict=True):
+            exchanged = substitute(exchanged, sym(f"free {name}"), sym(other))
+        if identical(reference, exchanged) is True:
+            return True
+    return False
 
 
 def _split(node: Node, op: str, pattern: re.Pattern[str]) -> tuple[str, Node] | None:

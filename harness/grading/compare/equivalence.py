@@ -52,6 +52,11 @@ _REPEATED = re.compile(
 )
 """A value and another form of it in brackets, `3/5 (or 0.6)`; compared as if it were written 3/5 = 0.6."""
 
+_DECIMAL_COMMA = re.compile(
+    r"((?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*\d),(?:(?<=\b0,)|(?!\d{3}(?!\d)|\d*,))(\d(?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*)"
+)
+"""Two runs of digits with a comma between that parts no thousands, and nothing else that parts values: `12,5`."""
+
 _DIGIT = re.compile(r"-?\d")
 _MAX_NUMERAL_CHARS = 200
 _MAX_WORDS = 6
@@ -142,12 +147,26 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         if by_words.equal is not None or (kind == "text" and not _DIGIT.match(reference)):
             return by_words if by_words.equal is not None else _undecided_words(reference)
     result = same_days(reference, answer) or _compare_trees(reference, answer, kind, rules)
+    if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
+        return Comparison(None, "decimal comma")
     # Only after the whole answer has failed: (B) 12 can also be a product.
     if not result.equal and (value := _value_under_letter(answer)) is not None and not _names_choice(reference):
         return _compare_trees(reference, value, kind, rules)
     if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
         return _compare_trees(value, answer, kind, rules)
     return result
+
+
+def _equal_by_decimal_comma(reference: str, answer: str, rules: GradeRules) -> bool:
+    """Whether two answers are equal if a comma between digits is a decimal comma, as in 12,5 beside 12.5."""
+    read = [_with_decimal_point(text) for text in (reference, answer)]
+    return read != [reference, answer] and _compare_trees(read[0], read[1], "expression", rules).equal is True
+
+
+def _with_decimal_point(text: str) -> str:
+    """Return `12.5` of `12,5`; any other text unchanged."""
+    match = _DECIMAL_COMMA.fullmatch(text) if "," in text else None
+    return text if match is None else f"{match[1]}.{match[2]}"
 
 
 @lru_cache(maxsize=8_192)

@@ -21,9 +21,10 @@ Long: each sign behind a value has a function that takes it off both sides, and 
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any, NamedTuple
 
-from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, num, symbols, walk
+from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
 from harness.answers.grammar.units import Unit, changes_number, is_counted, noun_of, numeral, unit_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
@@ -40,6 +41,8 @@ _ZEROS: dict[tuple[tuple[str, int], ...], Fraction] = {
     (("fahrenheit", 1),): Fraction(27315, 100) - Fraction(160, 9),
 }
 """Dimensions of temperatures, each with its zero in kelvin."""
+
+_OMEGA = sym("Omega")
 
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, whose capitals count."""
@@ -66,8 +69,10 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
             break
-    # The letters may be a unit that the table lacks: 1 kWh and 3.6 GJ.
-    if result.equal is False and (_may_be_unit(reference, answer) or _may_be_unit(answer, reference)):
+    # The letters may be a unit: 50 Ω and 50, or one that the table lacks.
+    if result.equal is False and (
+        _is_ohms(reference) != _is_ohms(answer) or _may_be_unit(reference, answer) or _may_be_unit(answer, reference)
+    ):
         return Comparison(None, "units")
     return result
 
@@ -101,18 +106,30 @@ def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
 
     Elsewhere they stay letters: 5 m may be five times m.
     """
+    if _is_ohms(reference) and answer.op == "quantity":
+        reference = Node("quantity", (reference.args[0], "ohm"))
+    elif _is_ohms(answer) and reference.op == "quantity":
+        answer = Node("quantity", (answer.args[0], "ohm"))
     if (reference.op == "quantity") == (answer.op == "quantity"):
         return reference, answer
     quantity, lettered = (reference, answer) if reference.op == "quantity" else (answer, reference)
     measure, read = unit_of(quantity.args[1]), _number_and_letters(lettered)
     if measure is None or read is None or read[0] is None:
         return reference, answer
-    spelled = " ".join(f"{letter}^{power}" for letter, power in read[1])
-    named = unit_of(spelled)
-    if named is None or not _measures_the_same(named, measure):
-        return reference, answer
-    lettered = Node("quantity", (read[0], spelled))
-    return (quantity, lettered) if quantity is reference else (lettered, quantity)
+    spellings = [" ".join(f"{letter}^{power}" for letter, power in read[1])]
+    if all(power == 1 for _, power in read[1]):
+        spellings.append("".join(letter for letter, _ in read[1]))  # MJ is no product of M and J
+    for spelled in spellings:
+        named = unit_of(spelled)
+        if named is not None and _measures_the_same(named, measure):
+            lettered = Node("quantity", (read[0], spelled))
+            return (quantity, lettered) if quantity is reference else (lettered, quantity)
+    return reference, answer
+
+
+def _is_ohms(node: Node) -> bool:
+    """Whether `node` is a number with an Ω behind it, which is the unit beside another unit, and may be elsewhere."""
+    return node.op == "mul" and len(node.args) == 2 and node.args[1] == _OMEGA and node.args[0].op == "num"
 
 
 def _measures_the_same(first: Unit, second: Unit) -> bool:
@@ -272,10 +289,17 @@ def _gives_angle(node: Node) -> bool:
 
 
 def _multiply(node: Node, factor: Fraction) -> Node:
-    """Return `factor` · node; of a decimal the product, with its decimal places."""
-    if node.op == "num":
-        return num(node.args[0] * factor, max(node.args[1], 0))
-    return Node("mul", (num(factor), node))
+    """Return `factor` · node; of a decimal the product, with the decimal places that are left of it."""
+    if node.op == "neg":
+        return neg(_multiply(node.args[0], factor))
+    places = node.args[1] + _places_gained(factor) if node.op == "num" and node.args[1] >= 0 else -1
+    # An integer is exact, and so is a multiple of it.
+    return num(node.args[0] * factor, places) if places >= 0 else Node("mul", (num(factor), node))
+
+
+def _places_gained(factor: Fraction) -> int:
+    """Return how many more decimal places a multiple has, at least so many that it is no less exact: 2 for 1/100."""
+    return 1 - len(str(floor(factor))) if factor >= 1 else len(str(ceil(1 / factor) - 1))
 
 
 def _contains_nan(node: Node) -> bool:
@@ -308,7 +332,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return Comparison(True, "exact")
         if _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
             return Comparison(True, "tolerance")
-        return Comparison(False, "exact")
+        return _ROUNDED if _may_be_rounded(reference, answer, answer_exact) else Comparison(False, "exact")
     verdict, rule = identical_in_field(reference, answer), "field"
     # Different residues refute only rational functions; None sends everything else on to numbers.
     if verdict is None:
@@ -318,6 +342,8 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(True, "tolerance")
     if verdict is None:
         return _compare_symbolically(reference, answer)
+    if verdict is False and not symbols(answer) and _may_be_rounded(reference, answer, answer_exact):
+        return _ROUNDED
     return Comparison(None, "names") if unnamed else Comparison(verdict, rule)
 
 
@@ -398,6 +424,23 @@ def _rounds_to(rounded: Node, value: Any) -> bool:
     target = literal.args[0] if rounded.op == "num" else -literal.args[0]
     half = Fraction(1, 2) * Fraction(10) ** -places
     return bool(abs(value - target) <= half)
+
+
+_ROUNDED = Comparison(None, "rounded", ("the answer rounds to the reference, which may be rounded or exact",))
+_MIN_ROUNDED = 100
+"""A decimal has at least three significant digits if its digits, read as an integer, are at least this."""
+
+
+def _may_be_rounded(reference: Node, answer: Node, answer_exact: Value | None) -> bool:
+    """Whether the reference is a decimal of at least three significant digits to which the answer rounds."""
+    places = _places(reference)
+    if places < 1:
+        return False
+    digits = reference.args[0] if reference.op == "num" else reference.args[0].args[0]
+    if digits.denominator == 1 or abs(digits.numerator) * 10**places < _MIN_ROUNDED * digits.denominator:
+        return False
+    value = _decimal(answer, answer_exact)
+    return value is not None and _rounds_to(reference, value)
 
 
 def _decimal(node: Node, value: Value | None) -> Any:

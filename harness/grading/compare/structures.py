@@ -30,7 +30,7 @@ from harness.answers.grammar.units import makes_bound
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
-from harness.grading.compare.constants import same_with_constants
+from harness.grading.compare.constants import exchange_constants, same_with_constants
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import (
     Statement,
@@ -90,6 +90,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         result = same_scalar(reference, answer, rules)
         if not result.equal and same_with_constants(reference, answer):
             return Comparison(True, "constants")
+        if result.equal is False and exchange_constants(reference, answer):
+            return Comparison(None, "constants")  # free constants, or given ones in other places
         return result if result.equal else _same_family(reference, answer, rules) or result
     if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
         return Comparison(True, "identical")
@@ -612,7 +614,8 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _in_order(reference.args, answer.args, rules, "list")
     if set(ops) == {"bracket", "tuple"} and len(reference.args) > 2 and allows(rules, "vector_as_tuple"):
         return _in_order(reference.args, answer.args, rules, "vector")
-    if "bracket" in ops and "set" in ops and len(reference.args) != 2:
+    # Two numbers in square brackets are an interval.
+    if set(ops) == {"bracket", "set"} and len((reference if ops[0] == "bracket" else answer).args) != 2:
         return _in_any_order(reference.args, answer.args, rules, "list")
     if not allows(rules, "inequality_as_interval") and is_inequality(reference) != is_inequality(answer):
         return Comparison(None, "set")

@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box
+from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box, without_boxes
 from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
@@ -224,7 +224,7 @@ def extract_from(
         # Spaces of the same length keep the positions of the text.
         tail = _HEADING.sub(lambda marks: " " * len(marks.group()), tail)
     # A cut-off response may have lost more than a brace, so its open box is no answer.
-    if not truncated and (broken := unclosed_box(text, lo, hi)) is not None:
+    if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
     if kind == "choice" and (letter := _choice_in_prose(tail, last)) is not None:
         return letter._replace(start=lo + letter.start, end=lo + letter.end)
@@ -242,21 +242,22 @@ def extract_from(
         extraction = _whole_line(tail, kind) or _last_formula(tail, joins_parts) or _last_number(tail, joins_parts)
         if extraction is None and kind == "text":
             extraction = _last_words(tail)
-    if extraction is None:
-        return None
+    if extraction is None or not without_boxes(extraction.answer).strip():
+        return None  # an empty box behind a phrase states nothing
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
 
 def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
-    """Return (last box that is not empty, where the empty boxes behind it begin); the last box if all are empty.
+    """Return (last box that is not empty or None, where the empty boxes behind it begin).
 
     An empty box only repeats the instruction. The position is `hi` if no empty box follows.
     """
-    last, end = next(boxes, None), hi
-    box = last
-    while box is not None and _EMPTY.fullmatch(box.content):
-        end, box = box.outer_start, next(boxes, None)
-    return (last, hi) if box is None else (box, end)
+    end = hi
+    for box in boxes:
+        if _EMPTY.fullmatch(box.content) is None:
+            return box, end
+        end = box.outer_start
+    return None, end
 
 
 def _without_html(tail: str) -> str:

@@ -54,6 +54,7 @@ _GIVES_UP = re.compile(
 _ECHO = re.compile(
     r"(?i)\b(?:you\s+(?:ask|asked|gave|said|wrote|wanted)|the\s+(?:question|problem|prompt|exercise|task)\b|appears|guess"
     r"|(?:user|key|book|sheet)\s+(?:says|claims|expects)\b|(?:expected|reference|official)\s+answer\b"
+    r"|(?:mark|grade|accept|count)\s+\S+\s+as\b"
     r"|(?:need|want|expect|require)s?\s+the\s+(?:final\s+)?answer\s+to\s+be\b)"
 )
 """Words of a sentence that repeats the question, or guesses."""
