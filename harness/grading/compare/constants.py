@@ -49,8 +49,8 @@ def exchange_constants(reference: Node, answer: Node) -> bool:
         exchanged = answer
         for name in names:
             exchanged = substitute(exchanged, sym(name), sym(f"free {name}"))
-        for name, other in zip(names, order, strict=True):
-            exchanged = substitute(exchanged, sym(f"free {name}"), sym(other))
+        for name, replacement in zip(names, order, strict=True):
+            exchanged = substitute(exchanged, sym(f"free {name}"), sym(replacement))
         if identical(reference, exchanged) is True:
             return True
     return False
