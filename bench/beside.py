@@ -40,6 +40,14 @@ def sums():
     return Task(dataset=dataset, solver=generate(), scorer=match(numeric=True), epochs=4)
 """
 
+OPENBENCH_TASK = f"""
+from openbench.utils import BenchmarkMetadata
+{INSPECT_TASK}
+__metadata__ = BenchmarkMetadata(
+    name="sums", description="sums", category="math", tags=[], module_path=__name__, function_name="sums"
+)
+"""
+
 LM_EVAL_TASK = r"""
 task: sums
 dataset_path: json
@@ -74,8 +82,8 @@ COMMANDS = {
         "--include_path .",
     ),
     "openbench": (
-        "{bin}/bench eval sums.py --model openai-api/toy/toy --max-connections 32 --temperature 0.6 --max-tokens 512 "
-        "--display plain",
+        "{bin}/bench eval bench_sums.py --model openai-api/toy/toy --max-connections 32 --temperature 0.6 "
+        "--max-tokens 512 --display plain",
     ),
     "evalscope": (
         "{bin}/evalscope eval --model toy --api-url {url}/v1 --api-key none --eval-type openai_api "
@@ -158,6 +166,7 @@ def prepare(folder: Path) -> None:
     rows = [{"id": f"q{n}", "problem": f"What is {a} + {b}?", "answer": str(a + b)} for n, (a, b) in enumerate(pairs)]
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "sums.py").write_text(INSPECT_TASK)
+    (folder / "bench_sums.py").write_text(OPENBENCH_TASK)
     (folder / "sums.yaml").write_text(LM_EVAL_TASK)
     (folder / "qa").mkdir()
     (folder / "qa" / "sums.jsonl").write_text(
@@ -198,7 +207,11 @@ def main(argv: list[str]) -> None:
     sys.stdout.write(f"right replies: {true_accuracy():.1%} of {QUESTIONS * SAMPLES}\n")
     for tool in argv[1:] or COMMANDS:
         binaries = (Path(sys.executable).parent if tool == "harness" else folder / tool / "bin").absolute()
-        rounds = [measured(tool, binaries) for _ in range(3)]
+        try:
+            rounds = [measured(tool, binaries) for _ in range(3)]
+        except subprocess.TimeoutExpired:
+            sys.stdout.write(f"\n== {tool}: it had not ended after {TIMEOUT_SECONDS} s\n")
+            continue
         seconds, code, said = min(rounds)
         sys.stdout.write(f"\n== {tool}: {seconds:.1f} s, exit code {code}\n{said[-2500:]}\n")
 

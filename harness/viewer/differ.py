@@ -14,14 +14,16 @@ from harness.runs.manifest import Difference, differences
 from harness.scoring import PairedComparison, compare_runs
 from harness.scoring.moves import pairs
 from harness.viewer.library import OpenBenchmark
+from harness.viewer.rows import excerpt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """One question in both runs. first, second: the fraction of its graded samples that are correct. n_first, n_second:
-    their number."""
+    """One question in both runs. excerpt: the beginning of its text. first, second: the fraction of its graded samples
+    that are correct. n_first, n_second: their number."""
 
     id: str
+    excerpt: str
     first: float
     second: float
     n_first: int
@@ -79,6 +81,7 @@ def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
     moved = [
         Moved(
             id=tally.question.question_id,
+            excerpt=excerpt(first.questions[tally.question.question_id]),
             first=tally.correct / tally.n,
             second=match.correct / match.n,
             n_first=tally.n,

@@ -154,12 +154,10 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
     correct = sum(row.verdict == "correct" for row in graded)
     tokens = [row.tokens for row in rows if row.tokens is not None]
     first = next(iter(votes(rows)), None)
-    # The last message, which comes after examples and instructions.
-    text = question.messages[-1].content if question.messages else question.prompt
     return QuestionRow(
         number=number,
         id=question.question_id,
-        excerpt=text if len(text) <= EXCERPT_CHARS else text[:EXCERPT_CHARS] + "…",
+        excerpt=excerpt(question),
         references=tuple(shown_references(question)),
         metadata=question.metadata,
         verdicts="".join(SIGNS[row.verdict] for row in rows),
@@ -179,6 +177,13 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
         rules=tuple(sorted({row.rule for row in rows if row.rule is not None})),
         labels=dict(Counter(label for row in rows for label in row.labels)),
     )
+
+
+def excerpt(question: Question) -> str:
+    """The beginning of the question's text, at most `EXCERPT_CHARS` characters."""
+    # The last message, which comes after examples and instructions.
+    text = question.messages[-1].content if question.messages else question.prompt
+    return text if len(text) <= EXCERPT_CHARS else text[:EXCERPT_CHARS] + "…"
 
 
 def question_rows(benchmark: OpenBenchmark) -> list[QuestionRow]:

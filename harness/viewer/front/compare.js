@@ -1,7 +1,7 @@
 // Two runs of a benchmark: the difference, a scatter of questions, what moved; and one question side by side.
-import { address, count, fixed, foreign, h, percent, plain, s, verdictOf } from "./dom.js";
+import { address, count, fixed, foreign, h, percent, plain, s, setting, shortId, verdictOf } from "./dom.js";
 import { Panel } from "./facts.js";
-import { questionText, sampleText, samplesOf, votesOf } from "./question.js";
+import { heading, questionText, sampleText, samplesOf, votesOf } from "./question.js";
 
 export function compare({ query, first, second, benchmark, set, go }) {
   const panel = new Panel("/api/compare", { first, second, benchmark }, draw);
@@ -19,13 +19,13 @@ export function compare({ query, first, second, benchmark, set, go }) {
         h("div", {},
           h("h2", {}, "Settings that differ"),
           value.settings.length ? h("table", {}, h("thead", {}, h("tr", {}, ["setting", "A", "B"].map((name) => h("th", { scope: "col" }, name)))),
-            h("tbody", {}, value.settings.map(([field, old, now]) => h("tr", {}, h("th", { scope: "row" }, plain(field).split(/(?<=[._])/).map((part) => [foreign(part), h("wbr")])), [old, now].map((one) => h("td", {}, foreign(plain(one === null ? "not set" : JSON.stringify(one), 80)))))))) : h("p", {}, "None."),
+            h("tbody", {}, value.settings.map(([field, old, now]) => h("tr", {}, h("th", { scope: "row" }, setting(plain(field))), [old, now].map((one) => h("td", {}, foreign(plain(one === null ? "not set" : JSON.stringify(one), 80)))))))) : h("p", {}, "None."),
           h("h2", {}, "Samples of equal index"),
           h("ul", {}, value.flips.map((flip) => h("li", {}, `${count(flip.n)} from ${verdictOf(flip.first).word} to ${verdictOf(flip.second).word}`)), h("li", {}, `${count(value.n_same)} with one verdict in both`)))),
       h("h2", {}, spot ? "Questions of this circle" : "Questions that moved"),
       spot ? h("p", {}, h("button", { type: "button", click: () => set({ at: null }) }, "All questions that moved")) : null,
       h("ol", { class: "questions" }, moved.map((one) => h("li", {}, h("a", { class: "row moved", "data-key": one.id, href: address(["compare", first, second, benchmark, one.id]) },
-        h("span", { class: "id" }, foreign(one.id)), h("span", {}, `${percent(one.first)} % of ${one.n_first} → ${percent(one.second)} % of ${one.n_second}`),
+        h("span", { class: "id", title: plain(one.id) }, foreign(shortId(one.id))), h("span", { class: "excerpt", dir: "auto" }, foreign(one.excerpt)), h("span", {}, `${percent(one.first)} % of ${one.n_first} → ${percent(one.second)} % of ${one.n_second}`),
         h("b", { class: one.second > one.first ? "correct" : "wrong" }, `${one.second >= one.first ? "+" : "−"}${percent(Math.abs(one.second - one.first))}`))))),
       moved.length ? null : h("p", { class: "quiet" }, "None."),
     ];
@@ -86,7 +86,7 @@ export function sideBySide({ query, first, second, benchmark, id, sample, go, se
       one: new Panel("/api/sample", { ...where, sample: index }, (value) => sampleText(value, { ...options, where: { ...where, sample: index } })),
     };
   });
-  const text = new Panel("/api/question", { run: first, benchmark, question: id }, (value) => [h("h1", {}, foreign(id)), questionText(value.question, { ...options, where: { run: first, benchmark, question: id } })]);
+  const text = new Panel("/api/question", { run: first, benchmark, question: id }, (value) => [h("h1", { dir: "auto" }, heading(value, id), h("span", { class: "of" }, " · ", foreign(id), " · ", foreign(benchmark))), questionText(value.question, { ...options, where: { run: first, benchmark, question: id } })]);
   const step = (by) => {
     const indices = [...new Set(sides.flatMap(({ asked }) => (asked.value?.samples ?? []).map((row) => row.index)))].sort((a, b) => a - b);
     const next = indices[indices.indexOf(here().sample ?? index) + by];

@@ -58,6 +58,11 @@ export function foreign(text) {
   return nodes;
 }
 
+/** The name of a setting as nodes, which can be broken after its dots and underscores. */
+export function setting(name) {
+  return name.split(/(?<=[._])/).map((part) => [foreign(part), h("wbr")]);
+}
+
 /** An element. Attributes by name; a function listens to the event of that name; null and false leave out. */
 export function h(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);

@@ -16,6 +16,12 @@ const COLUMNS = { // words, value to sort by, whether the largest stands first
 const MAX_STEP = 4000; // characters of one reason for a verdict
 const MAX_REQUEST = 20000; // characters of a request that are drawn; the copy is whole
 
+/** The beginning of the question, which says more than its id. value: what the server says of it, null before it has. */
+export function heading(value, id) {
+  const text = value?.question.text.text.trim() ?? "";
+  return plain(text || id, MAX_HEADING);
+}
+
 export function question({ query, run, benchmark, id, sample, set, go, who, refresh, here }) {
   const where = { run, benchmark, question: id };
   let by = "index";
@@ -27,7 +33,7 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
   const one = sample === null ? null : new Panel("/api/sample", { ...where, sample }, (value) => drawSample(value));
   const at = (index) => address(["run", run, benchmark, id, `s${index}`], Object.fromEntries(query));
   return {
-    get title() { return `${heading()}${sample === null ? "" : ` · sample ${sample}`}`; },
+    get title() { return `${heading(asked.value, id)}${sample === null ? "" : ` · sample ${sample}`}`; },
     panels: [asked, ...(one ? [one] : []), list, ...(beside ? [beside] : [])],
     moves: () => [],
     keys: {
@@ -61,14 +67,8 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
     if (details) details.open = !details.open;
   }
 
-  /** The beginning of the question, which says more than an id. */
-  function heading() {
-    const text = asked.value?.question.text.text.trim() ?? "";
-    return plain(text || id, MAX_HEADING);
-  }
-
   function drawQuestion(value) {
-    return [h("h1", { dir: "auto" }, heading(), h("span", { class: "of" }, " · ", foreign(id), " in ", foreign(run), " · ", foreign(benchmark))), questionText(value.question, { ...options, where }),
+    return [h("h1", { dir: "auto" }, heading(value, id), h("span", { class: "of" }, " · ", foreign(id), " in ", foreign(run), " · ", foreign(benchmark))), questionText(value.question, { ...options, where }),
       h("h2", {}, "Samples"), samplesOf(value, sample, at),
       h("details", { "data-key": "table" }, h("summary", {}, "Samples by tokens, length, verdict"), sampleTable(value.samples)), votesOf(value)];
   }

@@ -144,7 +144,7 @@ export function questions({ query, run, benchmark, set, other }) {
       h("a", { class: "row", href: link, "data-key": row.id },
         h("span", { class: "fraction" }, row.fraction === null ? "–" : `${percent(row.fraction)} %`,
           h("small", {}, row.interval ? `${percent(row.interval[0])}–${percent(row.interval[1])}` : "")),
-        theirs ? h("span", { class: "theirs" }, theirs.fraction === null ? "–" : `${percent(theirs.fraction)} %`) : null,
+        theirs ? h("span", { class: "theirs" }, theirs.fraction === null ? "–" : `${percent(theirs.fraction)} %`, h("small", { title: plain(other) }, "in ", foreign(plain(other, 16)))) : null,
         strip(row.verdicts),
         h("span", { class: "id", title: plain(row.id) }, foreign(shortId(row.id))),
         h("span", { class: "excerpt", dir: "auto" }, foreign(row.excerpt)),

@@ -1,5 +1,5 @@
 // With which settings a run was made: settings, prompt, server, time, cost, warnings, the command that makes it again.
-import { foreign, h, queryOf } from "./dom.js";
+import { foreign, h, queryOf, setting } from "./dom.js";
 import { Panel } from "./facts.js";
 
 export function runFacts(run) {
@@ -24,7 +24,7 @@ function table({ title, columns, rows, notes }) {
     h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": title },
       h("table", {},
         h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, foreign(name))))),
-        h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, foreign(first)), rest.map((cell) => h("td", {}, foreign(cell)))))))),
+        h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, setting(first)), rest.map((cell) => h("td", {}, foreign(cell)))))))),
     notes.map((said) => h("p", { class: "quiet" }, foreign(said))),
   ];
 }
