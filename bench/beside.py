@@ -190,15 +190,15 @@ def measured(tool: str, binaries: Path) -> tuple[float, int, str]:
             "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "110",
             "PATH": f"{binaries}:{os.environ['PATH']}",
         }  # fmt: skip
-        begun, said, code = time.monotonic(), "", 0
+        begun, output, code = time.monotonic(), "", 0
         for command in COMMANDS[tool]:
             words = command.format(bin=binaries, url=url).split()
             done = subprocess.run(
                 words, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS
             )
-            said += done.stdout + done.stderr[-1500:]
+            output += done.stdout + done.stderr[-1500:]
             code = done.returncode
-        return time.monotonic() - begun, code, said
+        return time.monotonic() - begun, code, output
 
 
 def main(argv: list[str]) -> None:
@@ -212,8 +212,8 @@ def main(argv: list[str]) -> None:
         except subprocess.TimeoutExpired:
             sys.stdout.write(f"\n== {tool}: it had not ended after {TIMEOUT_SECONDS} s\n")
             continue
-        seconds, code, said = min(rounds)
-        sys.stdout.write(f"\n== {tool}: {seconds:.1f} s, exit code {code}\n{said[-2500:]}\n")
+        seconds, code, output = min(rounds)
+        sys.stdout.write(f"\n== {tool}: {seconds:.1f} s, exit code {code}\n{output[-2500:]}\n")
 
 
 if __name__ == "__main__":

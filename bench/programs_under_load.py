@@ -89,7 +89,9 @@ def main(n: int = 1_000, load: int = 20, seed: int = 1) -> int:
             process.wait()
     differing = [rules for rules in zip(idle, loaded, strict=True) if rules[0] != rules[1]]
     unexpected = [
-        (made[2], *rules) for made, *rules in zip(listed, idle, loaded, strict=True) if {made[2], *rules} != {made[2]}
+        (decision[2], *rules)
+        for decision, *rules in zip(listed, idle, loaded, strict=True)
+        if {decision[2], *rules} != {decision[2]}
     ]
     print(f"{n} programs: {dict(Counter(rule for _, _, rule in listed))}")
     print(f"load {before:.0f}: {middle - begun:.0f} s; with {load} more processes: {time.monotonic() - middle:.0f} s")

@@ -39,9 +39,9 @@ def main() -> None:
             )
         print(f"index: {index.index_path().stat().st_size:,} bytes")
         cpu = time.process_time()
-        found = sum(len(index.look_up(f"model{number % 2003}-7b")) for number in range(LOOK_UPS))
+        hits = sum(len(index.look_up(f"model{number % 2003}-7b")) for number in range(LOOK_UPS))
         used = time.process_time() - cpu
-        print(f"look-up: {1000 * used / LOOK_UPS:.2f} ms of processor each, {found / LOOK_UPS:.1f} scores each")
+        print(f"look-up: {1000 * used / LOOK_UPS:.2f} ms of processor each, {hits / LOOK_UPS:.1f} scores each")
 
 
 if __name__ == "__main__":

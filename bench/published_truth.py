@@ -61,7 +61,7 @@ def fill(store: Path, n_scores: int, chance: random.Random) -> dict[int, list[tu
     while written < n_scores:
         model = f"org{number % 97}/Model{number}-7B"
         for k in SOURCES:
-            cases = [(model, f"bench{k}-{place}", chance.uniform(0.3, 0.95)) for place in range(BENCHMARKS)]
+            cases = [(model, f"bench{k}-{number}", chance.uniform(0.3, 0.95)) for number in range(BENCHMARKS)]
             truths[k] += cases
             for source in range(k):
                 # Sources write a name in their own way.

@@ -477,7 +477,7 @@ def tokens(rng: np.random.Generator, repeats: int) -> Table:
         of = np.repeat(np.arange(n_questions), n)
         rates: dict[str, list[Rate]] = {"": [], ", first right": [], ", new questions": []}
         for accuracy, concentration in TOKEN_MODELS:
-            size, held, other = max(20, repeats // 20), np.zeros(3), np.zeros(3)
+            size, held, new_questions = max(20, repeats // 20), np.zeros(3), np.zeros(3)
             for _ in range(size):
                 chance = Cell(n_questions, accuracy, concentration).chances(rng, 1)[0]
                 level = rng.lognormal(8, 0.7, n_questions)
@@ -487,14 +487,14 @@ def tokens(rng: np.random.Generator, repeats: int) -> Table:
                 rightly = (level * chance).sum() / chance.sum()
                 truths = ((level * (1.5 - 0.5 * chance)).mean(), rightly, early * rightly)
                 kinds = (level_mean * (1.5 - 0.5 * accuracy), level_mean, early * level_mean)
-                place = of_right * rng.beta(*EARLY_PLACE, len(of))
-                for which, values in enumerate((drawn, of_right, place)):
+                position = of_right * rng.beta(*EARLY_PLACE, len(of))
+                for which, values in enumerate((drawn, of_right, position)):
                     same, new = _token_limits(values, of, n_questions)
                     held[which] += same.low <= truths[which] <= same.high
-                    other[which] += new.low <= kinds[which] <= new.high
+                    new_questions[which] += new.low <= kinds[which] <= new.high
             rates[""] += [Rate(float(times) / size, size) for times in held[:2]]
             rates[", first right"].append(Rate(float(held[2]) / size, size))
-            rates[", new questions"] += [Rate(float(times) / size, size) for times in other]
+            rates[", new questions"] += [Rate(float(times) / size, size) for times in new_questions]
         rows += [Row(f"{n_questions} × {n}{what}", cells_) for what, cells_ in rates.items()]
     return Table("Intervals of mean tokens, and of the place of the first right answer", rows, MIN_TOKEN_COVERAGE)
 
@@ -678,7 +678,7 @@ def stated_samples(rng: np.random.Generator, repeats: int) -> Table:
             correct, per_run = runs.sum(axis=1), runs.mean(axis=2)
             sampling = np.sqrt(intervals.sampling_variance_of_mean(correct, np.full(n_questions, float(n))))
             errors = (sampling, (correct / n).std(axis=1, ddof=1) / math.sqrt(n_questions), Z_95 * sampling)
-            alarms = found = 0
+            alarms = detected = 0
             for number in range(size):
                 spread = single[number]
                 source = _source(round(float(per_run[number].mean()), 3), n, n_questions)
@@ -686,8 +686,8 @@ def stated_samples(rng: np.random.Generator, repeats: int) -> Table:
                 truthful = [replace(source, standard_error=float(error[number])) for error in errors]
                 truthful.append(replace(source, run_deviation=deviation))
                 alarms += any(doubt(each, spread) for each in truthful)
-                found += bool(doubt(replace(source, standard_error=float(sampling[number]) / 4), spread))
-            rates.append(Rate(alarms / size, size, 100 * found / size))
+                detected += bool(doubt(replace(source, standard_error=float(sampling[number]) / 4), spread))
+            rates.append(Rate(alarms / size, size, 100 * detected / size))
         rows.append(Row(f"{n_questions} × {n}", rates))
     title = "Stated samples of a truthful source doubted"
     return Table(title, rows, 0.0, 0.02, "% doubted, 16 times as many samples")
@@ -970,13 +970,13 @@ def race_looks(rng: np.random.Generator, repeats: int) -> Table:
 
 def _called(rng: np.random.Generator, ours: Array, theirs: Array, looks: tuple[int, ...]) -> Array:
     """1, −1 or 0 for each race: the sign of the first difference beyond its boundary."""
-    right, other, verdict, before = np.zeros(ours.shape), np.zeros(ours.shape), np.zeros(len(ours)), 0
+    right, right_theirs, verdict, before = np.zeros(ours.shape), np.zeros(ours.shape), np.zeros(len(ours)), 0
     for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL), strict=True):
         right += rng.binomial(look - before, ours)
-        other += rng.binomial(look - before, theirs)
+        right_theirs += rng.binomial(look - before, theirs)
         before, counts = look, np.full(ours.shape[-1], float(look))
-        gap = (right - other).mean(axis=-1) / look
-        beyond = np.abs(gap) > z * np.sqrt(differences.detection(right, counts, other, counts).variance)
+        gap = (right - right_theirs).mean(axis=-1) / look
+        beyond = np.abs(gap) > z * np.sqrt(differences.detection(right, counts, right_theirs, counts).variance)
         verdict = np.where((verdict == 0) & beyond, np.sign(gap), verdict)
     return verdict
 

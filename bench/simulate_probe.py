@@ -82,8 +82,8 @@ def caught(name: str, n: int) -> Trial:
     selected = probe.select(checks, checks=(*probe.CHECKS, *true))
     report = probe.examine(ToyAsker(toy(n, noise=n % 2 == 1), fault), selected, seed=10_000 * n)
     odd = {finding.check: finding.came for finding in report.findings if finding.outcome in ("spoils", "warns")}
-    found = set(fault.finds) <= odd.keys()
-    return Trial(name, n, found=found, named=found and any(fault.says in odd[check] for check in fault.finds))
+    detected = set(fault.finds) <= odd.keys()
+    return Trial(name, n, found=detected, named=detected and any(fault.says in odd[check] for check in fault.finds))
 
 
 def trial(kind: str, n: int) -> Trial:
@@ -143,8 +143,8 @@ def table(trials: Sequence[Trial]) -> Iterator[str]:
             checks = Counter(check for row in rows for check in row.accused)
             yield f"{kind:<52} accused {share(sum(bool(row.accused) for row in rows), n)} {dict(checks) or ''}"
         else:
-            found, named = sum(row.found for row in rows), sum(row.named for row in rows)
-            yield f"{kind:<52} found {share(found, n)}  named {share(named, n)}"
+            detected, named = sum(row.found for row in rows), sum(row.named for row in rows)
+            yield f"{kind:<52} found {share(detected, n)}  named {share(named, n)}"
     sound = [row for row in trials if row.kind.startswith(SOUND)]
     if sound:
         yield f"all sound servers: accused {share(sum(bool(row.accused) for row in sound), len(sound))}"

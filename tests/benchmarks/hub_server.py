@@ -119,10 +119,10 @@ class _Handler(BaseHTTPRequestHandler):
         return self.state.datasets.get(name)
 
     def _refused(self, dataset: Dataset | None, token: str | None, body: bool) -> bool:
-        known = token == f"Bearer {self.state.token}"
+        is_authorised = token == f"Bearer {self.state.token}"
         if dataset is None:  # the hub does not tell strangers whether a private set exists
-            self._error(404 if known else 401, "RepoNotFound", body)
-        elif dataset.gated and not known:
+            self._error(404 if is_authorised else 401, "RepoNotFound", body)
+        elif dataset.gated and not is_authorised:
             self._error(401, "GatedRepo", body)
         elif dataset.gated and not self.state.approved:
             self._error(403, "GatedRepo", body)

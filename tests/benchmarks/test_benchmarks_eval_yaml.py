@@ -57,13 +57,13 @@ def lines(rows: list[dict[str, Any]]) -> bytes:
 
 
 def text(*tasks: dict[str, Any], framework: str = "inspect-ai") -> bytes:
-    said = {
+    content = {
         "name": "Sums",
         "description": "Of two\nnumbers.\n",
         "evaluation_framework": framework,
         "tasks": list(tasks),
     }
-    return yaml.safe_dump(json.loads(json.dumps(said))).encode()  # copies: no aliases
+    return yaml.safe_dump(json.loads(json.dumps(content))).encode()  # copies: no aliases
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_options_stand_in_a_list_or_in_columns(publish: Callable[..., Dataset]) 
     shuffled = questions.build(catalogue.load("hf://datasets/someone/sums#columns")).questions
     for asked in shuffled:
         assert asked.choices["ABC".index(asked.references[0])].endswith(" yes")
-    assert len({asked.references for asked in shuffled}) > 1
+    assert len({question.references for question in shuffled}) > 1
 
 
 def test_of_several_tasks_one_is_named(publish: Callable[..., Dataset]) -> None:

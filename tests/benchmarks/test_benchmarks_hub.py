@@ -289,8 +289,8 @@ def test_an_hf_address_is_read_as_data_without_a_card(hub: Hub) -> None:
 
     publish(hub, {"train.jsonl": lines(ROWS), "more/test.csv": b"problem,answer\nWhat is 2 + 2?,4\n"})
     assert len(questions.build(from_file("hf://datasets/someone/sums", answer_key="answer")).questions) == 4
-    one = from_file(f"hf://datasets/someone/sums@{FIRST}/more/test.csv")
-    assert questions.build(one).questions[0].references == ("4",)
+    loaded = from_file(f"hf://datasets/someone/sums@{FIRST}/more/test.csv")
+    assert questions.build(loaded).questions[0].references == ("4",)
     with pytest.raises(UsageError, match="must be of the form hf://datasets/OWNER/NAME"):
         questions.build(from_file("hf://someone"))
     with pytest.raises(UsageError, match="must be a commit of 40 hex digits"):

@@ -58,7 +58,7 @@ def test_rows_without_ids_keep_their_identity_in_any_order(load: Load, tmp_path:
     turned = tmp_path / f"turned-{file}"
     turned.write_bytes(b"\n".join(reversed(LAYOUTS[file].jsonl().split(b"\n"))))
     in_turn = questions.build(catalogue.load(LAYOUTS[file].card).with_data(str(turned)))
-    names = [{q.question_id: q.row_digest for q in one.questions} for one in (built, in_turn)]
+    names = [{q.question_id: q.row_digest for q in question_set.questions} for question_set in (built, in_turn)]
     assert names[0] == names[1]
     assert (in_turn.rows_digest, in_turn.dataset_digest) == (built.rows_digest, built.dataset_digest)
 
@@ -66,7 +66,9 @@ def test_rows_without_ids_keep_their_identity_in_any_order(load: Load, tmp_path:
 @pytest.mark.parametrize("file", LAYOUTS)
 def test_every_reference_is_right_against_itself_and_a_number_that_no_row_has_is_not(load: Load, file: str) -> None:
     for question in load(file).questions:
-        assert [verdict(question, one) for one in question.references] == ["correct"] * len(question.references)
+        assert [verdict(question, reference) for reference in question.references] == ["correct"] * len(
+            question.references
+        )
         unread = question.kind in ("text", "choice")  # a number is neither shown to be such words nor such an option
         assert verdict(question, "987654321") == ("undecided" if unread else "wrong")
 

@@ -53,10 +53,10 @@ def test_options_in_columns_of_their_own(tmp_path: Path) -> None:
 
 def test_the_options_are_part_of_what_was_asked(tmp_path: Path) -> None:
     row = {"question": "Grass?", "options": COLOURS, "answer": "green"}
-    one = questions_of(RunOptions.of(data=str(jsonl(tmp_path / "a.jsonl", row)), choices_key="options"))
+    built = questions_of(RunOptions.of(data=str(jsonl(tmp_path / "a.jsonl", row)), choices_key="options"))
     turned = jsonl(tmp_path / "b.jsonl", {**row, "options": COLOURS[::-1]})
     turned_set = questions_of(RunOptions.of(data=str(turned), choices_key="options"))
-    assert one.sets[0].dataset_digest != turned_set.sets[0].dataset_digest
+    assert built.sets[0].dataset_digest != turned_set.sets[0].dataset_digest
 
 
 @pytest.mark.parametrize(

@@ -19,15 +19,15 @@ def test_where_an_id_stands_is_among_its_candidates(ids: list[str], other: str) 
     for question_id in [*ids, other]:
         candidates = [*places.candidates(question_id)]
         assert candidates == sorted(candidates)
-        assert [place for place in candidates if ids[place] == question_id] == [
-            i for i, one in enumerate(ids) if one == question_id
+        assert [position for position in candidates if ids[position] == question_id] == [
+            i for i, name in enumerate(ids) if name == question_id
         ]
 
 
 def test_of_many_ids_nearly_every_one_has_one_candidate() -> None:
     ids = [f"question-{number}" for number in range(50_000)]
     places = Places(ids)
-    assert sum(len([*places.candidates(one)]) for one in ids) < len(ids) + 10
+    assert sum(len([*places.candidates(name)]) for name in ids) < len(ids) + 10
     assert sum(len([*places.candidates(f"other-{number}")]) for number in range(50_000)) < 10
 
 

@@ -71,16 +71,16 @@ def test_the_order_of_the_rows_changes_nothing(
 
 def test_the_prompt_is_no_part_of_a_questions_identity(write_rows: Write) -> None:
     path = write_rows([{"q": "p", "a": 1}])
-    one, without_prompt = (questions.build(card(path), prompt=name) for name in ("boxed", "none"))
-    assert one.questions[0].question_id == without_prompt.questions[0].question_id
-    assert one.dataset_digest == without_prompt.dataset_digest
-    assert one.template_digest != without_prompt.template_digest
-    assert one.questions[0].prompt_digest != without_prompt.questions[0].prompt_digest
+    with_prompt, without_prompt = (questions.build(card(path), prompt=name) for name in ("boxed", "none"))
+    assert with_prompt.questions[0].question_id == without_prompt.questions[0].question_id
+    assert with_prompt.dataset_digest == without_prompt.dataset_digest
+    assert with_prompt.template_digest != without_prompt.template_digest
+    assert with_prompt.questions[0].prompt_digest != without_prompt.questions[0].prompt_digest
 
 
 def test_a_changed_reference_changes_the_datasets_digest(write_rows: Write) -> None:
-    one = questions.build(card(write_rows([{"q": "p", "a": "1"}])))
-    assert questions.build(card(write_rows([{"q": "p", "a": "2"}]))).dataset_digest != one.dataset_digest
+    built = questions.build(card(write_rows([{"q": "p", "a": "1"}])))
+    assert questions.build(card(write_rows([{"q": "p", "a": "2"}]))).dataset_digest != built.dataset_digest
 
 
 def test_the_id_column_of_a_card_is_used_where_it_is_there(write_rows: Write) -> None:
@@ -413,9 +413,9 @@ def test_tolerance_unit_context_and_several_answers_come_from_the_row(write_rows
         {"q": "How far?", "a": "5", "c": "A car drives.", "error": "1e-1", "unit": "km", "many": False},
         {"q": "Which?", "a": "1,2", "c": None, "error": None, "unit": None, "many": True},
     ]
-    one, two = questions.build(card(write_rows(rows), columns=columns), prompt="none").questions
-    assert ask(one) == "A car drives.\n\nHow far?"
-    assert (one.rules.absolute_tolerance, one.metadata, one.kind) == (0.1, {"unit": "km"}, "expression")
+    first, two = questions.build(card(write_rows(rows), columns=columns), prompt="none").questions
+    assert ask(first) == "A car drives.\n\nHow far?"
+    assert (first.rules.absolute_tolerance, first.metadata, first.kind) == (0.1, {"unit": "km"}, "expression")
     assert (two.rules.absolute_tolerance, two.metadata, two.kind) == (0.0, {}, "multiple")
     with pytest.raises(UsageError, match="the tolerance must be a number of at least 0, found 'wide'"):
         questions.build(card(write_rows([rows[0] | {"error": "wide"}]), columns=columns))

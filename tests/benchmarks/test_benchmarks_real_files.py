@@ -232,9 +232,9 @@ def test_gaokao_accepts_value_and_letter_and_keeps_its_last_line(load: Any, shar
 )
 def test_questions_that_stand_there_twice_stay_two(load: Any, file: str, pairs: list[tuple[str, str]]) -> None:
     by_id = {question.question_id: question for question in load(file).questions}
-    for one, second in pairs:
-        assert asked(by_id[one]) == asked(by_id[second])
-        assert by_id[one].row_digest != by_id[second].row_digest
+    for first, second in pairs:
+        assert asked(by_id[first]) == asked(by_id[second])
+        assert by_id[first].row_digest != by_id[second].row_digest
     assert len({asked(question) for question in by_id.values()}) <= len(by_id) - len(pairs)
 
 
@@ -244,8 +244,8 @@ def test_kaoyan_mixes_letters_values_and_several_answers(load: Any) -> None:
     assert (by_id["58"].kind, by_id["58"].references) == ("choice", ("B",))
     assert (by_id["169"].kind, by_id["169"].references) == ("choice", ("C",))
     assert by_id["77"].references[:2] == (r"$\frac{\sqrt{\pi}}{2}$", "A")
-    several = [q for q in built.questions if q.kind == "multiple"]
-    assert len(several) == 9
+    multiple = [q for q in built.questions if q.kind == "multiple"]
+    assert len(multiple) == 9
     assert by_id["18"].kind == "expression"  # one equation 或 another: alternatives are no list of answers
     assert by_id["99"].references == (r"\frac{1}{4}, \frac{1}{3}",)
 

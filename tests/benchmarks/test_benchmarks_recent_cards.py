@@ -221,11 +221,11 @@ def test_a_task_of_grids_is_a_question_for_each_of_its_tests(tmp_path: Path) -> 
     pinned = tmp_path / "tasks.json"
     pinned.write_text(json.dumps({"train": {}, "eval": {"00a": {"train": [pair, pair], "test": [pair, pair]}}}))
     built = questions.build(catalogue.load("arc_agi_1").with_data(str(pinned), "eval"))
-    assert [(asked.question_id, asked.references) for asked in built.questions] == [
+    assert [(question.question_id, question.references) for question in built.questions] == [
         ("00a_0", ("[[0], [1]]",)),
         ("00a_1", ("[[0], [1]]",)),
     ]
-    assert {asked.metadata["cluster"] for asked in built.questions} == {"00a"}
+    assert {question.metadata["cluster"] for question in built.questions} == {"00a"}
     text = built.questions[0].messages[-1].content
     assert text.startswith("You are participating in a puzzle solving competition.")
     assert text.endswith("--Test Input--\n[[1, 0]]\n--End of Test Input--\n\nYour response:")

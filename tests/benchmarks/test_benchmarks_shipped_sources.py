@@ -106,22 +106,22 @@ def own_numbers(name: str, folder: Path, rows_of: dict[str, bytes]) -> Card:
     """The shipped card with the checksums of invented rows, which were read from files on disk, in place of its own."""
     shipped = catalogue.load(name)
     assert isinstance(shipped.source, HubSource)
-    files = [one for one in rows_of if "socratic" not in one]
+    files = [file for file in rows_of if "socratic" not in file]
     if name in ("aime25_i", "aime25_ii"):
-        files = [one for one in files if one in (shipped.source.files or ())]
-    found: list[dict[str, Any]] = []
-    for one in files:
-        table = rows_of[one]
-        found += (
+        files = [file for file in files if file in (shipped.source.files or ())]
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        table = rows_of[file]
+        rows += (
             [json.loads(line) for line in table.split(b"\n") if line]
-            if one.endswith(".jsonl")
+            if file.endswith(".jsonl")
             else pyarrow.parquet.read_table(io.BytesIO(table)).to_pylist()
         )
     path = folder / f"{name}-on-disk.jsonl"
-    path.write_bytes(lines(found))
+    path.write_bytes(lines(rows))
     built = questions.build(shipped.with_data(str(path)))
     answers = questions.answers_digest(q.references for q in built.questions)
-    numbers = {"questions": len(found), "checksum": None, "answers_checksum": answers, "editions": ()}
+    numbers = {"questions": len(rows), "checksum": None, "answers_checksum": answers, "editions": ()}
     return shipped.model_copy(update=numbers | ({"checksum": built.rows_digest} if shipped.checksum else {}))
 
 

@@ -165,8 +165,8 @@ def test_the_chinese_cards_read_the_layout_that_they_describe(
     source = loaded.source
     assert isinstance(source, HubSource)
     described = [
-        {"config_name": one, "data_files": [{"split": s, "path": f"{one}/{s}-*"} for s in ("test", "val", "dev")]}
-        for one in source.config
+        {"config_name": config, "data_files": [{"split": s, "path": f"{config}/{s}-*"} for s in ("test", "val", "dev")]}
+        for config in source.config
     ]
     hub.datasets[source.id] = Dataset(
         {source.revision or FIRST: layout(source.config)}, configs=described if name == "ceval" else []

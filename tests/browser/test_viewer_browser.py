@@ -55,11 +55,11 @@ def named(number: int, text: str) -> str:
 @pytest.fixture(scope="module")
 def trap() -> Iterator[tuple[str, list[str]]]:
     """A server that nothing may ask, and what was asked of it."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Trap(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             self.send_error(404)
 
         def log_message(self, format: str, *args: object) -> None:
@@ -68,7 +68,7 @@ def trap() -> Iterator[tuple[str, list[str]]]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Trap)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    yield f"http://127.0.0.1:{server.server_address[1]}", requests
     server.shutdown()
     thread.join()
     server.server_close()
@@ -93,7 +93,10 @@ def results(tmp_path_factory: pytest.TempPathFactory, trap: tuple[str, list[str]
         for n in range(1, 9)
     }
     write_run(folder / "a", {"demo": SMALL, "sums": questions})
-    worse = {name: Asked(one.text, "42", [*one.said[5:], *[Said(r"\boxed{1}")] * 5]) for name, one in questions.items()}
+    worse = {
+        name: Asked(question.text, "42", [*question.said[5:], *[Said(r"\boxed{1}")] * 5])
+        for name, question in questions.items()
+    }
     write_run(folder / "b", {"sums": worse}, identity={"seed": 3})
     url, _ = trap
     texts = [text.replace("{url}", url) for text in [*PAYLOADS, *BOMBS]]
@@ -110,9 +113,9 @@ def results(tmp_path_factory: pytest.TempPathFactory, trap: tuple[str, list[str]
 @pytest.fixture(autouse=True)
 def _only_these_runs(results: Path) -> Iterator[None]:
     """What a test adds to the results is gone after it."""
-    kept = set((results / "results").iterdir())
+    before = set((results / "results").iterdir())
     yield
-    for added in set((results / "results").iterdir()) - kept:
+    for added in set((results / "results").iterdir()) - before:
         shutil.rmtree(added)
 
 
@@ -157,11 +160,11 @@ def test_each_page_can_be_used_by_everyone_and_fits(
     for summary in browser.all("summary"):
         browser.script("arguments[0].click()", summary)
     browser.script(source)
-    found = browser.script(
+    shown = browser.script(
         "return axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})"
         ".then(r => r.violations.map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => [n.target, n.failureSummary])))"
     )
-    assert found == []
+    assert shown == []
     assert browser.script("return document.documentElement.scrollWidth") <= width
 
 
@@ -232,7 +235,7 @@ def test_maths_is_typeset_and_the_answer_is_set_off(browser: Browser, viewer: Vi
 
 def test_the_list_is_filtered_and_ordered_and_its_address_says_so(browser: Browser, viewer: Viewer) -> None:
     browser.open(viewer, "/run/a/sums")
-    ids = lambda: [one.text for one in browser.all(".questions .id")]  # noqa: E731
+    ids = lambda: [element.text for element in browser.all(".questions .id")]  # noqa: E731
     browser.wait(lambda: len(ids()) == 8)
     browser.one("select[data-key='is.level']").send_keys("2")
     browser.wait(lambda: ids() == ["q1", "q3", "q5", "q7"])
@@ -240,7 +243,7 @@ def test_the_list_is_filtered_and_ordered_and_its_address_says_so(browser: Brows
     browser.wait(lambda: ids() == ["q5"])
     assert browser.path() == "/run/a/sums?is.level=2&find=q5"
     browser.open(viewer, "/run/a/sums?sort=fraction&show=mixed")
-    fractions = browser.wait(lambda: [int(one.text.split()[0]) for one in browser.all(".fraction")])
+    fractions = browser.wait(lambda: [int(element.text.split()[0]) for element in browser.all(".fraction")])
     assert fractions == sorted(fractions)
     browser.open(viewer, "/run/a/demo?show=near")
     browser.wait(lambda: ids() == ["q1"])
@@ -256,27 +259,27 @@ def test_questions_on_which_graders_disagree_are_found_and_the_sample_names_who(
     run = write_run(results / "results" / "disputed")
     opinions.replace(run.benchmark("demo"), "other <b>", {Key("q1", 1): True, Key("q2/odd id", 1): True})
     browser.open(viewer, "/run/disputed/demo?show=disputed")
-    browser.wait(lambda: [one.text for one in browser.all(".questions .id")] == ["q1"])
+    browser.wait(lambda: [element.text for element in browser.all(".questions .id")] == ["q1"])
     browser.open(viewer, "/run/disputed/demo/q1/s1")
     browser.wait(lambda: "other <b> says correct" in browser.text(".sample h2"))
 
 
 def test_samples_that_look_wrong_are_found_by_their_signs(browser: Browser, viewer: Viewer, results: Path) -> None:
     loop = "Well. " + "Wait, let me check again. " * 40
-    asked = {
+    questions = {
         "loop": Asked("?", "5", [Said(r"\boxed{5}"), Said(r"\boxed{5}", reasoning=loop)]),
         "garbled": Asked("?", "5", [Said("\ufffd" * 9 + r"\boxed{5}")]),
         "sound": Asked("?", "5", [Said(r"\boxed{5}", reasoning="Wait, let me check again.")]),
     }
-    write_run(results / "results" / "odd", {"demo": asked})
-    ids = lambda: [one.text for one in browser.all(".questions .id")]  # noqa: E731
+    write_run(results / "results" / "odd", {"demo": questions})
+    ids = lambda: [element.text for element in browser.all(".questions .id")]  # noqa: E731
     browser.open(viewer, "/run/odd/demo?show=odd")
     browser.wait(lambda: ids() == ["loop", "garbled"])
     browser.one("select[data-key=sign]").send_keys("garbled")
     browser.wait(lambda: browser.path() == "/run/odd/demo?show=odd&sign=garbled" and ids() == ["garbled"])
     browser.open(viewer, "/run/odd/demo/loop/s1")
     browser.wait(lambda: "looks wrong: repetition" in browser.text(".sample h2"))
-    assert [one.text for one in browser.all(".samples .odd")] == ["✓"]
+    assert [element.text for element in browser.all(".samples .odd")] == ["✓"]
     browser.open(viewer, "/run/odd/demo/loop/s0")
     browser.wait(lambda: "Sample 0" in browser.text(".sample h2"))
     assert "looks wrong" not in browser.text(".sample h2")
@@ -287,10 +290,10 @@ def test_the_keys_go_on_among_the_questions_on_which_two_runs_differ(
 ) -> None:
     right, wrong = Said(r"\boxed{5}"), Said(r"\boxed{6}")
     for name, replies in (("one", [right, right, right]), ("two", [wrong, right, wrong])):
-        asked = {f"q{n}": Asked("?", "5", [one]) for n, one in enumerate(replies)}
-        write_run(results / "results" / name, {"demo": asked})
+        questions = {f"q{n}": Asked("?", "5", [reply]) for n, reply in enumerate(replies)}
+        write_run(results / "results" / name, {"demo": questions})
     browser.open(viewer, "/run/one/demo?other=two&show=differ")
-    browser.wait(lambda: [one.text for one in browser.all(".questions .id")] == ["q0", "q2"])
+    browser.wait(lambda: [element.text for element in browser.all(".questions .id")] == ["q0", "q2"])
     browser.open(viewer, "/run/one/demo/q0/s0?other=two&show=differ")
     browser.wait(lambda: "Sample 0" in browser.text())
     browser.press("j")
@@ -344,7 +347,7 @@ def test_two_runs_are_picked_compared_and_read_side_by_side(browser: Browser, vi
     browser.wait(lambda: len(browser.all("section .sample")) == 2)
     browser.press(Keys.ARROW_RIGHT)
     browser.wait(lambda: browser.path().endswith("/s1"))
-    browser.wait(lambda: [one.text[:8] for one in browser.all("section .sample h2")] == ["Sample 1"] * 2)
+    browser.wait(lambda: [element.text[:8] for element in browser.all("section .sample h2")] == ["Sample 1"] * 2)
 
 
 def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, viewer: Viewer, results: Path) -> None:
@@ -360,7 +363,7 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     (override,) = overrides.read(run.benchmark("demo"))
     assert (override.verdict, override.who, override.why) == ("correct", "Ada <b>", "<img src=x onerror=alert(1)>")
     browser.open(viewer, "/run/hand/demo")
-    note = browser.wait(lambda: [one.text for one in browser.all(".note") if "by hand" in one.text])
+    note = browser.wait(lambda: [element.text for element in browser.all(".note") if "by hand" in element.text])
     assert "1 verdict corrected by hand: 50.00 % with them, 33.33 % without. The score above is without." in note[0]
     browser.open(viewer)
     browser.wait(lambda: "1 by hand: 50.0 %" in browser.text())
@@ -391,7 +394,7 @@ def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
     append(run, "demo", [sample("demo", "q", 2, Said(r"\boxed{42}"))])
     browser.wait(lambda: len(browser.all(".samples a")) == 3)
     score_run(run, GradingOptions(workers=1))
-    browser.wait(lambda: [one.text for one in browser.all(".samples a")] == ["✗", "✗", "✓"])
+    browser.wait(lambda: [element.text for element in browser.all(".samples a")] == ["✗", "✗", "✓"])
     assert browser.script("return document.activeElement.dataset.key") == "s1"
     assert browser.one("details[data-key=reasoning]").get_attribute("open")
     browser.open(viewer, "/")
@@ -404,7 +407,7 @@ def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
 def test_hostile_texts_are_shown_and_do_nothing(
     browser: Browser, viewer: Viewer, results: Path, trap: tuple[str, list[str]]
 ) -> None:
-    url, asked = trap
+    url, requests = trap
     base = f"/run/{quote(HOSTILE_RUN, safe='')}/{quote(HOSTILE_BENCHMARK, safe='')}"
     browser.open(viewer, "/")
     browser.open(viewer, base)
@@ -418,13 +421,13 @@ def test_hostile_texts_are_shown_and_do_nothing(
                 browser.script("arguments[0].click()", summary)
             assert alive(browser) == []
     browser.wait(lambda: browser.script("return document.readyState") == "complete")
-    assert asked == []
+    assert requests == []
 
 
 def alive(browser: Browser) -> list[str]:
     """Whatever of a foreign text has become more than text."""
-    found: list[str] = browser.script(ALIVE)
-    return found
+    alive: list[str] = browser.script(ALIVE)
+    return alive
 
 
 @pytest.mark.parametrize(
@@ -435,10 +438,8 @@ def test_a_hostile_text_reads_as_it_was_written(
 ) -> None:
     text = payload.replace("{url}", trap[0])
     number = PAYLOADS.index(payload)
-    place = "/".join(
-        quote(part, safe="") for part in ("run", HOSTILE_RUN, HOSTILE_BENCHMARK, named(number, text), "s0")
-    )
-    browser.open(viewer, f"/{place}")
+    path = "/".join(quote(part, safe="") for part in ("run", HOSTILE_RUN, HOSTILE_BENCHMARK, named(number, text), "s0"))
+    browser.open(viewer, f"/{path}")
     browser.wait(lambda: browser.text(".sample > .text") == text)
 
 
@@ -507,9 +508,9 @@ def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
 ) -> None:
     """In every place that its text reaches: the question, reference and metadata, a sample, the request."""
     text = LONG[name]
-    asked = Asked(text, text, [Said(text, reasoning=text)], "text", {"field": text, text[:50]: "value"})
+    hostile = Asked(text, text, [Said(text, reasoning=text)], "text", {"field": text, text[:50]: "value"})
     run = f"long-{list(LONG).index(name)}"
-    write_run(results / "results" / run, {"demo": {"q": asked}}, scored=False)
+    write_run(results / "results" / run, {"demo": {"q": hostile}}, scored=False)
     for path in (f"/run/{run}/demo", f"/run/{run}/demo/q/s0", f"/compare/{run}/{run}/demo/q/s0"):
         browser.open(viewer, path)
         if path.count("/") > 3:

@@ -71,18 +71,18 @@ def write_run(
         benchmarks=dict.fromkeys(by_name, record),
     ).save(folder)
     for name, listed in by_name.items():
-        place = folder.benchmark(name)
-        place.create()
-        question_file.write(place, [question(number, name) for number in range(questions)])
-        with Journal.open(place) as journal:
+        files = folder.benchmark(name)
+        files.create()
+        question_file.write(files, [question(number, name) for number in range(questions)])
+        with Journal.open(files) as journal:
             for one in listed:
                 journal.append(one)
         if scored:
-            asked_by_id = {one.question_id: one for one in question_file.read(place)}
-            graded = [grade(asked_by_id[one.question_id], one) for one in listed]
-            grade_file.write(place, graded)
+            asked_by_id = {question.question_id: question for question in question_file.read(files)}
+            graded = [grade(asked_by_id[sample.question_id], sample) for sample in listed]
+            grade_file.write(files, graded)
             score = score_benchmark(list(asked_by_id.values()), graded, of_each)
-            write_atomically(place.scores, codec.pretty(score))
+            write_atomically(files.scores, codec.pretty(score))
     return folder
 
 

@@ -94,12 +94,12 @@ def test_each_format_has_its_fields(run: RunFolder, tmp_path: Path) -> None:
 
 def test_llmevals_file_comes_back_with_its_keys_texts_and_verdicts(run: RunFolder, tmp_path: Path) -> None:
     path = harness.export(run, "llmeval", out=tmp_path).files[0].path
-    stored = {one.key: one for one in read_samples(run.benchmark("own"))}
+    stored = {sample.key: sample for sample in read_samples(run.benchmark("own"))}
     pairs = list(outputs.read(path))
     assert len(pairs) == len(stored) == 10
     back = sorted(
-        (row_question.question_id, one.text or "", one.reasoning or "", one.finish_reason)
-        for row_question, one in pairs
+        (row_question.question_id, sample.text or "", sample.reasoning or "", sample.finish_reason)
+        for row_question, sample in pairs
     )
     there = sorted((k.question_id, s.text or "", s.reasoning or "", s.finish_reason) for k, s in stored.items())
     assert back == there
@@ -119,10 +119,11 @@ def test_parquet_holds_every_field_and_says_what_each_is(run: RunFolder, tmp_pat
     assert by_key["q0", 3]["correct"] is False
     assert by_key["q2", 0]["text"].startswith("a lone \ufffd half, \u2028 a line, \x85")
     assert by_key["q0", 0]["references"] == ["1"]
-    dictionary = {one["field"]: one for one in json.loads((tmp_path / "fields.json").read_text())}
+    dictionary = {field["field"]: field for field in json.loads((tmp_path / "fields.json").read_text())}
     assert list(dictionary) == table.column_names
     assert all(
-        table.schema.field(name).metadata[b"description"].decode() == one["about"] for name, one in dictionary.items()
+        table.schema.field(name).metadata[b"description"].decode() == field["about"]
+        for name, field in dictionary.items()
     )
 
 
@@ -144,10 +145,10 @@ def test_nobody_trains_on_a_test_by_mistake(tmp_path: Path, name: str) -> None:
         assert rows(run, to, tmp_path / to, i_know=True)
     for to in ("parquet", "llmeval"):
         assert harness.export(run, to, out=tmp_path / to).files[0].n == 10
-        for chosen in ({"take": "correct"}, {"shortest": 1}):
+        for choice in ({"take": "correct"}, {"shortest": 1}):
             with pytest.raises(UsageError, match="can no longer be tested by them"):
-                harness.export(run, to, out=tmp_path / to, **chosen)
-            assert harness.export(run, to, out=tmp_path / to, i_know=True, **chosen).files
+                harness.export(run, to, out=tmp_path / to, **choice)
+            assert harness.export(run, to, out=tmp_path / to, i_know=True, **choice).files
 
 
 def test_training_sets_and_ones_own_data_are_free(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def test_training_sets_and_ones_own_data_are_free(tmp_path: Path) -> None:
 
 def test_what_may_not_be_published_is_in_no_file_unless_told(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", varied(), settings={"publish_questions": False})
-    for to in (name for name, one in formats().items() if one.withholds):
+    for to in (name for name, exporter in formats().items() if exporter.withholds):
         with pytest.raises(UsageError, match="no question of it be shown in public"):
             harness.export(run, to, out=tmp_path / to)
         assert harness.export(run, to, out=tmp_path / to, i_know=True).files
@@ -208,7 +209,7 @@ def test_the_command_writes_into_the_run_folder_and_counts(run: RunFolder, tmp_p
     assert "own.jsonl: 5" in done.output
     printed = json.loads(invoked(run.path, "--to", "trl", "--finish-reason", "any", "--json").output)
     assert printed["folder"] == str(run.path / "exports" / "trl")
-    assert [one["records"] for one in printed["files"]] == [6]
+    assert [file["records"] for file in printed["files"]] == [6]
 
 
 @pytest.mark.parametrize(

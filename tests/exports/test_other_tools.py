@@ -34,34 +34,36 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 
 def there(run: RunFolder) -> dict[tuple[str, int], Any]:
-    return {tuple(one.key): one for one in read_samples(run.benchmark("own"))}
+    return {tuple(sample.key): sample for sample in read_samples(run.benchmark("own"))}
 
 
 def test_inspects_log_comes_back_with_its_keys_and_texts(run: RunFolder, tmp_path: Path) -> None:
     path = harness.export(run, "inspect", out=tmp_path).files[0].path
-    back = {(row_question.question_id, one.sample_index): one for row_question, one in outputs.read(path)}
+    back = {(row_question.question_id, sample.sample_index): sample for row_question, sample in outputs.read(path)}
     stored = there(run)
     assert set(back) == set(stored)
-    for key, one in stored.items():
-        assert back[key].reasoning == one.reasoning
-        assert back[key].finish_reason == one.finish_reason
-        if one.text is not None and "\ud800" not in one.text:
-            assert back[key].text == one.text
+    for key, original in stored.items():
+        assert back[key].reasoning == original.reasoning
+        assert back[key].finish_reason == original.finish_reason
+        if original.text is not None and "\ud800" not in original.text:
+            assert back[key].text == original.text
 
 
 def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, tmp_path: Path) -> None:
     harness.export(run, "every-eval-ever", out=tmp_path)
     score = score_file.read(run.benchmark("own"))
     assert score is not None
-    back = {one.metric: one for one in load_published(tmp_path)}
+    back = {score.metric: score for score in load_published(tmp_path)}
     named = {"pass": score.pass_at, "maj": score.maj_at}
     ours = {
         "pass@1": score.accuracy,
-        **{f"{name}@{k}": v for name, at in named.items() for k, v in at.items() if k > 1},
+        **{f"{name}@{k}": v for name, by_k in named.items() for k, v in by_k.items() if k > 1},
     }
     assert len(ours) > 2
-    assert {metric: one.value for metric, one in back.items()} == ours
-    assert {(one.model, one.benchmark, one.n_questions) for one in back.values()} == {("org/model-7b", "own", 3)}
+    assert {metric: score.value for metric, score in back.items()} == ours
+    assert {(score.model, score.benchmark, score.n_questions) for score in back.values()} == {
+        ("org/model-7b", "own", 3)
+    }
     assert back["pass@1"].standard_error == score.sampling_error
     assert back["pass@1"].settings == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}
 
@@ -87,7 +89,7 @@ def test_the_same_run_gives_the_same_files(run: RunFolder, tmp_path: Path) -> No
     for to in ("inspect", "lm-eval", "every-eval-ever"):
         first = harness.export(run, to, out=tmp_path / "a" / to)
         second = harness.export(run, to, out=tmp_path / "b" / to)
-        assert [one.path.read_bytes() for one in first.files] == [one.path.read_bytes() for one in second.files]
+        assert [file.path.read_bytes() for file in first.files] == [one.path.read_bytes() for one in second.files]
 
 
 def test_lm_evals_samples_come_back_question_by_question(
@@ -96,12 +98,12 @@ def test_lm_evals_samples_come_back_question_by_question(
     whole = harness.export(run, "lm-eval", out=tmp_path / "a").files
     monkeypatch.setattr(choice, "GROUP_BYTES", 1)  # a pass for each question
     pieces = harness.export(run, "lm-eval", out=tmp_path / "b").files
-    assert [one.path.read_bytes() for one in whole] == [one.path.read_bytes() for one in pieces]
+    assert [file.path.read_bytes() for file in whole] == [one.path.read_bytes() for one in pieces]
     stored = there(run)
     pairs = list(outputs.read(whole[1].path))
     assert sorted({row_question.question_id for row_question, _ in pairs}) == ["q0", "q1", "q2"]
     assert len(pairs) == len(stored)
-    assert [one.text for row_question, one in pairs if row_question.question_id == "q0"] == [
+    assert [sample.text for row_question, sample in pairs if row_question.question_id == "q0"] == [
         stored["q0", i].text for i in range(4)
     ]
     score = harness.score(whole[1].path, workers=1)
@@ -144,7 +146,9 @@ def test_a_part_of_a_benchmark_is_no_result_of_the_hub(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", {"math500": varied("math500")})
     manifest = Manifest.load(run)
     record = manifest.benchmarks["math500"]
-    plan = msgspec.structs.replace(record.plan, question_ids=sorted({one.question_id for one in varied("math500")})[:2])
+    plan = msgspec.structs.replace(
+        record.plan, question_ids=sorted({sample.question_id for sample in varied("math500")})[:2]
+    )
     part = {"math500": msgspec.structs.replace(record, plan=plan)}
     msgspec.structs.replace(manifest, benchmarks=part).save(run)
     with pytest.raises(UsageError, match="chosen questions: the hub's file"):
@@ -159,15 +163,15 @@ def test_results_are_what_the_score_counts_and_nothing_is_chosen(run: RunFolder,
 
 def test_a_hostile_id_leaves_the_archive_alone(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [sample(0, 0, r"\boxed{1}")], questions=1, of_each=1)
-    place = run.benchmark("own")
+    files = run.benchmark("own")
     evil = "../../../etc/x\u202e"
-    place.samples.unlink()
-    place.index.unlink()
-    question_file.forget(place)
-    question_file.write(place, [msgspec.structs.replace(question(0), question_id=evil)])
-    with Journal.open(place) as journal:
+    files.samples.unlink()
+    files.index.unlink()
+    question_file.forget(files)
+    question_file.write(files, [msgspec.structs.replace(question(0), question_id=evil)])
+    with Journal.open(files) as journal:
         journal.append(msgspec.structs.replace(sample(0, 0, r"\boxed{1}"), question_id=evil))
-    grades.write(place, [msgspec.structs.replace(grades.read(place)[0], question_id=evil)])
+    grades.write(files, [msgspec.structs.replace(grades.read(files)[0], question_id=evil)])
     path = harness.export(run, "inspect", out=tmp_path / "out").files[0].path
     with zipfile.ZipFile(path) as archive:
         (name,) = (n for n in archive.namelist() if n.startswith("samples/"))

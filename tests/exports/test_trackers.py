@@ -67,19 +67,19 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
         tmp_path / "my run", varied(), identity=identity, settings={"endpoints": [{"base_url": "http://10.0.0.1:1/v1"}]}
     )
     scores = harness.score(folder, track="notes", workers=1)
-    (one,) = told
-    assert one.name == "my run"
-    assert one.scores["own/accuracy"] == scores[0].accuracy
+    (entry,) = told
+    assert entry.name == "my run"
+    assert entry.scores["own/accuracy"] == scores[0].accuracy
     assert scores[0].sampling_interval is not None
-    ends = (one.scores["own/sampling_low"], one.scores["own/sampling_high"])
+    ends = (entry.scores["own/sampling_low"], entry.scores["own/sampling_high"])
     assert ends == scores[0].sampling_interval
-    assert one.scores["own/n_missing"] == 2
-    assert one.facts["model"] == "org/model-7b"
-    assert one.facts["own.sampling.temperature"] == 0.6
-    assert one.facts["own.extra_body.n"] == "[1, 2]"
-    assert str(one.facts["own.prefill"]).startswith("sha256:")
-    assert "own.seed" not in one.facts
-    printed = json.dumps([one.facts, one.scores])
+    assert entry.scores["own/n_missing"] == 2
+    assert entry.facts["model"] == "org/model-7b"
+    assert entry.facts["own.sampling.temperature"] == 0.6
+    assert entry.facts["own.extra_body.n"] == "[1, 2]"
+    assert str(entry.facts["own.prefill"]).startswith("sha256:")
+    assert "own.seed" not in entry.facts
+    printed = json.dumps([entry.facts, entry.scores])
     for hidden in (secret, "boxed", "What is", "still thinking", "10.0.0.1"):
         assert hidden not in printed
 
@@ -99,7 +99,7 @@ def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, to
         run = write_run(tmp_path / f"my training/step_{step}", varied())
         harness.score(run, track="notes", step=step, workers=1)
         harness.score(run, track="notes", step=step, series="other", workers=1)
-    assert [(one.name, one.step) for one in told] == [
+    assert [(entry.name, entry.step) for entry in told] == [
         ("my training", 500), ("other", 500), ("my training", 1000), ("other", 1000)
     ]  # fmt: skip
     assert told[0].key == told[2].key != told[1].key == told[3].key
@@ -118,10 +118,10 @@ def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, told: list[Track
 def test_names_are_such_as_every_tracker_takes(tmp_path: Path, told: list[Tracked]) -> None:
     many = [sample(number, index, rf"\boxed{{{number + 1}}}", "gym:a@b") for number in range(3) for index in range(4)]
     harness.score(write_run(tmp_path / "run", {"gym:a@b": many}), track="notes", workers=1)
-    (one,) = told
-    assert one.scores["gym:a_at_b/pass_at_4"] == 1.0
-    assert one.scores["gym:a_at_b/pass_hat_4"] == 1.0
-    assert not [name for name in (*one.scores, *one.facts) if set(name) & set("@^\n\"'")]
+    (entry,) = told
+    assert entry.scores["gym:a_at_b/pass_at_4"] == 1.0
+    assert entry.scores["gym:a_at_b/pass_hat_4"] == 1.0
+    assert not [name for name in (*entry.scores, *entry.facts) if set(name) & set("@^\n\"'")]
 
 
 def test_the_command_says_where_and_keeps_its_output_json(tmp_path: Path, told: list[Tracked]) -> None:

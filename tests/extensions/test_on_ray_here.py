@@ -56,7 +56,7 @@ class Here:
 
     def each(self, work: Callable[..., Any], given: Sequence[Any], names: Sequence[str], stands: Any) -> list[Any]:
         assert len(given) == len(names)
-        ended = [work(*one) for one in (given[0], *given)][1:]
+        ended = [work(*arguments) for arguments in (given[0], *given)][1:]
         stands(ended)
         return ended
 
@@ -87,11 +87,11 @@ def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FaultServer)
     run = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray", shards=3)
     assert (run.path, run.model, run.complete) == (tmp_path / "run", "test-model", True)
     assert (run.outcome.n_expected, run.outcome.n_done, run.outcome.n_owed) == (N * M, N * M, 0)
-    assert {one.key: one.text for one in run.samples()} == {one.key: one.text for one in alone.samples()}
+    assert {sample.key: sample.text for sample in run.samples()} == {one.key: one.text for one in alone.samples()}
     before = len(server.requests)
     again = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
     assert (again.complete, again.outcome.n_session) == (True, 0)
-    assert [one for one in server.requests[before:] if one.method == "POST"] == []
+    assert [request for request in server.requests[before:] if request.method == "POST"] == []
     assert sorted(path.name for path in (tmp_path / "run/shards").iterdir()) == ["1-of-3", "2-of-3", "3-of-3"]
     with pytest.raises(UsageError, match="was begun with 3 shards"):
         harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray", shards=2)
@@ -169,15 +169,15 @@ def test_stretches_side_by_side_hold_every_line_once(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int], order: list[int]
 ) -> None:
     folder = write(tmp_path_factory.mktemp("run") / "run", journal(order), n_questions=N, planned=M)
-    place = folder.benchmark(NAME)
-    size = place.samples.stat().st_size
+    files = folder.benchmark(NAME)
+    size = files.samples.stat().st_size
     borders = sorted({0, size, *(min(cut, size) for cut in cuts)})
     spans = pairwise(borders)
-    spanned = [sample for span in spans for sample in read_samples(place, span=span)]
+    spanned = [sample for span in spans for sample in read_samples(files, span=span)]
     first = dict[Key, Any]()
     for sample in spanned:
         first.setdefault(sample.key, sample)
-    assert list(first.values()) == list(read_samples(place))
+    assert list(first.values()) == list(read_samples(files))
 
 
 @pytest.mark.fuzz
@@ -187,11 +187,11 @@ def test_stretches_are_graded_as_the_whole_is(
     tmp_path_factory: pytest.TempPathFactory, part_bytes: int, order: list[int], fresh: bool
 ) -> None:
     folder = write(tmp_path_factory.mktemp("run") / "run", journal(order), n_questions=N, planned=M)
-    place = folder.benchmark(NAME)
+    files = folder.benchmark(NAME)
     score_run(folder, GradingOptions(workers=1))
-    whole = [place.grades.read_bytes(), place.scores.read_bytes()]
+    whole = [files.grades.read_bytes(), files.scores.read_bytes()]
     if fresh:
-        place.grades.unlink()
+        files.grades.unlink()
     patch = pytest.MonkeyPatch()
     patch.setattr(grading, "PART_BYTES", part_bytes)
     patch.setattr(grading, "PARTS_PER_CPU", 100)
@@ -202,14 +202,17 @@ def test_stretches_are_graded_as_the_whole_is(
     list(grade_run(folder, left, lambda _, n: counts.append(n)))
     assert counts == [], "nothing is left to be graded here"
     score_run(folder, left)
-    assert [place.grades.read_bytes(), place.scores.read_bytes()] == whole
-    assert list(place.path.glob("grades.part-*")) == []
+    assert [files.grades.read_bytes(), files.scores.read_bytes()] == whole
+    assert list(files.path.glob("grades.part-*")) == []
 
 
 def journal(order: Sequence[int]) -> list[Any]:
     """Samples in this order; one whose key comes again has another text there."""
-    again = [at in order[:place] for place, at in enumerate(order)]
-    return [sampled(at % N, at // N, r"\boxed{7}" if twice else None) for at, twice in zip(order, again, strict=True)]
+    again = [number in order[:position] for position, number in enumerate(order)]
+    return [
+        sampled(number % N, number // N, r"\boxed{7}" if twice else None)
+        for number, twice in zip(order, again, strict=True)
+    ]
 
 
 def test_a_refusal_of_a_task_comes_back_as_itself() -> None:

@@ -44,8 +44,8 @@ def replica(place: Path) -> Iterator[Callable[..., Replica]]:
         return begun[-1]
 
     yield begin
-    for one in begun:
-        one.stop()
+    for replica in begun:
+        replica.stop()
 
 
 def words(place: Path, host: str, file: str, *habits: str) -> list[str]:
@@ -63,7 +63,7 @@ def detail_of(replica: Replica, state: str) -> str:
 
 
 def alive(place: Path) -> list[int]:
-    return [int(one.name) for one in (place / "pids").iterdir() if psutil.pid_exists(int(one.name))]
+    return [int(file.name) for file in (place / "pids").iterdir() if psutil.pid_exists(int(file.name))]
 
 
 def test_a_server_that_ends_by_itself_is_begun_again_and_stop_leaves_nothing(

@@ -78,21 +78,21 @@ def test_each_node_of_a_member_is_told_its_rank_and_one_master(tmp_path: Path) -
     checked = subprocess.run(["bash", "-n"], input=done.out, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
     assert "#SBATCH --nodes=2 --ntasks-per-node=1 --requeue" in done.out.splitlines()
-    place = tmp_path / "bin"
-    place.mkdir()
-    (place / "scontrol").write_text('#!/bin/sh\n[ "$*" = "show hostnames n[7-8]" ] && printf "n7\\nn8\\n"\n')
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "scontrol").write_text('#!/bin/sh\n[ "$*" = "show hostnames n[7-8]" ] && printf "n7\\nn8\\n"\n')
     srun = (
         'while [ "${1#-}" != "$1" ]; do shift; done\nfor i in 0 1; do SLURM_NODEID=$i "$@" > "$PLACE/$i" & done\nwait\n'
     )
-    (place / "srun").write_text(f"#!/bin/bash\n{srun}")
-    (place / "python").write_text(
+    (folder / "srun").write_text(f"#!/bin/bash\n{srun}")
+    (folder / "python").write_text(
         f'#!/bin/bash\n[ "$2" = -c ] && exec {shlex.quote(sys.executable)} "$@"\nprintf "%s\\0" "$@"\n'
     )
-    for program in place.iterdir():
+    for program in folder.iterdir():
         program.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}", "PLACE": str(tmp_path)}
+    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PLACE": str(tmp_path)}
     environment |= {"SLURM_ARRAY_TASK_ID": "2", "SLURM_JOB_NODELIST": "n[7-8]"}
-    script = done.out.replace(sys.executable, str(place / "python"))
+    script = done.out.replace(sys.executable, str(folder / "python"))
     ran = subprocess.run(["bash", "-s"], input=script, env=environment, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
     arguments = [(tmp_path / str(rank)).read_text().split("\0")[:-1] for rank in (0, 1)]

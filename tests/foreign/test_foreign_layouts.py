@@ -69,16 +69,16 @@ def test_sgl_eval_keeps_its_keys_texts_and_verdicts(tmp_path: Path) -> None:
         (g["question_id"], g["sample_index"]): g["verdict"] for g in map(json.loads, out.read_text().splitlines())
     }
     theirs = {
-        (one["id"], number): "correct" if one["symbolic_correct"] else "wrong"
+        (row["id"], number): "correct" if row["symbolic_correct"] else "wrong"
         for number, sample_rows in enumerate(rows)
-        for one in sample_rows
+        for row in sample_rows
     }
     assert graded == theirs
-    kept = {
+    stored = {
         (sample.question_id, sample.sample_index): sample.text for _, sample in outputs.read(folder, format="sgl_eval")
     }
-    assert kept == {
-        (one["id"], number): one["generation"] for number, sample_rows in enumerate(rows) for one in sample_rows
+    assert stored == {
+        (row["id"], number): row["generation"] for number, sample_rows in enumerate(rows) for row in sample_rows
     }
 
 
@@ -109,7 +109,7 @@ def test_evalscope_reviews_are_recognised(tmp_path: Path) -> None:
     ("name", "content", "format", "sentence"),
     [
         ("output-rs0.jsonl", '{"problem": "x"}\n', None, "no row of NeMo-Skills: it has no 'generation'"),
-        ("p.json", "[1]", "opencompass", "no object of predictions"),
+        ("p.json", "[1]", "opencompass", "expected an object with a prediction"),
         ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "p.json:0 is no prediction of OpenCompass"),
         ("r.jsonl", '{"index": 1, "target": "2", "sample_score": 5}\n', None, "no review of EvalScope"),
     ],

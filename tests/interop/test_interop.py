@@ -51,7 +51,9 @@ print(json.dumps({
     assert (log["accuracy"], log["stderr"]) == (score.accuracy, score.question_error)
     assert log["interval"] == list(score.sampling_interval or ())
     assert {(i, epoch - 1) for i, epoch, _, value in log["samples"] if value == "C"} == right(run)
-    texts = {(one.question_id, one.sample_index): one.text for one in read_samples(run.benchmark("math500"))}
+    texts = {
+        (sample.question_id, sample.sample_index): sample.text for sample in read_samples(run.benchmark("math500"))
+    }
     assert {(i, epoch - 1) for i, epoch, _, _ in log["samples"]} == set(texts)
     assert all(text == (texts[i, epoch - 1] or "") for i, epoch, text, _ in log["samples"] if "\ufffd" not in text)
     assert log["summaries"] == log["frame"] == len(texts)
@@ -74,7 +76,7 @@ print(make_table(json.load(open(results))), len(samples))
 
 
 def test_every_eval_evers_validator_accepts_the_records(run: RunFolder, tmp_path: Path, python: Path) -> None:
-    files = [str(one.path) for one in harness.export(run, "every-eval-ever", out=tmp_path).files]
+    files = [str(file.path) for file in harness.export(run, "every-eval-ever", out=tmp_path).files]
     words = [python, "-m", "every_eval_ever", "validate", "--format", "json", *files]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
@@ -87,7 +89,7 @@ def test_a_record_of_every_eval_evers_own_is_read_as_published(
     run: RunFolder, score: Score, tmp_path: Path, python: Path
 ) -> None:
     """Its converter makes one of lm-eval's results, here of those that we wrote in lm-eval's place."""
-    log = next(one.path for one in harness.export(run, "lm-eval", out=tmp_path).files if "results" in one.path.name)
+    log = next(file.path for file in harness.export(run, "lm-eval", out=tmp_path).files if "results" in file.path.name)
     words = [
         python,
         "-m",
@@ -125,7 +127,7 @@ def test_every_eval_evers_converter_takes_our_log_of_inspect(
     source_words = ["--source_organization_name", "x", "--evaluator_relationship", "first_party"]
     done = subprocess.run([*words, *source_words], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert any(one.suffix == ".json" for one in (tmp_path / "out").rglob("*.json"))
+    assert any(path.suffix == ".json" for path in (tmp_path / "out").rglob("*.json"))
 
 
 def test_the_hubs_reader_takes_the_results(run: RunFolder, score: Score, tmp_path: Path, ask: Asking) -> None:

@@ -106,8 +106,8 @@ print(json.dumps([facts, scores]))
 def test_mlflow_in_sqlite(python: Path, run: RunFolder, tmp_path: Path) -> None:
     store = tmp_path / "store"
     store.mkdir()
-    place = {"MLFLOW_TRACKING_URI": f"sqlite:///{store}/mlflow.db", "MLFLOW_EXPERIMENT_NAME": "mine"}
-    tracked(python, run, "mlflow", **place)
+    variables = {"MLFLOW_TRACKING_URI": f"sqlite:///{store}/mlflow.db", "MLFLOW_EXPERIMENT_NAME": "mine"}
+    tracked(python, run, "mlflow", **variables)
     code = """
 import json
 from mlflow import MlflowClient
@@ -116,7 +116,7 @@ client = MlflowClient()
 assert run.info.status == "FINISHED" and run.info.run_name == "run", run.info
 print(json.dumps([run.data.params, run.data.metrics]))
 """
-    check(run, *json.loads(program(python, run, "-c", code, **place)))
+    check(run, *json.loads(program(python, run, "-c", code, **variables)))
     nowhere(store, KEY, "boxed", "What is 0", "--track")
 
 

@@ -33,9 +33,9 @@ needs_sandbox = pytest.mark.skipif(bool(NO_SANDBOX), reason=f"no sandbox here: {
 @pytest.fixture(scope="module")
 def cell() -> Iterator[SandboxCell]:
     """A sandbox that is kept for all tests of a module."""
-    kept = SandboxCell(bubblewrap)
-    yield kept
-    kept.close()
+    cell = SandboxCell(bubblewrap)
+    yield cell
+    cell.close()
 
 
 def script(

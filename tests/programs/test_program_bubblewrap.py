@@ -53,8 +53,8 @@ class Machine:
         numpy = words[6:]
         files = [f"{self.folder}/lib/x.so", f"{self.folder}/c.so", *(f"{folder}/numpy/n.so" for folder in numpy)]
         stdlib = f"{self.folder}/lib"
-        told = {"version": version, "stdlib": stdlib, "numpy": bool(numpy), "files": files}
-        return SimpleNamespace(stdout=json.dumps(told).encode())
+        facts = {"version": version, "stdlib": stdlib, "numpy": bool(numpy), "files": files}
+        return SimpleNamespace(stdout=json.dumps(facts).encode())
 
     def interpreter(self) -> Interpreter:
         return bubblewrap.interpreter.__wrapped__()
@@ -142,7 +142,7 @@ def test_a_sandbox_holds_its_python_and_nothing_installed(words: Any, tmp_path: 
 def test_a_compiler_is_bound_where_a_job_needs_one(words: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilers, "compiler", lambda: None)
     words(Needs(1))
-    with pytest.raises(UsageError, match="the programs are of C"):
+    with pytest.raises(UsageError, match="the programs are in C"):
         words(Needs(1, compiler=True))
     shared = str(tmp_path / "shared")
     gcc = compilers.Compiler("13", (shared,), {"/usr/bin/ld": "/usr/bin/ldx"})

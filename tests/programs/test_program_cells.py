@@ -92,14 +92,14 @@ class Maker:
 
 @pytest.fixture
 def cell_of() -> Iterator[Callable[[Maker], SandboxCell]]:
-    made: list[tuple[SandboxCell, Maker]] = []
+    pairs: list[tuple[SandboxCell, Maker]] = []
 
     def cell(maker: Maker) -> SandboxCell:
-        made.append((SandboxCell(maker), maker))
-        return made[-1][0]
+        pairs.append((SandboxCell(maker), maker))
+        return pairs[-1][0]
 
     yield cell
-    for cell_, maker in made:
+    for cell_, maker in pairs:
         cell_.close()
         for thread in maker.threads:
             thread.join(PATIENCE_SECONDS)

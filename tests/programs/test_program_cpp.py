@@ -110,9 +110,9 @@ def test_without_a_compiler_nothing_is_run_and_the_doctor_says_so(
     monkeypatch.setattr(compilers, "compiler", compilers.compiler.__wrapped__)
     with pytest.raises(UsageError, match="the programs are in C\\+\\+, and no-such-g\\+\\+ is not installed"):
         written(SandboxCell(bubblewrap), "int main() {}")
-    told = harness(tmp_path, "doctor", "--benchmark", "none.yaml")
-    assert "programs run in bwrap python3" in told.out
-    assert "no C++ (no-such-g++ is not installed" in told.out
+    printed = harness(tmp_path, "doctor", "--benchmark", "none.yaml")
+    assert "programs run in bwrap python3" in printed.out
+    assert "no C++ (no-such-g++ is not installed" in printed.out
 
 
 CARD = """

@@ -43,20 +43,20 @@ def a_run(folder: Path) -> tuple[RunFolder, list[Question]]:
     """A run of two samples a question, not scored yet."""
     (folder / "sums.yaml").write_text(CARD, "utf-8")
     (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
-    asked = list(questions.build(catalogue.load(str(folder / "sums.yaml"))).questions)
+    built = list(questions.build(catalogue.load(str(folder / "sums.yaml"))).questions)
     run = RunFolder(folder / "run")
     run.path.mkdir()
     run.benchmark("sums").create()
-    question_file.write(run.benchmark("sums"), asked)
+    question_file.write(run.benchmark("sums"), built)
     with Journal.open(run.benchmark("sums")) as journal:
-        for question in asked:
+        for question in built:
             for index, text in enumerate(REPLIES[question.question_id]):
                 journal.append(_sample(question, index, text)).result()
     Manifest(
         harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="m",
         benchmarks={"sums": BenchmarkRecord(identity={}, plan=Plan(samples=2), settings={})},
     ).save(run)  # fmt: skip
-    return run, asked
+    return run, built
 
 
 def _sample(question: Question, index: int, text: str) -> Sample:

@@ -57,9 +57,9 @@ if "dies" in habits:
 if "crashes" in habits:
     os.kill(os.getpid(), signal.SIGSEGV)
 if "chatty" in habits:
-    told = " ".join(str(os.environ.get(name)) for name in ("SOME_KEY", "HF_TOKEN", "LEVEL"))
+    values = " ".join(str(os.environ.get(name)) for name in ("SOME_KEY", "HF_TOKEN", "LEVEL"))
     for number in range(20_000):
-        sys.stdout.write(f"\x1b[31m\x9b\u202e{number} \x1b]52;c;AAAA\x07 key={told} {'x' * 1000}\n")
+        sys.stdout.write(f"\x1b[31m\x9b\u202e{number} \x1b]52;c;AAAA\x07 key={values} {'x' * 1000}\n")
 if "hangs" in habits:
     sys.stdout.write(
         f"ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', {port}): address already"

@@ -52,7 +52,7 @@ def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
     assert len(everyone) >= 2
     running.kill()
     running.communicate()
-    wait_until(lambda: not any(one.alive() for one in everyone), "the server and its guard to end")
+    wait_until(lambda: not any(member.alive() for member in everyone), "the server and its guard to end")
     assert not processes.marked(f"{recorded.mark}:0")
 
 
@@ -86,4 +86,4 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
 def of(known: ServerState) -> list[processes.Process]:
     """The guard and every process of its server."""
     numbers = [known.guard_pid, *processes.descendants(known.guard_pid)]
-    return [one for one in map(processes.process, numbers) if one is not None]
+    return [member for member in map(processes.process, numbers) if member is not None]

@@ -21,7 +21,7 @@ ROOM = CHECKOUT / "server_launchers" / "engines"
 HELPERS = {"__init__", "dialect", "engine", "routers", "table"}
 """What the room holds beside its engines."""
 
-NAMES = {*ENGINES, *(one.name for one in table.dialects() if one.owned_by)}
+NAMES = {*ENGINES, *(dialect.name for dialect in table.dialects() if dialect.owned_by)}
 
 FORMATS = frozenset(get_args(OutputsFormat))
 
@@ -34,9 +34,9 @@ def imported(tree: ast.Module) -> Iterator[str]:
     """Files of engines that are imported."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "server_launchers.engines":
-            yield from (one.name for one in node.names if one.name in ENGINES)
+            yield from (alias.name for alias in node.names if alias.name in ENGINES)
         named = [node.module] if isinstance(node, ast.ImportFrom) else []
-        named += [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        named += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         yield from (
             name for name in named if name and name.startswith("server_launchers.engines.") and name[25:] in ENGINES
         )
@@ -96,7 +96,7 @@ def test_a_declaration_or_the_name_of_a_format_is_no_use_of_an_engine(path: str,
 def test_every_file_of_the_room_is_an_engine_and_every_engine_has_a_file() -> None:
     files = {path.stem for path in ROOM.glob("*.py")} - HELPERS
     assert files == set(ENGINES), "names in spec.EngineName and files of server_launchers/engines/ are the same"
-    assert all(isinstance(one, Engine) for one in table.every().values())
+    assert all(isinstance(engine, Engine) for engine in table.every().values())
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -116,16 +116,16 @@ def test_an_engine_is_whole(name: str) -> None:
 
 
 def test_dialects_are_told_apart_by_what_servers_say() -> None:
-    for one in table.dialects():
-        if one.owned_by:
-            assert table.dialect_of_entry({"owned_by": one.owned_by}) is one
-        assert table.dialect(one.name) is one
+    for dialect in table.dialects():
+        if dialect.owned_by:
+            assert table.dialect_of_entry({"owned_by": dialect.owned_by}) is dialect
+        assert table.dialect(dialect.name) is dialect
     assert table.dialect_of_entry({"meta": {}}).marks == "meta"
     assert table.dialect_of_entry({"owned_by": "somebody"}) is table.UNKNOWN
     assert table.dialect(None) is table.UNKNOWN
 
 
 def test_presets_have_names_of_parsers_for_engines_that_there_are() -> None:
-    keys = {one.parsers for one in table.every().values()}
+    keys = {engine.parsers for engine in table.every().values()}
     parsers = [load.reasoning_parser for load in map(presets.load, presets.names())]
     assert {key for parser in parsers if parser is not None for key in parser.but} <= keys

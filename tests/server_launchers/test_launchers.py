@@ -82,7 +82,7 @@ def test_every_command_uses_only_options_that_the_version_knows(engine: str, dat
     else:
         refused = ""
     assert "has no option" not in refused
-    known = known_flags.recorded(OWN_FLAGS[engine], str(fields["engine_version"]))
+    flags = known_flags.recorded(OWN_FLAGS[engine], str(fields["engine_version"]))
     for line in lines:
         words = shlex.split(line)
         if "--prometheus-port" in words:
@@ -90,7 +90,7 @@ def test_every_command_uses_only_options_that_the_version_knows(engine: str, dat
         # The engine's own arguments come after those of docker.
         own = words[words.index("image:tag") + 1 :] if "image:tag" in words else words
         own = own[own.index("-c") + 2 :] if "-c" in own else own
-        assert all(word in known for word in own if word.startswith("--")), line
+        assert all(word in flags for word in own if word.startswith("--")), line
 
 
 def test_a_replica_gets_its_own_port_and_its_own_slice_of_the_devices() -> None:
@@ -117,15 +117,15 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 40))
 def test_slices_are_disjoint_and_complete_or_refused(replicas: int, each: int, there: int) -> None:
-    found = [str(index) for index in range(there)]
+    ids = [str(index) for index in range(there)]
     try:
-        shares = accelerators.slices("cuda", replicas, each, None, found)
+        shares = accelerators.slices("cuda", replicas, each, None, ids)
     except LaunchError:
         assert there < replicas * each
         return
-    flat = [one for share in shares for one in share]
+    flat = [device for share in shares for device in share]
     assert [len(share) for share in shares] == [each] * replicas
-    assert flat == found[: replicas * each]
+    assert flat == ids[: replicas * each]
 
 
 def test_engine_data_parallelism_is_one_process_with_all_devices() -> None:
@@ -308,7 +308,7 @@ def test_texts_and_lists_become_the_spec_s_own_types() -> None:
 
 
 def test_every_engine_is_described_and_every_field_says_what_it_is() -> None:
-    assert all(one.summary for one in table.every().values())
+    assert all(engine.summary for engine in table.every().values())
     described = {"engine", "model", "name", "extra_flags"}
     assert set(ServerSpec.__dataclass_fields__) == described | set(OPTIONS)
     assert all(option.form.help.endswith(".") for option in OPTIONS.values())
@@ -384,7 +384,7 @@ def asked(*words: str) -> tuple[int, str, str]:
 
 def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[ServerSpec] = []
-    monkeypatch.setattr(supervisor, "dry_run", lambda made: seen.append(made) or ["line"])
+    monkeypatch.setattr(supervisor, "dry_run", lambda given: seen.append(given) or ["line"])
     own = "vllm org/m --tp 8 --no-prefix-caching --eager --env A=b=c --env D= --devices 0,1 --dry-run"
     words = [*own.split(), "--", "--x", "1"]
     assert asked(*words) == (0, "line\n", "")
@@ -474,8 +474,8 @@ def test_determinism_is_asked_for_in_each_engines_own_way_and_recorded() -> None
     for engine in ("llama_cpp", "transformers"):
         with pytest.raises(LaunchError, match=f"{engine} does not support it"):
             dry(engine, deterministic=True)
-    asked = spec("vllm", deterministic=True)
-    assert replicas.deploy(asked, [8000], table.recorded_facts(asked)).versions["deterministic"] == "on"
+    deterministic = spec("vllm", deterministic=True)
+    assert replicas.deploy(deterministic, [8000], table.recorded_facts(deterministic)).versions["deterministic"] == "on"
 
 
 def test_a_command_of_several_replicas_gets_the_devices_that_are_named() -> None:

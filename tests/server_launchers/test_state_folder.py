@@ -136,7 +136,7 @@ def test_nothing_is_opened_or_emptied_through_what_is_planted(
             supervisor.launch(spec)
         assert ("lock" in str(refused.value)) == (name == ".lock"), "only the lock is in the way of a start"
         done = [serve(tmp_path, *words) for words in (["status"], ["logs", "forged"], ["stop", "forged"])]
-        assert VICTIM not in "".join(one.out + one.err for one in done)
+        assert VICTIM not in "".join(result.out + result.err for result in done)
         assert victim.read_text() == VICTIM
         if owner is not None:
             os.chown(victim, os.geteuid(), os.getegid())
@@ -145,11 +145,11 @@ def test_nothing_is_opened_or_emptied_through_what_is_planted(
 
 def test_a_folder_that_only_its_owner_can_write_is_accepted_in_every_such_mode(tmp_path: Path) -> None:
     for above, own in itertools.product((0o700, 0o755, 0o711, 0o1777), (0o700, 0o750, 0o755)):
-        place = tmp_path / f"{above:o}-{own:o}"
-        (place / "servers").mkdir(parents=True)
-        place.chmod(above)
-        (place / "servers").chmod(own)
-        private_files.make_folder(place / "servers")
+        folder = tmp_path / f"{above:o}-{own:o}"
+        (folder / "servers").mkdir(parents=True)
+        folder.chmod(above)
+        (folder / "servers").chmod(own)
+        private_files.make_folder(folder / "servers")
 
 
 @pytest.mark.parametrize("step", ["servers", "state", "above"])
@@ -258,7 +258,7 @@ def test_a_server_whose_state_file_is_damaged_is_found_and_stopped(
     )
     server = supervisor.launch(spec, detach=True)
     assert server.pid is not None
-    family = [one for pid in (server.pid, *processes.descendants(server.pid)) if (one := processes.process(pid))]
+    family = [member for pid in (server.pid, *processes.descendants(server.pid)) if (member := processes.process(pid))]
     assert len(family) >= 3
     if killed:
         processes.end(family[:1], 5)
@@ -269,11 +269,11 @@ def test_a_server_whose_state_file_is_damaged_is_found_and_stopped(
         path.symlink_to(victim)
     elif damage != "gone":
         path.write_bytes(content[: len(content) // 2 if damage == "cut" else 0])
-    told = serve(tmp_path, "status")
-    assert "its server runs (process" in told.err
+    result = serve(tmp_path, "status")
+    assert "its server runs (process" in result.err
     done = serve(tmp_path, "stop", *words)
     assert (done.code, done.out.strip()) == (0, "stopped mine"), done.err
-    assert [processes.describe(one.pid) for one in family if one.alive()] == []
+    assert [processes.describe(member.pid) for member in family if member.alive()] == []
     assert not path.exists()
     assert victim.read_text() == VICTIM
 
@@ -298,11 +298,11 @@ def docker(folder: Path, mark: str) -> Path:
 def test_a_container_is_removed_only_if_it_was_started_with_the_servers_mark(
     name: str, mark: str, removed: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = docker(tmp_path, mark)
+    calls = docker(tmp_path, mark)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     state.write(gone(members=[MemberState("engine", ["docker", "run"], None, container=name)]))
     assert servers.stop("forged") == (["forged"], [])
-    lines = told.read_text().splitlines() if told.exists() else []
+    lines = calls.read_text().splitlines() if calls.exists() else []
     assert ("rm -f harness-8000" in lines) == removed
     assert removed or not any(line.startswith("rm") for line in lines)
 

@@ -95,7 +95,7 @@ def test_a_server_is_ready_when_it_answers_and_gone_after_the_block(tag: str) ->
     seen: list[StartProgress] = []
     with supervisor.launch(faulty(), on_progress=seen.append) as server:
         assert httpx.get(f"{server.base_urls[0]}/health").status_code == 200
-        assert [one.status for one in servers.status()] == ["ready"]
+        assert [server.status for server in servers.status()] == ["ready"]
         assert servers.find().base_urls == list(server.base_urls)
     assert servers.status() == []
     assert not tagged(tag)
@@ -184,7 +184,7 @@ def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
     try:
         recycled = msgspec.structs.replace(member, pid=stranger.pid)
         state.write(msgspec.structs.replace(recorded, guard_pid=stranger.pid, members=[recycled], mark="x"))
-        assert [one.status for one in servers.status()] == ["exited"]
+        assert [state.status for state in servers.status()] == ["exited"]
         assert servers.stop("mine") == (["mine"], [])
         assert stranger.poll() is None
     finally:

@@ -55,8 +55,13 @@ def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
     server_spec = ServerSpec(engine=engine, model=model, extra_flags=words, **fields)
     facts = table.recorded_facts(server_spec)
     first = server_spec.port or 8000
-    found = replicas.deploy(server_spec, range(first, first + replicas.ports_needed(server_spec)), facts)
-    return ([one.command for one in found.processes], found.base_urls, found.readiness, facts.flags.version)
+    deployment = replicas.deploy(server_spec, range(first, first + replicas.ports_needed(server_spec)), facts)
+    return (
+        [process.command for process in deployment.processes],
+        deployment.base_urls,
+        deployment.readiness,
+        facts.flags.version,
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -125,7 +130,7 @@ def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: Engi
         "--sbatch",
         "--print",
     }
-    assert shown - own == {OPTIONS[one].flag for one in table.named(engine).launcher.takes}
+    assert shown - own == {OPTIONS[field].flag for field in table.named(engine).launcher.takes}
 
 
 @pytest.mark.parametrize("words", ["serve llama_cpp m.gguf", "run demo --model m.gguf --serve llama_cpp"])

@@ -112,9 +112,9 @@ def write_run(
     folder.create()
     records = {}
     for name, questions in benchmarks.items():
-        place = folder.benchmark(name)
-        place.create()
-        question_file.write(place, [question(name, key, asked) for key, asked in questions.items()])
+        files = folder.benchmark(name)
+        files.create()
+        question_file.write(files, [question(name, key, asked) for key, asked in questions.items()])
         said = [sample(name, key, i, s) for key, asked in questions.items() for i, s in enumerate(asked.said)]
         append(folder, name, said)
         planned = max(len(asked.said) for asked in questions.values())
@@ -130,5 +130,5 @@ def write_run(
 def append(folder: RunFolder, benchmark: str, samples: Sequence[Sample]) -> None:
     """Store samples as a run does."""
     with Journal.open(folder.benchmark(benchmark)) as journal:
-        for one in samples:
-            journal.append(one)
+        for sample in samples:
+            journal.append(sample)

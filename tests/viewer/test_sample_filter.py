@@ -51,23 +51,23 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenBenchmark, OpenB
 def test_of_a_run_those_are_listed_that_pass(
     runs: tuple[OpenBenchmark, OpenBenchmark], changes: dict[str, Any], kept: list[str]
 ) -> None:
-    found = [f"{key.question_id} {key.sample_index}" for _, key in matching_samples(runs[0], SampleFilter(**changes))]
-    assert found == kept
+    names = [f"{key.question_id} {key.sample_index}" for _, key in matching_samples(runs[0], SampleFilter(**changes))]
+    assert names == kept
 
 
 def test_of_two_runs_those_are_listed_whose_verdicts_differ(runs: tuple[OpenBenchmark, OpenBenchmark]) -> None:
     for own, other in (runs, runs[::-1]):
         sample_filter = SampleFilter(other_run=other)
-        found = [(question.question_id, key) for question, key in matching_samples(own, sample_filter)]
-        assert found == [("q1", ("q1", 1))]
+        keys = [(question.question_id, key) for question, key in matching_samples(own, sample_filter)]
+        assert keys == [("q1", ("q1", 1))]
         ungraded = dataclasses.replace(PLAIN, index=1, verdict=None)
         assert not sample_filter.sample("q1", ungraded)
         assert not sample_filter.sample("of no run", PLAIN)
 
 
 def test_of_one_question_only_its_samples_are_listed(runs: tuple[OpenBenchmark, OpenBenchmark]) -> None:
-    found = [key.sample_index for _, key in matching_samples(runs[0], SampleFilter(), "q1")]
-    assert found == [0, 1, 2]
+    indices = [key.sample_index for _, key in matching_samples(runs[0], SampleFilter(), "q1")]
+    assert indices == [0, 1, 2]
     with pytest.raises(UsageError, match="q9"):
         list(matching_samples(runs[0], SampleFilter(), "q9"))
 

@@ -40,9 +40,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _only_these_runs(results: Path) -> Iterator[None]:
     """What a test adds to the results is gone after it."""
-    kept = set((results / "results").iterdir())
+    before = set((results / "results").iterdir())
     yield
-    for added in set((results / "results").iterdir()) - kept:
+    for added in set((results / "results").iterdir()) - before:
         shutil.rmtree(added)
 
 
@@ -191,8 +191,8 @@ def test_the_record_is_served_as_it_stands(results: Path, client: httpx.Client) 
 
 
 def test_a_part_of_a_sample_is_downloaded_under_a_name_of_ours(client: httpx.Client) -> None:
-    asked = {**Q1, "sample": "0", "part": "record"}
-    shown, downloaded = (client.get("/raw", params={**asked, **more}) for more in ({}, {"download": "1"}))
+    query = {**Q1, "sample": "0", "part": "record"}
+    shown, downloaded = (client.get("/raw", params={**query, **more}) for more in ({}, {"download": "1"}))
     assert "content-disposition" not in shown.headers
     assert downloaded.headers["content-disposition"] == "attachment; filename=record.json"
     assert downloaded.content == shown.content
@@ -204,9 +204,9 @@ def test_a_question_is_handed_out_as_plain_text(client: httpx.Client) -> None:
 
 
 def test_what_has_not_changed_is_not_sent_again(client: httpx.Client) -> None:
-    for path, asked in (("/api/runs", {}), ("/api/benchmark", Q1), ("/api/sample", {**Q1, "sample": "0"})):
-        tag = client.get(path, params=asked).headers["etag"]
-        again = client.get(path, params=asked, headers={"If-None-Match": tag})
+    for path, query in (("/api/runs", {}), ("/api/benchmark", Q1), ("/api/sample", {**Q1, "sample": "0"})):
+        tag = client.get(path, params=query).headers["etag"]
+        again = client.get(path, params=query, headers={"If-None-Match": tag})
         assert (again.status_code, again.content) == (304, b"")
 
 
@@ -279,14 +279,14 @@ def test_a_mistake_is_a_sentence(
 # --- runs that go on, and runs that are broken ---
 def test_a_run_that_goes_on_is_followed(results: Path, client: httpx.Client) -> None:
     run = write_run(results / "results" / "going", {"demo": {"q": Asked("?", "42", [Said("1"), Said(r"\boxed{42}")])}})
-    asked = {"run": "going", "benchmark": "demo", "question": "q"}
-    first = client.get("/api/question", params=asked)
+    query = {"run": "going", "benchmark": "demo", "question": "q"}
+    first = client.get("/api/question", params=query)
     append(run, "demo", [sample("demo", "q", 2, Said(r"\boxed{41}"))])
-    second = client.get("/api/question", params=asked, headers={"If-None-Match": first.headers["etag"]})
+    second = client.get("/api/question", params=query, headers={"If-None-Match": first.headers["etag"]})
     assert [row["verdict"] for row in second.json()["samples"]] == ["wrong", "correct", None]
-    assert client.get("/api/sample", params={**asked, "sample": "2"}).json()["text"]["text"] == r"\boxed{41}"
+    assert client.get("/api/sample", params={**query, "sample": "2"}).json()["text"]["text"] == r"\boxed{41}"
     score_run(run, GradingOptions(workers=1))
-    third = client.get("/api/question", params=asked, headers={"If-None-Match": second.headers["etag"]})
+    third = client.get("/api/question", params=query, headers={"If-None-Match": second.headers["etag"]})
     assert third.json()["samples"][2]["verdict"] == "wrong"
 
 
@@ -299,7 +299,7 @@ def test_a_new_run_appears(results: Path, client: httpx.Client) -> None:
 def test_a_damaged_file_is_a_sentence_and_the_rest_is_shown(results: Path, client: httpx.Client, name: str) -> None:
     run = write_run(results / "results" / f"bad-{name.rpartition('/')[2]}")
     (run.path / name).write_bytes(b'{"\xff\xfe broken\n')
-    line = next(one for one in client.get("/api/runs").json()["runs"] if one["run"] == run.path.name)
+    line = next(run_line for run_line in client.get("/api/runs").json()["runs"] if run_line["run"] == run.path.name)
     if name == "manifest.json":
         assert "manifest.json is damaged" in line["problem"]
         return
@@ -312,15 +312,15 @@ def test_broken_utf8_in_a_record_costs_that_record_only(results: Path, client: h
     run = write_run(results / "results" / "utf8")
     samples = run.path / "demo/samples.jsonl"
     samples.write_bytes(samples.read_bytes().replace(b"Half", b"H\xfflf"))
-    asked = {"run": "utf8", "benchmark": "demo", "question": "q1"}
-    assert "checksum differs" in client.get("/api/sample", params={**asked, "sample": "0"}).json()["error"]
-    assert client.get("/api/sample", params={**asked, "sample": "1"}).json()["text"]["text"] == r"It is $\boxed{41}$."
+    query = {"run": "utf8", "benchmark": "demo", "question": "q1"}
+    assert "checksum differs" in client.get("/api/sample", params={**query, "sample": "0"}).json()["error"]
+    assert client.get("/api/sample", params={**query, "sample": "1"}).json()["text"]["text"] == r"It is $\boxed{41}$."
 
 
 # --- verdicts by hand ---
 def correction(**changed: Any) -> dict[str, Any]:
-    said = {"run": "hand", "benchmark": "demo", "question": "q1", "sample": 1, "verdict": "correct"}
-    return {**said, "who": "Ada", "why": "the reference is wrong", **changed}
+    correction = {"run": "hand", "benchmark": "demo", "question": "q1", "sample": 1, "verdict": "correct"}
+    return {**correction, "who": "Ada", "why": "the reference is wrong", **changed}
 
 
 WRITES = {"X-Harness-View": "1"}
@@ -334,17 +334,22 @@ def by_hand(results: Path, request: pytest.FixtureRequest) -> RunFolder:
 
 def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: httpx.Client) -> None:
     grades = by_hand.benchmark("demo").grades.read_bytes()
-    asked = {"run": "hand", "benchmark": "demo"}
-    before = client.get("/api/benchmark", params=asked).json()["standing"]
+    query = {"run": "hand", "benchmark": "demo"}
+    before = client.get("/api/benchmark", params=query).json()["standing"]
     stored = client.post("/api/override", json=correction(), headers=WRITES)
     assert (stored.status_code, stored.json()) == (200, {"stored": True})
-    page = client.get("/api/benchmark", params=asked).json()
+    page = client.get("/api/benchmark", params=query).json()
     assert (page["standing"]["accuracy"], page["standing"]["n_overridden"]) == (before["accuracy"], 1)
     assert page["standing"]["accuracy_overridden"] == pytest.approx(0.5)
-    row = client.get("/api/question", params={**asked, "question": "q1"}).json()["samples"][1]
+    row = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"][1]
     assert (row["verdict"], row["graded"]) == ("correct", "wrong")
-    (said,) = overrides.read(by_hand.benchmark("demo"))
-    assert (said.key, said.who, said.why, said.graded) == (Key("q1", 1), "Ada", "the reference is wrong", "wrong")
+    (override,) = overrides.read(by_hand.benchmark("demo"))
+    assert (override.key, override.who, override.why, override.graded) == (
+        Key("q1", 1),
+        "Ada",
+        "the reference is wrong",
+        "wrong",
+    )
     assert by_hand.benchmark("demo").grades.read_bytes() == grades
     assert (
         "by hand: correct (the grader said wrong), by Ada" in harness(by_hand.path.parent, "show", "hand", "q1:1").out
@@ -358,7 +363,7 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert score is not None
     assert (score.accuracy, score.accuracy_overridden) == (pytest.approx(1 / 3), pytest.approx(0.5))
     client.post("/api/override", json=correction(verdict=None, why="I was wrong"), headers=WRITES)
-    page = client.get("/api/benchmark", params=asked).json()["standing"]
+    page = client.get("/api/benchmark", params=query).json()["standing"]
     assert (page["n_overridden"], page["accuracy_overridden"]) == (0, None)
     assert len(overrides.read(by_hand.benchmark("demo"))) == 2  # nothing said is forgotten
     assert len(list(read_samples(by_hand.benchmark("demo")))) == 6
@@ -379,12 +384,12 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
 def test_a_correction_that_says_too_little_is_refused(
     by_hand: RunFolder, client: httpx.Client, changed: dict[str, Any], status: int, sentence: str
 ) -> None:
-    place = by_hand.benchmark("demo").overrides
-    before = place.read_bytes() if place.exists() else b""
+    path = by_hand.benchmark("demo").overrides
+    before = path.read_bytes() if path.exists() else b""
     answer = client.post("/api/override", json=correction(**changed), headers=WRITES)
     assert answer.status_code == status
     assert sentence in answer.json()["error"]
-    assert (place.read_bytes() if place.exists() else b"") == before
+    assert (path.read_bytes() if path.exists() else b"") == before
 
 
 def test_a_request_of_more_than_64_kib_is_not_read(by_hand: RunFolder, client: httpx.Client) -> None:
@@ -397,24 +402,24 @@ def test_a_request_of_more_than_64_kib_is_not_read(by_hand: RunFolder, client: h
 
 def test_another_site_cannot_write(by_hand: RunFolder, client: httpx.Client) -> None:
     """A form of another page carries the cookie at worst, never the header."""
-    place = by_hand.benchmark("demo").overrides
-    before = place.read_bytes() if place.exists() else b""
+    path = by_hand.benchmark("demo").overrides
+    before = path.read_bytes() if path.exists() else b""
     assert client.post("/api/override", json=correction()).status_code == 403
-    assert (place.read_bytes() if place.exists() else b"") == before
+    assert (path.read_bytes() if path.exists() else b"") == before
 
 
 # --- labels ---
 def test_labels_are_put_on_counted_and_taken_off(by_hand: RunFolder, client: httpx.Client) -> None:
-    asked = {"run": "hand", "benchmark": "demo"}
-    wish = asked | {"question": "q1", "sample": 1, "label": " off  by one ", "put": True, "who": "Ada"}
+    query = {"run": "hand", "benchmark": "demo"}
+    wish = query | {"question": "q1", "sample": 1, "label": " off  by one ", "put": True, "who": "Ada"}
     assert client.post("/api/label", json=wish, headers=WRITES).status_code == 200
     assert client.post("/api/label", json=wish | {"sample": 0}, headers=WRITES).status_code == 200
-    rows = client.get("/api/benchmark", params=asked).json()["questions"]
+    rows = client.get("/api/benchmark", params=query).json()["questions"]
     assert next(row["labels"] for row in rows if row["id"] == "q1") == {"off by one": 2}
-    page = client.get("/api/sample", params={**asked, "question": "q1", "sample": 1}).json()
+    page = client.get("/api/sample", params={**query, "question": "q1", "sample": 1}).json()
     assert (page["row"]["labels"], page["row"]["verdict"]) == (["off by one"], "wrong")
     client.post("/api/label", json=wish | {"put": False}, headers=WRITES)
-    samples = client.get("/api/question", params={**asked, "question": "q1"}).json()["samples"]
+    samples = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"]
     assert [sample["labels"] for sample in samples[:2]] == [["off by one"], []]
     assert [record.put for record in sample_labels.read(by_hand.benchmark("demo"))] == [True, True, False]
 

@@ -169,13 +169,13 @@ def test_verdicts_by_hand_count_in_a_comparison_and_it_says_so_beside_the_grades
 
 
 def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:
-    place = write_run(tmp_path / "a").benchmark("demo")
-    opinions.replace(place, "other", {Key("q1", 0): True, Key("q1", 1): True, Key("q2/odd id", 1): None})
-    opinions.replace(place, "another", {Key("q1", 0): True, Key("q1", 1): False})
+    files = write_run(tmp_path / "a").benchmark("demo")
+    opinions.replace(files, "other", {Key("q1", 0): True, Key("q1", 1): True, Key("q2/odd id", 1): None})
+    opinions.replace(files, "another", {Key("q1", 0): True, Key("q1", 1): False})
     out = shown(tmp_path, "a", "--disputed")
     assert [line for line in out.splitlines() if line.startswith("demo · ")] == ["demo · q1 · sample 1"]
     assert "wrong, other disagrees" in shown(tmp_path, "a", "q1")
-    opinions.replace(place, "other", {Key("q1", 0): True})
+    opinions.replace(files, "other", {Key("q1", 0): True})
     assert "demo: 0 samples" in shown(tmp_path, "a", "--disputed")
 
 
@@ -213,12 +213,12 @@ def test_samples_that_look_wrong_are_found_and_their_signs_named(tmp_path: Path)
     assert "no answer, looks wrong: repetition, garbled\n" in out
     assert "looks wrong" not in shown(tmp_path, "a", "sound")
     assert "demo: 1 sample\n" in shown(tmp_path, "a", "--anomaly", "--no-answer")
-    place = run.benchmark("demo")  # grades of before know of no signs, and keep their verdicts when these are added
-    former = grades.read(place)
-    grades.write(place, [msgspec.structs.replace(one, anomalies=()) for one in former])
+    files = run.benchmark("demo")  # grades of before know of no signs, and keep their verdicts when these are added
+    former = grades.read(files)
+    grades.write(files, [msgspec.structs.replace(grade, anomalies=()) for grade in former])
     assert "demo: 0 samples" in shown(tmp_path, "a", "--anomaly")
     assert harness(tmp_path, "score", "a").code == 0
-    assert grades.read(place) == former
+    assert grades.read(files) == former
 
 
 def test_runs_without_a_common_benchmark_are_refused(results: Path, tmp_path: Path) -> None:

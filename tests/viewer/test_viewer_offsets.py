@@ -54,8 +54,8 @@ def test_a_text_cannot_forge_the_end_of_its_record(tmp_path: Path) -> None:
     forged = '","finish_reason":"length","usage":{"completion_tokens":99},"reasoning":"'
     run_questions = {"q": Asked("?", "1", [Said(forged, reasoning=forged + "\\")])}
     run = write_run(tmp_path / "run", {"demo": run_questions}, scored=False)
-    place = opened(run.benchmark("demo")).of("q")[0]
-    assert (place.truncated, place.tokens) == (False, 7)
+    location = opened(run.benchmark("demo")).of("q")[0]
+    assert (location.truncated, location.tokens) == (False, 7)
 
 
 def test_what_a_run_appends_is_taken_in(folder: BenchmarkFolder) -> None:
@@ -135,4 +135,4 @@ def test_any_texts_are_found_again(
     folder = run.benchmark("demo")
     if not indexed:
         folder.index.unlink()
-    assert [one.text for one in everything(opened(folder))] == [text for text, _ in said]
+    assert [sample.text for sample in everything(opened(folder))] == [text for text, _ in said]

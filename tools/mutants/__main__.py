@@ -143,12 +143,12 @@ def _room(room: str, arguments: argparse.Namespace) -> int:
     names, words = rooms.modules_of(room), rooms.tests_of_room(room)
     tests = list(dict.fromkeys(word.partition("::")[0] for word in words))
     reasons = cases.explained()
-    chosen = [case for case in cases.drawn(names, arguments.mutants, arguments.seed) if arguments.only in case.name]
+    selected = [case for case in cases.drawn(names, arguments.mutants, arguments.seed) if arguments.only in case.name]
     remembered = Remembered.of(room, fresh=arguments.fresh)
     files = [str(modules()[name]) for name in names]
     trial = Trial(room, arguments.jobs, arguments.wide, remembered, files, tests, words)
     pending = []
-    for case in chosen:
+    for case in selected:
         result = trial.known(case)
         if result is not None and not (arguments.wide and result.status == SURVIVED):
             trial.note(case, result)
@@ -156,12 +156,12 @@ def _room(room: str, arguments: argparse.Namespace) -> int:
             pending.append(case)
     if pending:
         _try(trial, pending)
-    for case in chosen:
+    for case in selected:
         result = remembered.results.get(case.name)
         if case.name not in reasons and result is not None and result.status == SURVIVED:
             line = f"{case.file.relative_to(CHECKOUT)}:{case.first}"
             sys.stdout.write(f"survived, {result.n_tests} tests: {line}\n    {case.name}\n")
-    return _row(trial, chosen, reasons, time.monotonic() - started)
+    return _row(trial, selected, reasons, time.monotonic() - started)
 
 
 def _row(trial: Trial, chosen: list[Case], reasons: dict[str, str], seconds: float) -> int:
@@ -279,10 +279,10 @@ def _measure(trial: Trial, items: dict[str, pytest.Item], say: Say) -> None:
         former, tests = trial.remembered.measured.get(file, ("", {}))
         if former != hash_ or not all(test.passed for test in tests.values()):
             stale[file] = hash_
-    chosen = {name: item for name, item in items.items() if name.partition("::")[0] in stale}
-    if chosen:
+    selected = {name: item for name, item in items.items() if name.partition("::")[0] in stale}
+    if selected:
         measured: defaultdict[str, dict[str, Measured]] = defaultdict(dict)
-        for name, test in _measured(chosen, trial.files).items():
+        for name, test in _measured(selected, trial.files).items():
             measured[name.partition("::")[0]][name] = test
         for file, hash_ in stale.items():
             trial.remembered.measured[file] = hash_, measured[file]

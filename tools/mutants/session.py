@@ -214,12 +214,12 @@ def measure(items: Mapping[str, pytest.Item], files: Sequence[str], say: Say) ->
 def caches_of(files: Iterable[str]) -> list[functools._lru_cache_wrapper[Any]]:
     """The functions of these files that remember what they returned."""
     gc.unfreeze()  # a frozen object is not listed
-    wanted = frozenset(files)
+    names = frozenset(files)
     return [
         thing
         for thing in gc.get_objects()
         if isinstance(thing, functools._lru_cache_wrapper)
-        and getattr(getattr(thing.__wrapped__, "__code__", None), "co_filename", "") in wanted
+        and getattr(getattr(thing.__wrapped__, "__code__", None), "co_filename", "") in names
     ]
 
 
@@ -229,10 +229,10 @@ Functions = Mapping[tuple[str, str, int], list[FunctionType]]
 def live_functions(files: Iterable[str]) -> Functions:
     """(file, qualified name, first line) → the functions that exist now."""
     gc.unfreeze()  # a frozen object is not listed
-    wanted = frozenset(files)
+    names = frozenset(files)
     functions: defaultdict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
     for thing in gc.get_objects():
-        if isinstance(thing, FunctionType) and thing.__code__.co_filename in wanted:
+        if isinstance(thing, FunctionType) and thing.__code__.co_filename in names:
             functions[_key(thing.__code__)].append(thing)
     return functions
 
