@@ -41,7 +41,7 @@ class Box(NamedTuple):
 
 
 def boxes_from_end(text: str, lo: int = 0, hi: int | None = None) -> Iterator[Box]:
-    """Complete boxes of text[lo:hi], the last first. Unclosed ones are passed over, at most `MAX_OPEN_BOXES`."""
+    """Yield the complete boxes of text[lo:hi], the last one first. Gives up after `MAX_OPEN_BOXES` unclosed ones."""
     hi = len(text) if hi is None else hi
     letters = hi
     unclosed = 0

@@ -254,5 +254,5 @@ def _hide_in_argument(option: str, value: str) -> str:
 
 
 def _hide_in_address(text: str) -> str:
-    """`text`; if it has a URL, without the name, the password and the values of the query in it."""
+    """`text`; from a URL in it, the user name, the password and the values of the query are removed."""
     return _QUERY_VALUE.sub(rf"\1={HIDDEN}", without_user_info(text)) if "://" in text else text

@@ -55,7 +55,7 @@ class Pairs:
             text += self.rng.choice(["+", "-", " + ", " - "]) + self.product(depth)
         return text
 
-    def other(self, text: str) -> str:
+    def variant(self, text: str) -> str:
         """A text that is often equal to `text`."""
         at = self.rng.randrange(len(text))
         shuffled = text.split("+")
@@ -78,7 +78,7 @@ def test_trees_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, texts = Pairs(1), list[tuple[str, str]]()
     while len(texts) < PAIRS:
         reference = pairs.sum()
-        texts.append((reference, pairs.other(reference)))
+        texts.append((reference, pairs.variant(reference)))
     read = [(reference, answer) for reference, answer in texts if polynomial(reference) or polynomial(answer)]
     verdicts = {same.equal for reference, answer in read if (same := same_polynomials(reference, answer)) is not None}
     assert len(read) > MIN_READ

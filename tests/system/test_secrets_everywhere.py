@@ -60,8 +60,8 @@ def leaking_files(folder: Path, given: set[Path]) -> list[tuple[str, list[str]]]
     """The files below `folder` that hold a key, but those in which the user wrote it."""
     keys = [*CANARIES.values(), ENGINE_FLAG]
     files = [path for path in folder.rglob("*") if path.is_file() and path not in given]
-    found = [(str(path.relative_to(folder)), leaks(path.read_bytes(), keys)) for path in files]
-    return [(name, held) for name, held in found if held]
+    leaks_of_files = [(str(path.relative_to(folder)), leaks(path.read_bytes(), keys)) for path in files]
+    return [(name, held) for name, held in leaks_of_files if held]
 
 
 def _command_line(pid: int) -> bytes:
@@ -79,7 +79,7 @@ def _descendants(pid: int) -> list[int]:
     with contextlib.suppress(OSError):  # it has ended
         for task in Path(f"/proc/{pid}/task").iterdir():
             below += map(int, (task / "children").read_bytes().split())
-    return below + [one for child in below for one in _descendants(child)]
+    return below + [grandchild for child in below for grandchild in _descendants(child)]
 
 
 class Commands:
@@ -121,19 +121,19 @@ class Commands:
 
     def look(self, pid: int) -> None:
         own = _command_line(pid)
-        for one in _descendants(pid):
+        for child in _descendants(pid):
             # Between its fork and its own program a child has the command line of its parent.
-            if (line := _command_line(one)) == own:
+            if (line := _command_line(child)) == own:
                 continue
-            self.lines[one] = line or self.lines.get(one, b"")
+            self.lines[child] = line or self.lines.get(child, b"")
 
     def leaks(self) -> list[tuple[str, list[str]]]:
         keys = [*CANARIES.values(), ENGINE_FLAG]
-        found = [(f"output of {name}", leaks(output, keys)) for name, output in self.printed]
+        leaks_of_texts = [(f"output of {name}", leaks(output, keys)) for name, output in self.printed]
         for line in self.lines.values():
             # The engine itself was told to begin with the flag.
-            found.append((repr(line), leaks(line, CANARIES.values() if ENGINE in line else keys)))
-        return [(place, held) for place, held in found if held]
+            leaks_of_texts.append((repr(line), leaks(line, CANARIES.values() if ENGINE in line else keys)))
+        return [(place, held) for place, held in leaks_of_texts if held]
 
 
 START_PROCESSES = {"score", "sweep", "serve"}

@@ -107,9 +107,8 @@ _OHMS = re.compile(r"\\(?:text|mathrm)\s*\{[\s~]*([kM]?)[\s~]*\}\s*\\Omega(?![A-
 
 
 def plain_latex(text: str) -> str:
-    """Return `text` with Unicode signs as ASCII LaTeX: `√2` as `\\sqrt 2`. Unknown ones stay.
-
-    The grammar refuses them.
+    """Return `text` with Unicode signs as ASCII LaTeX: `√2` as `\\sqrt 2`. Unknown signs stay; the grammar refuses
+    them.
     """
     if text.isascii():
         return text

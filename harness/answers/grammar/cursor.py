@@ -44,7 +44,9 @@ class Cursor:
         self.integrals = 0
 
     def peek(self, ahead: int = 0) -> MathToken:
-        """Return the token `ahead` places after the next one, and do not move; a token of kind "end" after the last."""
+        """Return the token that comes `ahead` tokens after the next one, without moving; past the last one, a token of
+        kind "end".
+        """
         index = self.position + ahead
         return self.tokens[index] if index < len(self.tokens) else _END
 
@@ -96,7 +98,7 @@ class Cursor:
         return False
 
     def closing_bar(self) -> bool:
-        """Whether another bar follows within 40 tokens."""
+        """Whether another bar follows within the next 40 tokens, which may close the bar at the position."""
         near = self.tokens[self.position + 1 : self.position + 40]
         return any(token.kind == "op" and token.text == "|" for token in near)
 

@@ -223,7 +223,7 @@ class _AnswerParser(Powers):
         return self.peek().kind == "text" and self.peek().text.lower() in APPROXIMATE and self.is_value(1)
 
     def is_value(self, ahead: int) -> bool:
-        """Whether a value may begin at the token `ahead` of the next one."""
+        """Whether a value may begin `ahead` tokens after the next one."""
         self.position += ahead
         begins = self.starts_atom() or self.is_op("-", "+")
         self.position -= ahead
@@ -471,7 +471,7 @@ class _AnswerParser(Powers):
         return self.power()
 
     def signed_power_of(self) -> Node:
-        """Parse a factor with its sign, one level deeper, so that a run of signs meets `MAX_DEPTH`."""
+        """Parse a factor with its sign, counted as one level deeper: `MAX_DEPTH` also bounds a run of signs."""
         self.enter_rule()
         node = self.signed_power()
         self.depth -= 1
@@ -558,10 +558,12 @@ def _share_a_letter(statements: Sequence[Node]) -> bool:
 
 
 def _is_equation(node: Node) -> bool:
+    """Whether the node is a relation with equals signs only."""
     return node.op == "rel" and all(sign == "=" for sign in node.args[1])
 
 
 def _is_inequality(node: Node) -> bool:
+    """Whether the node is a membership, or a relation with <, >, ≤, ≥ or ≠."""
     return node.op == "member" or (
         node.op == "rel" and any(sign in ("<", ">", "<=", ">=", "!=") for sign in node.args[1])
     )

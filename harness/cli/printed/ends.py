@@ -8,7 +8,9 @@ from harness.verbs.sweep.rows import CellRow, MeanRow
 
 
 class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers of samples. done: on disk. accepted_as_missing: of those not on disk. The last two: of this session."""
+    """Numbers of samples. expected: that the run plans. done: on disk. owed: missing. accepted_as_missing: not on disk,
+    because they can never succeed. this_session, truncated_this_session: finished in this session, and cut in it.
+    """
 
     expected: int
     done: int
@@ -50,9 +52,10 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RaceStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A candidate beside the baseline. rounds: complete ones of both. difference: of the accuracies, a fraction;
-    interval: where it lies, valid however often one looks. called: rounds after which a verdict was first reached;
-    withheld: why it is not given, else empty."""
+    """A candidate compared with the baseline. rounds: complete rounds that both have. difference: of the accuracies, a
+    fraction; interval: its interval, valid however often one looks. called: rounds after which a verdict was first
+    reached; withheld: why the verdict is not given, else empty.
+    """
 
     rounds: int
     difference: float

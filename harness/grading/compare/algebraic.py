@@ -113,6 +113,7 @@ def _sum(sizes: list[_Size]) -> _Size:
 
 
 def _quotient(top: _Size, bottom: _Size) -> _Size:
+    """Return the bounds of a quotient."""
     return _Size(top.u + bottom.l, top.l + bottom.u)
 
 

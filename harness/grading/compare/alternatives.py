@@ -20,7 +20,7 @@ def items_of(node: Node) -> tuple[Node, ...]:
 
 
 def values_of_signs(node: Node, independent: bool) -> Node | None:
-    """Return the list of all values that `node` with its ± stands for; None if there are over `MAX_ALTERNATIVES`.
+    """Return all values that `node` with its ± stands for, as a list node; None if there are over `MAX_ALTERNATIVES`.
 
     All signs of an item change together: `1 ± 2 ∓ 3` is two values. independent: each ± of a tuple, set or list
     changes by itself, so that (±a, ±b) is four points.

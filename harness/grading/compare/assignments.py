@@ -89,8 +89,10 @@ def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignmen
 
 
 def _align(reference: Assignment, answer: Assignment) -> tuple[Node, ...] | None:
-    """Return the answer's values in the order of the reference's names; None if the answer has other names, which may
-    mean other things."""
+    """Return the answer's values in the order of the reference's names; None if the answer has other names.
+
+    Names are compared without case, unless a side has both A and a.
+    """
     reference_names, answer_names = (list(map(_lower_case, side.names)) for side in (reference, answer))
     if len(set(reference_names)) < len(reference_names) or len(set(answer_names)) < len(answer_names):
         reference_names, answer_names = list(reference.names), list(answer.names)  # A and a are two names here

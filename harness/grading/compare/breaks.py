@@ -35,7 +35,7 @@ from harness.grading.compare.radicals import NotExact, rational
 CORNERS = frozenset(("abs", "sgn", "max", "min"))
 JUMPS = frozenset(("floor", "ceil", "mod"))
 _STEPS = (-1, 0, 1, 2)
-"""Values at which a function that jumps at all integers is tried."""
+"""Integers that stand for all integers, where a function jumps at each of them."""
 
 _MAX_DEGREE = 8
 _MAX_MONOMIALS = 60
@@ -44,7 +44,7 @@ _MAX_TRIALS = 400
 """Largest number of points that one comparison tries because of breaks; an expression with more raises `NoBreaks`."""
 
 _PRECISION = Fraction(1, 10**40)
-"""Width of the interval by which an irrational zero is known."""
+"""An irrational zero is computed to within this distance."""
 
 _MAX_ROOT_BOUND = 10**60
 
@@ -170,6 +170,7 @@ def _constant(node: Node) -> Polynomial:
 
 
 def _sum(left: Polynomial, right: Polynomial) -> Polynomial:
+    """Return the sum of two polynomials."""
     total = dict(left)
     for monomial, coefficient in right.items():
         total[monomial] = total.get(monomial, Fraction(0)) + coefficient
@@ -177,6 +178,7 @@ def _sum(left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def _scaled(polynomial: Polynomial, factor: int) -> Polynomial:
+    """Return the polynomial times a number."""
     return {monomial: factor * coefficient for monomial, coefficient in polynomial.items()} if factor else {}
 
 
@@ -198,6 +200,7 @@ def _product(left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def _letters(polynomial: Polynomial) -> set[str]:
+    """Return the letters of a polynomial."""
     return {letter for monomial in polynomial for letter, _ in monomial}
 
 
@@ -225,6 +228,7 @@ def _trials(polynomials: list[Polynomial], letters: list[str], integers: bool) -
 
 
 def _degree(polynomial: Polynomial) -> int:
+    """Return the total degree of a polynomial."""
     return max(sum(exponent for _, exponent in monomial) for monomial in polynomial)
 
 
@@ -256,7 +260,10 @@ def _coefficients(polynomial: Polynomial) -> list[Fraction]:
 
 
 def _coprime(polynomials: list[list[Fraction]]) -> list[list[Fraction]]:
-    """Return polynomials that have the same zeros together, each zero in one polynomial only and there simple."""
+    """Return polynomials that together have the zeros of the given ones: each zero simple, and in one polynomial only.
+
+    Polynomials are lists of coefficients, the constant first.
+    """
     factors = list[list[Fraction]]()
     while polynomials:
         polynomial = polynomials.pop()
@@ -276,6 +283,7 @@ def _coprime(polynomials: list[list[Fraction]]) -> list[list[Fraction]]:
 
 
 def _slope(coefficients: list[Fraction]) -> list[Fraction]:
+    """Return the derivative of a polynomial."""
     return [exponent * coefficient for exponent, coefficient in enumerate(coefficients)][1:]
 
 
@@ -287,7 +295,7 @@ def _common_divisor(left: list[Fraction], right: list[Fraction]) -> list[Fractio
 
 
 def _divided(top: list[Fraction], bottom: list[Fraction]) -> tuple[list[Fraction], list[Fraction]]:
-    """Return quotient and remainder."""
+    """Return (quotient, remainder) of two polynomials, as lists of coefficients, the constant first."""
     rest, quotient = list(top), [Fraction(0)] * max(1, len(top) - len(bottom) + 1)
     for shift in range(len(top) - len(bottom), -1, -1):
         quotient[shift] = factor = rest[shift + len(bottom) - 1] / bottom[-1]
@@ -337,6 +345,7 @@ def _bisected(coefficients: list[Fraction], low: Fraction, high: Fraction) -> Fr
 
 
 def _value(coefficients: list[Fraction], point: Fraction) -> Fraction:
+    """Return the value of a polynomial at a point."""
     total = Fraction(0)
     for coefficient in reversed(coefficients):
         total = total * point + coefficient
@@ -362,6 +371,7 @@ def _around(points: list[Fraction], integers: bool) -> list[Fraction]:
 
 
 def _with_values(tree: Node, values: dict[str, Fraction]) -> Node:
+    """Return the tree with numbers for its letters."""
     for name, value in values.items():
         tree = substitute(tree, sym(name), num(value))
     return tree

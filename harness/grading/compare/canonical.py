@@ -99,6 +99,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
 
 
 def _vote_of_residue(residue: int) -> str:
+    """Return the vote of an expression with letters, by its residue in the finite field."""
     return f"expression {residue:x}"
 
 

@@ -19,7 +19,7 @@ _MAX_INDEXED = 3
 """Constants that may change places, at most; three have six orders."""
 
 _POINTS = (2, 1, -1)
-"""Values of the letters at which a difference is taken for the number that it may be everywhere."""
+"""Values that all letters get to compute a difference, which is then compared with the difference everywhere."""
 
 
 def same_with_constants(reference: Node, answer: Node) -> bool:

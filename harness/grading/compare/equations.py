@@ -1,11 +1,11 @@
 """Equations, of which there are two kinds: statements, which name a value, and equations proper, which state a curve.
 
-    statement           x = 5 · f(x) = 2x · AB : CD = 3 · Minimum = 1      the name may be dropped, the value is
-    compared equation proper     x^2 + y^2 = 25                                     no side is a name
+    statement           x = 5 · f(x) = 2x · AB : CD = 3 · Minimum = 1      the value is compared
+    equation proper     x^2 + y^2 = 25                                     no side is a name
 
-`statement` tells the kinds apart. Two equations proper are equal if their differences left − right are equal up to a
-constant factor, if need be after multiplication by the denominators. An equation that is linear in a letter also equals
-the expression that it gives for this letter.
+`statement` tells the kinds apart; the name of a statement may be dropped. Two equations proper are equal if their
+differences left − right are equal up to a constant factor, if need be after multiplication by the denominators. An
+equation that is linear in a letter also equals the expression that it gives for this letter.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ _EQUALITY = frozenset(("=", "≈"))
 
 
 class Statement(NamedTuple):
-    """A chain of names and values: labels, the names at its left end (may be none); values, the same value written in
-    several ways (`2 = 4/2 ≈ 2.0`), at least one."""
+    """A chain of names and values, such as `x = 2 = 4/2`.
+
+    labels: the names at its left end; may be empty. values: at least one; several are the same value written in several
+    ways.
+    """
 
     labels: tuple[Node, ...]
     values: tuple[Node, ...]

@@ -36,6 +36,7 @@ _VALUE_UNDER_LETTER = re.compile(
 )
 """An option letter and the value behind it, as in `(B) 12`. If the reference is no letter, the value is compared."""
 
+# Form → its name in the sentence on a right value in a wrong form.
 _FORMS: dict[Form, str] = {
     "fraction": "one integer over another",
     "decimal": "a decimal",
@@ -205,9 +206,9 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
 
 
 def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:
-    """What `_compare_trees` says of two fractions of integers or two polynomials; None for anything else.
+    """Compare two fractions of integers or two polynomials, with the verdict of `_compare_trees`; None for all others.
 
-    They and words are most answers, and trees take ten to fifty times as long.
+    Most answers are fractions, polynomials or words, and trees take ten to fifty times as long.
     """
     if kind == "text" or rules.relative_tolerance or rules.absolute_tolerance or rules.round_to_reference:
         return None
@@ -237,7 +238,10 @@ def _integer(match: re.Match[str]) -> int:
 
 
 def _undecided_words(reference: str) -> Comparison:
-    """Return "undecided": the answer does not repeat a reference in words, but may say the same in other words."""
+    """Return "undecided" for an answer that does not repeat the reference's words, but may say the same in others.
+
+    The rule is "prose" for a long reference, else "words".
+    """
     words = words_of(reference)
     prose = len(words.split()) > _MAX_WORDS or len(re.findall(r"[\u3400-\u9fff]", words)) > _MAX_CHINESE_SIGNS
     return Comparison(None, "prose" if prose else "words")

@@ -79,6 +79,7 @@ def _exact(node: Node, depth: int) -> Value:
 
 # --- one rule for each kind of node ---
 def _add(node: Node, depth: int) -> Value:
+    """Compute a sum."""
     total: Value = {}
     for term in node.args:
         total = add(total, _exact(term, depth))
@@ -86,6 +87,7 @@ def _add(node: Node, depth: int) -> Value:
 
 
 def _mul(node: Node, depth: int) -> Value:
+    """Compute a product."""
     result = of(1)
     for factor in node.args:
         result = multiply(result, _exact(factor, depth))
@@ -109,6 +111,7 @@ def _pow(node: Node, depth: int) -> Value:
 
 
 def _root(node: Node, depth: int) -> Value:
+    """Compute a root with an integer degree."""
     degree = rational(_exact(node.args[0], depth))
     if degree is None or degree.denominator != 1 or not 0 < degree.numerator < 1000:
         raise NotExact("the degree of a root")
@@ -128,6 +131,7 @@ def _const(node: Node, _depth: int) -> Value:
 
 
 def _base(node: Node, _depth: int) -> Value:
+    """Compute a number that is written in another base than ten."""
     digits, base = node.args
     value = digits_in_base(digits, base)
     if value is None:
@@ -167,12 +171,14 @@ def _fn(node: Node, depth: int) -> Value:
 
 
 def _integers(*values: Fraction) -> list[int]:
+    """Return the values as integers. Raises `NotExact` if one is none."""
     if any(value.denominator != 1 for value in values):
         raise NotExact("integers expected")
     return [value.numerator for value in values]
 
 
 def _factorial(value: Fraction) -> Value:
+    """Compute n!."""
     (number,) = _integers(value)
     if number < 0 or number > MAX_FACTORIAL:
         raise NotExact("a factorial")
@@ -180,6 +186,7 @@ def _factorial(value: Fraction) -> Value:
 
 
 def _double_factorial(value: Fraction) -> Value:
+    """Compute n!! = n (n − 2) (n − 4) …."""
     (number,) = _integers(value)
     if number < 0 or number > MAX_FACTORIAL:
         raise NotExact("a factorial")
@@ -196,6 +203,7 @@ def _binomial(upper: Fraction, lower: Fraction) -> Value:
 
 
 def _arrangements(upper: Fraction, lower: Fraction) -> Value:
+    """Compute n! / (n − k)!, the number of arrangements of k of n things."""
     n, k = _integers(upper, lower)
     if not 0 <= k <= n <= 2_000:
         raise NotExact("arrangements")
@@ -225,12 +233,14 @@ def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Value:
 
 
 def _natural_logarithm(value: Fraction) -> Value:
+    """Return ln 1 = 0. Raises `NotExact` for any other value."""
     if value == 1:
         return {}
     raise NotExact("a logarithm")
 
 
 def _signed_factors(value: Fraction) -> list[tuple[int, int]]:
+    """Return (prime, exponent) of a rational number; exponents of the denominator are negative."""
     return factors(value.numerator) + [(prime, -count) for prime, count in factors(value.denominator)]
 
 

@@ -20,7 +20,7 @@ PARAMETER = sym("any integer")
 """The letter that both sides get for their parameters."""
 
 _MAX_STEPS_APART = 4
-"""The starts of two spellings of a family are compared up to this many steps apart."""
+"""Two spellings of a family may begin at most this many steps apart."""
 
 
 def without_conditions(node: Node) -> tuple[Node, dict[str, str]]:
@@ -121,6 +121,6 @@ def same_family(left: Node, right: Node, equal: Callable[[Node, Node], bool]) ->
 
 
 def _line(expression: Node) -> tuple[Node, Node]:
-    """Return (value at 0, value at 1 − value at 0) of an expression in `PARAMETER`."""
+    """Return (start, step) of an expression in `PARAMETER`: its value at 0, and its value at 1 minus that."""
     start = substitute(expression, PARAMETER, num(0))
     return start, Node("add", (substitute(expression, PARAMETER, num(1)), neg(start)))

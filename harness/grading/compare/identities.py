@@ -148,7 +148,7 @@ def proportional(left: Node, right: Node) -> Any | None:
 
 
 def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
-    """Return the ratio at a point, with digits that suffice; None if both expressions are 0 there.
+    """Return the ratio of two expressions at a point, with as many digits as suffice; None if both are 0 there.
 
     Raises `NotNumeric`: an expression has no value there, or only one of them is 0.
     """
@@ -209,6 +209,7 @@ def _points_of_all_sizes() -> Iterator[PointAt]:
 
 
 def _integer_points() -> Iterator[PointAt]:
+    """Points at which the letters are integers."""
     budget = [MAX_EVALUATIONS]
     for index in range(2 * IDENTITY_POINTS):
         yield _point(index, budget, integers=True)
@@ -241,9 +242,9 @@ def _agreement(left: Node, right: Node, points: Iterator[PointAt], *, real: bool
 
 
 def _agree_at(left: Node, right: Node, point_at: PointAt, *, real: bool) -> bool | None:
-    """Whether both have the same value at a point; None if one has none there, or none that counts.
+    """Whether two expressions have the same value at a point; None if one has no value there.
 
-    real: only real values count.
+    real: a complex value counts as no value.
     """
     try:
         for evaluation in evaluations((left, right), point_at):
@@ -277,7 +278,7 @@ def _over_integers(left: Node, right: Node) -> bool:
 
 
 def _has_steps(*trees: Node) -> bool:
-    """Whether a function stands in the trees that is constant or linear in between."""
+    """Whether the trees hold a function with steps or corners, between which it is constant or linear."""
     return any(node.op == "fn" and node.args[0] in _STEPS for tree in trees for node in walk(tree))
 
 

@@ -88,6 +88,7 @@ def _is_prime(number: int) -> bool:
 
 @lru_cache(maxsize=128)
 def _root_of_minus_one(prime: int) -> int:
+    """Return a square root of -1 modulo the prime, as the residue of i."""
     # About every other base is no square, and gives a root.
     roots = (pow(base, (prime - 1) // 4, prime) for base in range(2, 1_000))
     return next(root for root in roots if root * root % prime == prime - 1)
@@ -171,11 +172,10 @@ class Residues:
 
 @lru_cache(maxsize=_MAX_KNOWN)
 def _cached_residue(node: Node, index: int, salt: int) -> tuple[_Residue, bool] | None:
-    """Return the residue of a tree and whether it is opaque; None if it has none. Cached: a vote asks for it again.
+    """Return (residue, opaque) of a tree, as `Residues` has them; None if it has no residue.
 
-    index: number of the prime.
-
-    salt: decides which values the letters get.
+    Cached, because a comparison and a vote need the same residue. index: number of the prime. salt: number of the
+    point.
     """
     point = _Point(index, salt)
     try:

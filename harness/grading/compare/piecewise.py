@@ -27,7 +27,7 @@ _ORDER: dict[str, Callable[[Fraction], bool]] = {
     "=": lambda gap: gap == 0, "!=": lambda gap: gap != 0,
 }  # fmt: skip
 _SHARES = (Fraction(1, 2), Fraction(5, 17))
-"""Places between two bounds at which the functions are compared, as shares of the way."""
+"""The functions are compared at these fractions of the way from one bound to the next."""
 
 _SPREAD = (Fraction(1, 3), Fraction(5, 7), Fraction(2), Fraction(31, 3), Fraction(1009, 10))
 """Distances beyond the lowest and highest bound at which the functions are compared."""
@@ -86,7 +86,7 @@ def _pieces(bounds: list[Fraction]) -> Iterator[tuple[Fraction, Node]]:
 
 
 def _cases_of(node: Node) -> list[_Case]:
-    """Return the cases of a node of that kind."""
+    """Return the cases of a node of kind "cases". Raises `NotPiecewise`."""
     cases = []
     for case in node.args:
         if case.op != "list" or len(case.args) != 2:
@@ -111,7 +111,7 @@ def _bounds(variable: Node, conditions: list[Node]) -> list[Fraction]:
 
 
 def _between(bounds: list[Fraction]) -> list[Fraction]:
-    """Return points between neighbours and beyond."""
+    """Return the points at which functions are compared: between neighbouring bounds, and beyond the outer ones."""
     between = [low + (high - low) * share for low, high in pairwise(bounds) for share in _SHARES]
     return [*between, *(end for step in _SPREAD for end in (bounds[0] - step, bounds[-1] + step))]
 

@@ -122,6 +122,7 @@ class Point:
                 self._note(abs(part[2] + part[3]) * _LOG10_OF_2)
 
     def _note(self, span: float) -> None:
+        """Add one number's span to `span`, the largest, and to `spans`, the sum."""
         self.span = max(self.span, span)
         self.spans += span
 
@@ -136,7 +137,10 @@ class Point:
         return self.mp.mpc(real, imaginary) if imaginary else real
 
     def whole(self, value: Any) -> Any:
-        """`value`, as an integer if it is one within rounding errors; else its distance from one widens the span."""
+        """Return `value`, rounded to an integer if rounding errors explain the difference.
+
+        If they do not, the difference from the nearest integer widens the span.
+        """
         nearest = self.mp.nint(value)
         gap = self.without_noise(value - nearest, max(self.mp.mpf(1), abs(value)))
         self.widen_span(gap)

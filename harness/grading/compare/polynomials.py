@@ -42,7 +42,8 @@ _FRACTION = "\\frac{"
 _PLAIN = {"\\cdot": "*", "\\left(": "(", "\\right)": ")", "\\dfrac{": _FRACTION, "\\tfrac{": _FRACTION}
 _END = "end"
 _FREE_LETTERS = frozenset("CcKkDAB")
-"""Letters that may be free constants (`constants`), so that a difference proves nothing."""
+"""Letters that may be free constants (see the module `constants`): different residues then do not prove a difference.
+"""
 
 _BEFORE_BRACKET = frozenset("xyz")
 """Letters that are a factor of the bracket behind them; any other may be a function of it."""

@@ -74,6 +74,7 @@ class LastingPool:
         return pool
 
     def _close(self) -> None:
+        """End the workers; the caller holds the lock."""
         if self._pool is not None:
             self._pool.__exit__()
         self._pool = None

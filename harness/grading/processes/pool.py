@@ -448,6 +448,7 @@ class _Worker:
 
 
 def _here(start: Callable[[], _Worker]) -> _Worker:
+    """Start a worker in the calling thread."""
     return start()
 
 

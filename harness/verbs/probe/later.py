@@ -221,7 +221,7 @@ def _later_cuts(subject: Subject) -> Seen:
 
 
 def _written_and_read(subject: Subject) -> Seen:
-    """Compare the distributions at the places of a greedy reply with those after reading the same words as a prompt."""
+    """Compare each token's distribution in a greedy reply with that after the same words, read as a prompt."""
     texts = [text for path, text in OPEN_PROMPTS if path == COMPLETIONS]
     sent = f"{len(texts)} raw texts with {WRITTEN} greedy tokens, then the same words as {len(READ_AT)} prompts of each"
     if subject.mixed:
