@@ -31,6 +31,12 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
     "docs/tutorials/README.md": (
         ("`uv tool install '.[llama-cpp]'` in a checkout", "`uv tool install 'reasoning-harness[llama-cpp]'`"),
     ),
+    "docs/tutorials/checkpoints.md": (
+        (
+            "`uv tool install '.[llama-cpp,report]'` in a checkout",
+            "`uv tool install 'reasoning-harness[llama-cpp,report]'`",
+        ),
+    ),
     "docs/experiments.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
     "docs/reports.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
     "docs/howto/offline.md": (("pip wheel '.[llama-cpp]'", "pip wheel 'reasoning-harness[llama-cpp]'"),),
