@@ -22,7 +22,7 @@ from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from tests.budget import rounds
 from tests.faults.server import STALL, FaultServer, Pause, Request, Step
-from tests.generation.small_runs import expected_keys, keys_of, run_settings, well
+from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, well
 from tests.patience import PATIENCE_SECONDS
 
 CHECKOUT = Path(__file__).parents[2]
@@ -44,6 +44,12 @@ def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
     """(exit code, what it said)."""
     _, stderr = child.communicate(timeout=PATIENCE_SECONDS)
     return child.returncode, stderr
+
+
+def goes_on_to_its_end(folder: Path, questions: int, samples: int, *urls: str) -> None:
+    """Go on with the run in this process."""
+    settings = run_settings(folder / "run", *urls, samples=samples)
+    assert run(settings, question_set(folder, questions)).complete
 
 
 def unhurried(request: Request) -> Iterator[Step]:
@@ -69,8 +75,7 @@ def test_a_run_killed_again_and_again_ends_with_exactly_the_expected_keys(tmp_pa
             time.sleep(chance.uniform(0.0, 0.12))
             child.send_signal(signal.SIGKILL)
             assert ended(child)[0] == -signal.SIGKILL, "the run was over before it could be killed"
-        code, stderr = ended(start(tmp_path, 12, 40, server.base_url))
-    assert (code, stderr) == (0, "")
+        goes_on_to_its_end(tmp_path, 12, 40, server.base_url)
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(12, 40)
 
 
@@ -94,7 +99,7 @@ def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp
         assert f"{n_asked} of 100 samples" in stderr
         assert len(keys_of(run_settings(tmp_path / "run"))) == n_asked < 100
         server.answer = well
-        assert ended(start(tmp_path, 10, 10, server.base_url)) == (0, "")
+        goes_on_to_its_end(tmp_path, 10, 10, server.base_url)
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
 
 
@@ -125,7 +130,7 @@ def test_a_signal_at_any_moment_leaves_a_valid_journal_and_a_run_that_resumes(
             )
             assert stored <= expected_keys(6, 20)
             assert (code == 0) == (stored == expected_keys(6, 20))
-            assert ended(start(folder, 6, 20, server.base_url)) == (0, "")
+            goes_on_to_its_end(folder, 6, 20, server.base_url)
             assert keys_of(run_settings(folder / "run")) == expected_keys(6, 20)
 
 
@@ -144,7 +149,7 @@ def test_a_stalled_server_does_not_hold_up_the_end(tmp_path: Path, grace: float,
         code, stderr = ended(child)
         assert (code, "20 of 100 samples" in stderr) == (130, True)
     with FaultServer(well) as server:
-        assert ended(start(tmp_path, 10, 10, server.base_url)) == (0, "")
+        goes_on_to_its_end(tmp_path, 10, 10, server.base_url)
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
 
 
@@ -179,13 +184,13 @@ def test_a_second_process_on_the_run_is_refused_and_the_first_goes_on(tmp_path: 
 
 def test_a_torn_tail_and_a_damaged_line_cost_their_own_keys_only(tmp_path: Path) -> None:
     with FaultServer(well) as server:
-        assert ended(start(tmp_path, 5, 4, server.base_url))[0] == 0
+        goes_on_to_its_end(tmp_path, 5, 4, server.base_url)
         folder = RunFolder(tmp_path / "run").benchmark("sums")
         lines = folder.samples.read_bytes().splitlines(keepends=True)
         lines[3] = lines[3].replace(b'"text":"', b'"text":"!')
         folder.samples.write_bytes(b"".join(lines)[:-10])
         folder.index.unlink()
-        assert ended(start(tmp_path, 5, 4, server.base_url))[0] == 0
+        goes_on_to_its_end(tmp_path, 5, 4, server.base_url)
         assert len(server.requests) == 22
     samples = list(read_samples(folder))
     assert {(s.question_id, s.sample_index) for s in samples} == expected_keys(5, 4)

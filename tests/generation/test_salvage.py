@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -47,6 +45,7 @@ from tests.faults.server import FAILING, RESET
 from tests.faults.token_server import TAGS, THINK_END, Model, TokenServer, ids_of, text_of
 from tests.generation.small_runs import QUICK, changed, question_set, run, run_settings, samples_of
 from tests.patience import PATIENCE_SECONDS
+from tests.system.command import harness, start
 
 ASKED = Question(
     benchmark="b",
@@ -438,15 +437,15 @@ def test_the_command_ends_complete_behind_a_gateway_that_fails_continuations(tmp
     cuts = dict.fromkeys(range(1, 40, 3), 30)
     with TokenServer(Model(), "vllm", cut_after=cuts) as server:
         server.onward = FAILING[kind]
-        argv = command(
+        words = command(
             tmp_path / "run", tmp_path / "sums.jsonl", server, "--concurrency", "6", "--first-token-timeout", "1"
         )
         for _ in range(2):
-            done = subprocess.run(argv, capture_output=True, text=True, check=False)
-            if done.returncode == 0:
+            done = harness(tmp_path, *words)
+            if done.code == 0:
                 break
-    assert done.returncode == 0, done.stderr
-    assert "complete: 12 of 12 samples" in done.stdout + done.stderr
+    assert done.code == 0, done.err
+    assert "complete: 12 of 12 samples" in done.out + done.err
 
 
 @pytest.mark.parametrize("changed", ["prompt", "sampling", "engine"])
@@ -589,19 +588,7 @@ def command(out: Path, data: Path, server: TokenServer, *more: str) -> list[str]
     asked = ["--question-key", "problem", "--answer-key", "answer", "--id-key", "id", "--no-canary", "--no-progress"]
     asked += ["--no-fingerprint"]
     where = ["--base-url", server.base_url, "--model", "test-model", "--out", str(out), "--samples", "1"]
-    return [
-        sys.executable,
-        "-m",
-        "harness",
-        "run",
-        "--data",
-        str(data),
-        *asked,
-        *where,
-        "--system-prompt",
-        "none",
-        *more,
-    ]
+    return ["run", "--data", str(data), *asked, *where, "--system-prompt", "none", *more]
 
 
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM, then SIGKILL"])
@@ -614,7 +601,7 @@ def test_a_killed_process_loses_seconds_of_its_answers_and_the_next_one_goes_on(
         with_logprobs = how == "SIGKILL"
         more = ["--extra-body", json.dumps(LOGPROBS)] if with_logprobs else []
         asked = command(tmp_path / "run", data, server, *more)
-        with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        with start(tmp_path, asked) as process:
             file = RunFolder(tmp_path / "run").inflight
             if how != "SIGKILL":
                 assert server.wait_for(lambda: server.generated > 200)
@@ -629,10 +616,10 @@ def test_a_killed_process_loses_seconds_of_its_answers_and_the_next_one_goes_on(
         server.pause = 0.0
         time.sleep(0.1)  # the streams of the dead process end
         server.generated = 0
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+        done = harness(tmp_path, *asked)
+    assert done.code == 0, done.err
     samples = samples_of(run_settings(tmp_path / "run"))
-    assert "continued 4 half-written answers" in done.stdout + done.stderr
+    assert "continued 4 half-written answers" in done.out + done.err
     assert sum(one.salvaged_at[0].tokens for one in samples) == kept
     assert server.generated == sum(one.usage.completion_tokens or 0 for one in samples) - kept
     for one in samples:

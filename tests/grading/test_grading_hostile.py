@@ -115,11 +115,11 @@ def test_long_text_is_judged(text: str) -> None:
     ids=["white space", "statements", "commas", "blank end"],
 )
 def test_the_end_of_a_reply_is_searched_in_linear_time(text: str) -> None:
-    """Seconds of the processor: a linear search takes 0.04 of them for a text, a quadratic one of the first text 8."""
+    """Seconds of the processor: a linear search takes 0.04 of them for a text, the mildest quadratic one 0.5."""
     began = time.process_time()
     for _ in range(5):
         assert grade(question("5"), sample(text)).verdict
-    assert time.process_time() - began < 4.0
+    assert time.process_time() - began < 1.5
 
 
 FRAGMENTS = [

@@ -317,11 +317,16 @@ TROUBLES = (
 )
 
 
+def finish(storm: Storm, *words: str) -> None:
+    """Run `harness WORDS` to its end; nobody disturbs it."""
+    ended(storm, command(storm, *words), (0,))
+
+
 def outcome(storm: Storm) -> tuple[dict[tuple[str, int], tuple[Any, ...]], dict[str, Any]]:
     """(records, score) once nobody disturbs: the run asked to its end, and scored from what stands in its folder."""
     with serving(0, 0.0) as (url, _):
-        ended(storm, command(storm, *storm.run_words("--base-url", url)), (0,))
-    ended(storm, command(storm, "score", "run"), (0,))
+        finish(storm, *storm.run_words("--base-url", url))
+    finish(storm, "score", "run")
     (score,) = storm.folder.glob("run/*/scores.json")
     return records(storm), content_of_score(score)
 
