@@ -43,7 +43,7 @@ from harness.scoring.intervals import (
     weighted_limits,
 )
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import Intervals, mean_question_interval
+from harness.scoring.uncertainty import Intervals, mean_question_interval, sample_counts
 
 VERSION = "version"
 """The field of a question's metadata that numbers the versions of a problem, which form a cluster."""
@@ -84,9 +84,8 @@ def _of_parts(items: Sequence[QuestionTally]) -> list[Measure]:
 
 def _share(name: MeasureName, items: Sequence[QuestionTally], weights: Array) -> Measure:
     """The mean share of right parts over the questions. weights: (Q,), of each question, not yet normed."""
-    counts = np.array([float(item.n) for item in items])
     # Copies count as one sample: a question's sums shrink to its independent samples.
-    independent = np.array([float(item.n if item.independent is None else item.independent) for item in items])
+    counts, independent = sample_counts(items)
     shares = np.array([item.shares for item in items]) * independent / counts
     squares = np.array([item.squares for item in items]) * independent / counts
     means, weight = shares / independent, weights / weights.sum()

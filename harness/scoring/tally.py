@@ -74,9 +74,10 @@ class QuestionTally:
         object.__setattr__(self, "correct", verdicts.count("correct"))
         object.__setattr__(self, "undecided", verdicts.count("undecided"))
         if parts:
+            shares = [min(right / total, 1.0) for right, total in parts]
             object.__setattr__(self, "parts", max(total for _, total in parts))
-            object.__setattr__(self, "shares", math.fsum(min(right / total, 1.0) for right, total in parts))
-            object.__setattr__(self, "squares", math.fsum(min(right / total, 1.0) ** 2 for right, total in parts))
+            object.__setattr__(self, "shares", math.fsum(shares))
+            object.__setattr__(self, "squares", math.fsum(share**2 for share in shares))
 
     @property
     def n(self) -> int:
