@@ -241,7 +241,10 @@ def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Estimate:
 def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estimate]:
     """maj@k for each of `ks`; every question has at least k samples. Where maj@k itself is drawn at random, its
     interval is "at most"."""
-    spread_known = {k: _spread_is_known(items, k) and not any(is_estimated(item.n, k) for item in items) for k in ks}
+    # Of maj@1 no spread is needed: it is the accuracy.
+    spread_known = {
+        k: k > 1 and _spread_is_known(items, k) and not any(is_estimated(item.n, k) for item in items) for k in ks
+    }
     values: dict[int, list[float]] = {k: [] for k in ks}
     variances: dict[int, list[float]] = {k: [] for k in ks}
     value, spread = cache(maj_at_k), cache(maj_jackknife)
@@ -257,13 +260,19 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estim
 
 def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
     """(samples graded correct, samples) of each question; copies count as one sample."""
-    # From generators: a list of pairs would take 100 bytes a question.
+    counts, independent = sample_counts(items)
     correct = np.fromiter((item.correct for item in items), float, len(items))
+    return correct * independent / counts, independent
+
+
+def sample_counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
+    """(samples, samples of which copies count as one) of each question."""
+    # From generators: a list of pairs would take 100 bytes a question.
     counts = np.fromiter((item.n for item in items), float, len(items))
     independent = np.fromiter(
         (item.n if item.independent is None else item.independent for item in items), float, len(items)
     )
-    return correct * independent / counts, independent
+    return counts, independent
 
 
 def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
