@@ -30,6 +30,7 @@ _CONDITION = (
 )
 _LEADS = r"(?:(?:(?:so|then|thus|hence|therefore|but|however|and|now|finally)\b|那么|则|因此|所以)[,，]?\s*)"
 
+_HEAD = re.compile(rf"(?i)[\s*_]*+{_LEADS}?{_CONDITION}")
 _BEFORE = re.compile(
     rf"""(?xi) [\s*_]*+ {_LEADS}?
     (?P<condition> {_CONDITION} (?: [^,，$\n] | \$[^$\n]{{0,80}}\$ ){{1,120}}? ) \s*[,，]?\s* {_LEADS}?
@@ -37,10 +38,22 @@ _BEFORE = re.compile(
     (?: (?:the|our|my|its|this|your)\s+ )? (?: (?:final|correct|right|exact)\s+ )? \Z"""
 )
 _BEHIND = re.compile(rf"(?i)[ \t,，$*)]*+(?:\\[)\]][ \t,，]*+)?(?:but\s+)?(?:only\s+)?({_ALWAYS}[^.!?。！？\n]*)")
-_SENTENCE_BEGIN = re.compile(r"[.!?](?=\s)|[\n。！？]")
+_SENTENCE_STOPS = (". ", "! ", "? ", "\n")
+_CHINESE_STOPS = ("。", "！", "？")
 _IF = re.compile(r"(?i)\Aif\s+")
 _MAX_CHARS = 240
 """A sentence is looked at this far before its answer, in characters."""
+
+
+def conditional_sentence(text: str, lo: int, position: int) -> int:
+    """Return where the sentence of `position` begins if it begins with a condition, else -1.
+
+    lo: the first position that may belong to the sentence.
+    """
+    first = max(lo, position - _MAX_CHARS)
+    stops = _SENTENCE_STOPS if text.isascii() else _SENTENCE_STOPS + _CHINESE_STOPS
+    begin = max(first, 1 + max([text.rfind(stop, first, position) for stop in stops]))
+    return begin if _HEAD.match(text, begin, position) is not None else -1
 
 
 def condition_before(text: str, lo: int, phrase: int) -> tuple[str, int] | None:
@@ -48,10 +61,8 @@ def condition_before(text: str, lo: int, phrase: int) -> tuple[str, int] | None:
 
     phrase: the position of "answer" or 答案. lo: the first position that may belong to the sentence.
     """
-    begin = max(lo, phrase - _MAX_CHARS)
-    for stop in _SENTENCE_BEGIN.finditer(text, begin, phrase):
-        begin = stop.end()
-    match = _BEFORE.fullmatch(text, begin, phrase)
+    begin = conditional_sentence(text, lo, phrase)
+    match = _BEFORE.fullmatch(text, begin, phrase) if begin >= 0 else None
     return None if match is None else (_IF.sub("", match["condition"].strip()), begin)
 
 

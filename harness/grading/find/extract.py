@@ -29,7 +29,7 @@ from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
-from harness.grading.find.conditions import condition_before, condition_behind
+from harness.grading.find.conditions import condition_before, condition_behind, conditional_sentence
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.refusals import (
     gives_up,
@@ -387,9 +387,12 @@ def _under_condition(answer: Extraction, text: str, end: int, hi: int, lo: int, 
 
 
 def _announcement_of_box(text: str, lo: int, box: Box) -> int:
-    r"""Return the position of "answer" in "the answer is \boxed{…}"; -1 if no such phrase announces the box."""
+    r"""Return the position of "answer" in "if …, the answer is \boxed{…}"; -1 without such a phrase or condition."""
     near = max(lo, box.outer_start - _ANNOUNCEMENT_CHARS)
+    # The cheap tests first: this runs for each response with a box.
     if text.rfind("nswer", near, box.outer_start) < 0 and text.rfind("答案", near, box.outer_start) < 0:
+        return -1
+    if conditional_sentence(text, lo, box.outer_start) < 0:
         return -1
     for phrase in _PHRASE.finditer(text, near, box.outer_start):
         if not text[phrase.end() : box.outer_start].strip(" \t\n$*_\\([{"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from harness.answers.grammar.tree import names
+
 _DENIED = re.compile(
     # Possessive: the white space of a long blank end must not be shared out between two groups in every way there is.
     r"(?i)[\s.,;:!$*)\]}—-]*+(?:(?:however|but|wait|actually|no|hmm|oh|sorry)\b[\s.,!]*+)*+(?:(?:that|this|it|which)\b)?\s*+"
@@ -27,22 +29,20 @@ _REFUSED_BEHIND = re.compile(
 )
 """`_REFUSED_BEFORE`, `_REFUSED_BEHIND`: words beside a number which say that it is not the answer, or a part of it."""
 
-_STATED_BEFORE = re.compile(
-    r"""(?xi) (?: \A | [^\w\s] | \n | \b(?:
-        so|thus|hence|therefore|then|and|finally|consequently|now|but|well|also|overall|here|clearly|that|as|with
-      | is|was|be|get|gets|give|gives|gave|giving|find|finds|found|obtain|obtains|obtained|conclude|have|has|had|make
-      | makes|making|mean|means|implies|imply|yield|yields|say|believe|think|see|know|state|report|write|provide|box) )
-    \s* (?: (?:the|our|my|its|this|your|a|an)\s+ (?: \w+\s+ ){0,2} | (?:final|correct|right|exact|numerical)\s+ )? \Z"""
+_LEADS_TO_ANSWER = names(
+    "so thus hence therefore then and finally consequently now but well also overall here clearly that as with is "
+    "was be get gets give gives gave giving find finds found obtain obtains obtained conclude have has had make makes "
+    "making mean means implies imply yield yields say believe think see know state report write provide box"
 )
-"""A phrase states an answer if its clause begins with "answer", or if a verb or connective leads to it."""
+"""Connectives and verbs that lead to a statement of the answer: "which gives the answer"."""
+
+_ARTICLES = names("the our my its this your a an")
+_ADJECTIVES = names("final correct right exact numerical")
+_NOT_THE_ANSWER = names("wrong incorrect false mistaken expected reference official worst")
+"""Adjectives with which "answer" names no answer of the reply."""
 
 _MAX_LEAD_CHARS = 60
 """Words before "answer" are looked at this far, in characters."""
-
-_NO_ANSWER_BEFORE = re.compile(
-    r"(?i)\b(?:wrong|incorrect|false|mistaken|expected|reference|official|worst|least\s+\w+)\s+(?:final\s+)?\Z"
-)
-"""Words before "answer" after which the phrase states no answer: "the wrong answer is"."""
 
 _GIVES_UP = re.compile(
     r"(?i)\b(?:i|we)\s+(?:am\s+|are\s+|was\s+|were\s+)?(?:can\s*not|can['’]t|could\s*n['’]t|could\s+not|unable\s+to|not\s+able\s+to"
@@ -85,10 +85,22 @@ def is_refused_before(tail: str, start: int) -> bool:
 
 def is_unstated(tail: str, start: int) -> bool:
     """Whether the words before `start`, the position of "answer", leave it unstated: "the wrong answer", "whether the
-    answer"."""
-    if _NO_ANSWER_BEFORE.search(tail, max(0, start - _MAX_LEAD_CHARS), start) is not None:
+    answer".
+
+    It is stated if a clause or a line begins with it, its article or its adjective, or if a word of `_LEADS_TO_ANSWER`
+    stands before these.
+    """
+    first = max(0, start - _MAX_LEAD_CHARS)
+    words = tail[max(first, tail.rfind("\n", first, start) + 1) : start].lower().split()
+    adjectives = words[:-1] if words[-1:] == ["final"] else words
+    if adjectives and (adjectives[-1] in _NOT_THE_ANSWER or adjectives[-2:-1] == ["least"]):
         return True
-    return _STATED_BEFORE.search(tail[max(0, start - _MAX_LEAD_CHARS) : start]) is None
+    before = adjectives[:-1] if adjectives and adjectives[-1] in _ADJECTIVES else adjectives
+    for index in range(len(words) - 1, max(-1, len(words) - 4), -1):  # at most two adjectives follow the article
+        if words[index] in _ARTICLES:
+            before = words[:index]
+            break
+    return bool(before) and before[-1][-1].isalnum() and before[-1] not in _LEADS_TO_ANSWER
 
 
 def is_refusal(line: str) -> bool:
