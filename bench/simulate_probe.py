@@ -19,7 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -157,11 +157,15 @@ def table(trials: Sequence[Trial]) -> Iterator[str]:
 def covering(name: str, n: int) -> list[str]:
     """All checks that notice the fault before server n, and are sound without it."""
 
-    def noticed(fault: Fault) -> set[str]:
-        report = probe.examine(ToyAsker(toy(n, noise=False), fault), probe.select(), seed=10_000 * n)
-        return {finding.check for finding in report.findings if finding.outcome in ("spoils", "warns")}
+    return sorted(noticed(name, n) - noticed("", n))
 
-    return sorted(noticed(ALL_FAULTS[name]()) - noticed(Fault()))
+
+@cache
+def noticed(name: str, n: int) -> set[str]:
+    """The checks that are not sound behind the fault before server n; behind none if the name is empty."""
+    fault = ALL_FAULTS[name]() if name else Fault()
+    report = probe.examine(ToyAsker(toy(n, noise=False), fault), probe.select(), seed=10_000 * n)
+    return {finding.check for finding in report.findings if finding.outcome in ("spoils", "warns")}
 
 
 def coverage(n: int, processes: int) -> None:

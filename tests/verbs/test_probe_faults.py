@@ -10,6 +10,7 @@ import math
 import random
 import tracemalloc
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,23 @@ def assert_named(fault: Fault, report: dict[str, Finding]) -> None:
 def test_each_fault_is_found_and_named(name: str) -> None:
     fault = FAULTS[name]()
     assert_named(fault, findings(fault, fault.finds))
+
+
+def test_a_token_that_is_listed_because_it_was_drawn_does_not_count_as_likely() -> None:
+    # Half of the mass lies beyond the three likeliest of 60 tokens; a drawn one is listed instead of the third.
+    likely = {"a": math.log(0.3), "b": math.log(0.15), "c": math.log(0.05)}
+    tail = {f"t{i}": math.log(0.5 / 57) for i in range(57)}
+    every = {**likely, **tail}
+    rng = random.Random(4)
+    drawn = rng.choices([*every], [math.exp(value) for value in every.values()], k=400)
+    tops = [likely if token in likely else {token: every[token], "a": likely["a"], "b": likely["b"]} for token in drawn]
+
+    def standard_errors(tops: Sequence[Mapping[str, float]]) -> float:
+        return later.too_odd([later.rank(token, top, rng.random()) for token, top in zip(drawn, tops, strict=True)])[0]
+
+    assert later.undrawn(tops) == [{"a": likely["a"], "b": likely["b"]}] * 400
+    assert abs(standard_errors(later.undrawn(tops))) < 2.5
+    assert standard_errors(tops) < -4, "as it was taken for a likely token"
 
 
 @pytest.mark.parametrize(
@@ -330,6 +348,7 @@ def test_a_budget_takes_the_checks_that_find_most_and_says_what_it_leaves_out() 
     assert not {"temperature 1", "temperature 0.5", "tool calls"} & rooms.keys()
     assert set(worth.FINDS) <= {check.name for check in probe.CHECKS} | {"weights"}
     assert {kind for kinds in worth.FINDS.values() for kind in kinds} == set(worth.CLASSES)
+    assert sum(worth.CLASSES.values()) == len({**toy_model.FAULTS, **FAULTS})
     report = probe.examine(ToyAsker(Toy()), probe.select(["ends", "long stream"]), seed=1, budget=1_000)
     assert [finding.outcome for finding in report.findings] == ["sound", "untested"]
     assert "finds 5 kinds of faults more" in report.findings[1].came

@@ -416,6 +416,19 @@ class Clamped(Fault):
         return answer
 
 
+class ListsTheDrawn(Fault):
+    """Lists the drawn token first, and then the 19 likeliest others (vLLM)."""
+
+    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+        for choice in answer["choices"]:
+            for token in (choice.get("logprobs") or {}).get("content") or ():
+                if token:
+                    top = token["top_logprobs"]
+                    own = {"token": token["token"], "logprob": token["logprob"]}
+                    token["top_logprobs"] = [own, *(entry for entry in top if entry != own)][: len(top)]
+        return answer
+
+
 class Reasoning(Fault):
     """The first twelve words of a chat's reply come in a field of their own."""
 
@@ -486,6 +499,7 @@ class Wavering(Fault):
 SOUND: dict[str, Callable[[], Fault]] = {
     "plain": Fault,
     "log-probabilities clamped at −5": Clamped,
+    "the drawn token listed in place of the last": ListsTheDrawn,
     "a reasoning field": Reasoning,
     "no usage": Uncounted,
     "replies cut in mid-character": HalfACharacter,

@@ -189,6 +189,25 @@ class ReplyUsage(msgspec.Struct):
     completion_tokens: int | None = None
 
 
+class _WithUsage(msgspec.Struct):
+    """A whole reply or an event of a stream, for its usage."""
+
+    usage: ReplyUsage | None = None
+
+
+def stated_usage(reply: bytes) -> ReplyUsage | None:
+    """The usage that a whole reply or the last such event of a stream states; None if none does."""
+    lines = [line.removeprefix(b"data:") for line in reply.splitlines() if b'"usage"' in line]
+    for text in (reply, *reversed(lines)):
+        try:
+            stated = codec.decode(text, _WithUsage).usage
+        except codec.DecodeError:
+            continue
+        if stated is not None:
+            return stated
+    return None
+
+
 class ProbeReply(msgspec.Struct):
     """A whole reply with at least one choice."""
 
@@ -309,7 +328,10 @@ class ProbedEndpoint:
 
     def posted(self, content: bytes) -> tuple[int, bytes]:
         """HTTP status and body of the reply to these bytes. Raises `ServerError`."""
-        return self._post(CHAT, content)
+        status, reply = self._post(CHAT, content)
+        usage = stated_usage(reply) if status == 200 else None
+        self._bill(usage.prompt_tokens, usage.completion_tokens) if usage else None
+        return status, reply
 
     def render(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
         """The prompt of these messages as text and token ids; None where the engine shows no prompts."""

@@ -177,7 +177,7 @@ def _long_stream(subject: Subject) -> Seen:
 
 CHECKS = (
     Check(
-        name="ends", group="protocol", look=_ends,
+        name="ends", group="protocol", look=_ends, tokens=300,
         why="A reply that was cut and says `stop` counts as finished: its missing answer is graded as wrong.",
         mend="Look for a gateway that lowers max_tokens and rewrites finish_reason.",
     ),

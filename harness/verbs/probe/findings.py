@@ -102,7 +102,7 @@ class Check:
     mend: str
     look: Callable[[Subject], Seen]
     quick: bool = True
-    tokens: int = 120
+    tokens: int = 140
     shortest: int | None = None
 
     @property

@@ -4,6 +4,9 @@ Each later token is compared with the distribution that the server stated for it
 
     u = P(likelier tokens) + V P(token),   V uniform on 0 to 1;   all unlisted tokens count as one, the least likely
 
+Some engines (vLLM) list the drawn token in the place of the last likely one, or beyond it. Then the list depends on the
+draw, and u is too small. So each list loses its last token (`undrawn`), which makes it the same for every draw.
+
 If the server draws from the distribution that it states, u is uniform on 0 to 1 whatever came before (Rosenblatt 1952,
 Ann. Math. Statist. 23:470). So the u of all places are independent with mean 1/2.
 
@@ -55,6 +58,16 @@ TWO_KERNELS = 0.01
 HIDDEN = "no log-probabilities came for the tokens after the first"
 
 
+def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+    """The same lists (token → log-probability) without tokens that are listed only because they were drawn.
+
+    With the shortest list of k tokens, each keeps its k − 1 likeliest ones: a drawn token that is less likely than all
+    of them stands in the last place or beyond.
+    """
+    k = min(map(len, tops), default=0)
+    return [dict(sorted(listed(top).items(), key=lambda item: -item[1])[: max(k - 1, 1)]) for top in tops]
+
+
 def rank(token: str, top: Mapping[str, float], share: float) -> float:
     """Where a drawn token stands in its distribution: the probability of all likelier tokens, plus `share` of its own.
 
@@ -62,7 +75,7 @@ def rank(token: str, top: Mapping[str, float], share: float) -> float:
     likeliest tokens. share: uniform on 0 to 1.
     """
     # Different tokens that are parts of a character are all shown as U+FFFD.
-    probabilities = {name: math.exp(value) for name, value in listed(top).items() if "\ufffd" not in name}
+    probabilities = {name: math.exp(value) for name, value in top.items() if "\ufffd" not in name}
     rest = max(0.0, 1 - sum(probabilities.values()))
     # The order among unlisted tokens is unknown, so all of them count as one token.
     if token not in probabilities:
@@ -77,11 +90,10 @@ def rank_among(token: str, top: Mapping[str, float], temperature: float, share: 
     The result is uniform on 0 to 1, too. top: the listed tokens with their log-probabilities. temperature: of the draw,
     as a multiple of that of `top`. share: uniform on 0 to 1.
     """
-    logprobs = listed(top)
-    if token not in logprobs:
+    if token not in top:
         return None
-    best = max(logprobs.values())
-    weights = {name: math.exp((value - best) / temperature) for name, value in logprobs.items()}
+    best = max(top.values())
+    weights = {name: math.exp((value - best) / temperature) for name, value in top.items()}
     total = sum(weights.values())
     return (sum(p for p in weights.values() if p > weights[token]) + share * weights[token]) / total
 
@@ -138,7 +150,9 @@ def _later_draws(subject: Subject) -> Seen:
     if len(tokens) < MIN_PLACES:
         return untested(sent, HIDDEN)
     rng = random.Random(subject.seed)  # noqa: S311 - no secret
-    return _finding(sent, [rank(token.token, token.top, rng.random()) for token in tokens], len(tokens))
+    tops = undrawn([token.top for token in tokens])
+    us = [rank(token.token, top, rng.random()) for token, top in zip(tokens, tops, strict=True)]
+    return _finding(sent, us, len(tokens))
 
 
 def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:
@@ -175,7 +189,8 @@ def _later_cold_draws(subject: Subject) -> Seen:
     if stated is None:
         return untested(sent, "the first token does not show at which temperature the server states log-probabilities")
     rng = random.Random(subject.seed)  # noqa: S311 - no secret
-    ranks = [rank_among(token.token, token.top, COLD / stated, rng.random()) for token in tokens]
+    tops = undrawn([token.top for token in tokens])
+    ranks = [rank_among(token.token, top, COLD / stated, rng.random()) for token, top in zip(tokens, tops, strict=True)]
     us = [u for u in ranks if u is not None]
     return _finding(sent, us, len(tokens)) if len(us) >= MIN_PLACES else untested(sent, HIDDEN)
 

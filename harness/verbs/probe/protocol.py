@@ -307,7 +307,7 @@ CHECKS = (
         mend="Look for a proxy or a server setting that lowers max_tokens or rewrites finish_reason.",
     ),
     Check(
-        name="natural end", group="protocol", look=_ending,
+        name="natural end", group="protocol", look=_ending, tokens=450,
         why="A reply that ends by itself must say so: otherwise nobody can tell truncated replies from finished ones.",
         mend="Look at the model's end-of-turn tokens (generation_config.json, eos_token_id) and at its template.",
     ),
@@ -327,7 +327,7 @@ CHECKS = (
         mend="Start the server so that it returns log-probabilities from before sampling (raw).",
     ),
     Check(
-        name="characters", group="protocol", look=_utf8,
+        name="characters", group="protocol", look=_utf8, tokens=280,
         why="A character lost between two tokens changes an answer.",
         mend="Update the engine, or look for a proxy that decodes and encodes each chunk by itself.",
     ),

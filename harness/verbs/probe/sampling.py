@@ -229,7 +229,7 @@ _REWRITTEN = "Look for a proxy that rewrites the field, or a server whose sampli
 
 CHECKS = (
     Check(
-        name="temperature 0", group="sampling", look=_greedy,
+        name="temperature 0", group="sampling", look=_greedy, tokens=270,
         why="A greedy score comes from the likeliest tokens; sampled replies are another setting.",
         mend=_REWRITTEN,
     ),
@@ -275,12 +275,12 @@ CHECKS = (
         mend="Nothing to do for a score; to repeat samples, use an engine that obeys seeds.",
     ),
     Check(
-        name="other seed", group="sampling", look=_other_seed,
+        name="other seed", group="sampling", look=_other_seed, tokens=270,
         why="Samples that are copies of one another make pass@k and every error bar wrong.",
         mend="Look for a cache between here and the engine, or a server with a fixed seed.",
     ),
     Check(
-        name="no cached replies", group="sampling", look=_cache,
+        name="no cached replies", group="sampling", look=_cache, tokens=270,
         why="Samples that are copies of one another make pass@k and every error bar wrong.",
         mend="Look for a cache between here and the engine, or a server with a fixed seed; send seeds.",
     ),

@@ -122,7 +122,7 @@ CHECKS = (
         mend="Use the switch that the model's template knows (see its chat template).",
     ),
     Check(
-        name="effort", group="protocol", look=_effort,
+        name="effort", group="protocol", look=_effort, tokens=200,
         why="Scores at low and at high effort are two different scores; a server that ignores the effort makes them "
             "equal.",
         mend="Use the field that the model's template or provider knows; state the score without an effort.",

@@ -309,5 +309,5 @@ _MEND = "Start the engine with the model's own tool parser and template; update 
 CHECKS = (
     Check(name="tool calls", group="tools", look=_calls, quick=False, tokens=50_000, why=_WHY, mend=_MEND),
     Check(name="streamed calls", group="tools", look=_streamed, quick=False, tokens=4_000, why=_WHY, mend=_MEND),
-    Check(name="tool choice", group="tools", look=_choice, quick=False, tokens=1_500, why=_WHY, mend=_MEND),
+    Check(name="tool choice", group="tools", look=_choice, quick=False, tokens=3_400, why=_WHY, mend=_MEND),
 )  # fmt: skip
