@@ -37,7 +37,7 @@ def load(name_or_path: str) -> Card:
     NAME@RELEASE, NAME@FROM..TO   a card, restricted to a release or to a span of dates
     gym:TASK                      a task of reasoning-gym
     PATH.yaml, PATH.yaml#TASK     a card's file, or a task of an `eval.yaml`
-    hf://datasets/OWNER/NAME      a data set with an `eval.yaml`; `#TASK` behind it if that has several tasks
+    hf://datasets/OWNER/NAME      a data set with an `eval.yaml`; with `#TASK` at the end if the file has several tasks
     """
     if name_or_path.startswith("hf://"):
         from harness.benchmarks import eval_yaml  # few runs need it

@@ -44,7 +44,7 @@ def fetch(card: Card) -> Fetched:
 
 
 def render_examples(card: Card, number: int) -> list[str]:
-    """The prompts of the first `number` questions, each as `prompt_text` writes it. Raises `UsageError`."""
+    """The prompts of the first `number` questions, each as one text. Raises `UsageError`."""
     return [prompt_text(question) for question in questions.build(card, limit=number).questions]
 
 

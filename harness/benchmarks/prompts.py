@@ -103,10 +103,11 @@ def substitute(template: str, question: str, choices: str = "") -> str:
 def render(
     prompt: Prompt, question: str, choices: str, api: Api, system: str | None = None
 ) -> tuple[tuple[Message, ...], str]:
-    """(messages, "") for the chat API, ((), text) for the completions API.
+    """A question as it is sent: (messages, "") for the chat API, ((), text) for the completions API.
 
-    choices: the options as one text; empty if there are none. system: replaces the prompt's system message; "" sends
-    none; None keeps it. The text has the system message, the examples and the question, with blank lines between.
+    The text has the system message, the examples and the question, with blank lines between. choices: the options as
+    one text; empty if there are none. system: the system message in place of the prompt's; "": none; None: the prompt's
+    own.
     """
     system = prompt.system if system is None else (system or None)
     turns = [(substitute(prompt.template, e.question), e.answer) for e in prompt.examples]

@@ -111,7 +111,7 @@ class Instructions(msgspec.Struct):
         """The prompt as it is; its instructions are the reference."""
         if len(self.instruction_id_list) != len(self.kwargs):
             raise ValueError(f"has {len(self.instruction_id_list)} instructions, but arguments for {len(self.kwargs)}")
-        # The hub fills in every argument of every instruction, and null stands where one has none.
+        # The hub's rows list all arguments of all instructions; null means that the instruction does not have it.
         stated = [
             (name, {key: value for key, value in (arguments or {}).items() if value is not None})
             for name, arguments in zip(self.instruction_id_list, self.kwargs, strict=True)
@@ -213,7 +213,8 @@ class Needles(msgspec.Struct):
 
 
 class WithDocuments(msgspec.Struct):
-    """A question of AA-LCR. documents: texts; context: the same as one text, as other copies have it."""
+    """A question of AA-LCR. documents: the texts of the documents. context: all documents as one text, which some
+    copies of the data have instead."""
 
     question: str
     documents: list[str] = []

@@ -57,7 +57,7 @@ def export_solutions(
 ) -> Written:
     """Write a benchmark's solutions in a training format.
 
-    name: the benchmark's. solved: its questions, each with its solution in its metadata under `column`. out: the folder
+    name: the benchmark's. solved: its questions; the metadata of each have the solution under `column`. out: the folder
     for the files; None: `exports/FORMAT`. publish: whether its questions may be shown in public. i_know: write the
     files even if `publish` is false or the benchmark is a test set.
 

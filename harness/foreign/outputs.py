@@ -336,7 +336,7 @@ def _identities(table: _RowIdentities, repeats: Repeats) -> list[str]:
 
 
 def _question(row: OutputRow, name: str, question_id: str) -> Question:
-    """The question of a row without a card. name: the benchmark's name."""
+    """The question that a row states itself, without a card. name: the benchmark's name, for scores."""
     accepted, kind = _reference(row)
     return Question(
         benchmark=name,

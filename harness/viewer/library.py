@@ -76,7 +76,7 @@ class Remembered:
         return entry[1]  # type: ignore[return-value]
 
     def stamps(self) -> tuple[Stamp, ...]:
-        """Return the states of all files read so far, as they were when they were read."""
+        """Return the states that the files had when they were last read, one for each file read so far."""
         return tuple(stamp for stamp, _ in self._kept.values())
 
 

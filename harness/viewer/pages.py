@@ -178,10 +178,8 @@ class SamplePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
-    """One run: its facts, and by benchmark its first question as the model got it, which shows the prompt.
-
-    has_report: whether `harness report` has written a page into the run's folder.
-    """
+    """One run. prompts: benchmark → its first question as the model got it, which shows the prompt. has_report: whether
+    `harness report` has written a page into the run's folder."""
 
     facts: RunFacts
     prompts: dict[str, ShownQuestion]

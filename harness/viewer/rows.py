@@ -64,9 +64,10 @@ class QuestionRow:
 
     number: its number in the benchmark, from 1. verdicts: a sign for each sample in the order of indices (see `SIGNS`).
     fraction: correct of graded samples; interval: its 95 % interval; None before any grading. near_misses: kind →
-    number of samples. n_anomalous: samples whose text looks broken; anomalies: sign of that → number of samples.
-    n_disputed: samples that a second grader judges otherwise. labels: label → number of samples that a person gave it.
-    mean_tokens: over samples whose server stated them. majority: the most frequent answer; None if no sample gave one.
+    number of samples. n_anomalous: samples whose text looks broken. anomalies: sign of a broken text → number of
+    samples. n_disputed: samples that a second grader judges otherwise. labels: label → number of samples that a person
+    gave it. mean_tokens: over samples whose server stated them. majority: the most frequent answer; None if no sample
+    gave one.
     """
 
     number: int

@@ -92,7 +92,8 @@ class TokenPages(msgspec.Struct, frozen=True):
 
 
 class RequestFact(msgspec.Struct, frozen=True):
-    """How one feature is requested in a chat request. page: its documentation; checked: whether the page was read."""
+    """How one feature is requested in a chat request. page: address of the documentation. checked: whether a person has
+    compared this with the page."""
 
     page: str
     checked: bool

@@ -31,8 +31,8 @@ STARTUP_SECONDS = 86_400
 class Router(msgspec.Struct, frozen=True):
     """One router.
 
-    module: its Python module. version: the version of its recorded options. lists_models: whether its model list names
-    the models of its workers.
+    module: the router's Python module. version: the version whose options are recorded. lists_models: whether the
+    router's model list names the models of its workers.
     """
 
     module: str

@@ -102,8 +102,8 @@ def batch_words(requests: Path, results: Path) -> tuple[str, ...]:
 
 
 def check(spec: ServerSpec) -> None:
-    """Raise SpecError for the first field that the engine needs but lacks, or does not support: no setting is dropped
-    silently.
+    """Raise SpecError for the first field of the spec that is empty although the engine needs it, or set although the
+    engine does not support it. So no setting is dropped silently.
     """
     launcher = launcher_of(spec)
     if not getattr(spec, launcher.needs):

@@ -86,8 +86,9 @@ def logs(name: str | None = None) -> list[Path]:
 
 
 def end(server: ServerState) -> list[str]:
-    """End all living processes of this server and forget it; processes that cannot be ended are returned and stay
-    recorded.
+    """End all living processes of this server and remove its state file.
+
+    Returns the processes that cannot be ended, as text; if there are any, the state file stays.
     """
     _end_guard(server.guard, server.grace)
     # Read again: the guard has written its survivors since the caller read the file.

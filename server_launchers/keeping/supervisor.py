@@ -302,7 +302,7 @@ def _free_name(spec: ServerSpec) -> str:
 
     Raises LaunchError if a server with the spec's name runs.
     """
-    # Servers with a damaged state file count as well: their name still stands in living processes.
+    # A server with a damaged state file counts as well: the environment of its living processes has its name.
     running = {server.name for server in state.read_all() if server.running} | {path.stem for path in state.unseen()}
     if spec.name is not None:
         if spec.name in running:

@@ -43,9 +43,10 @@ def recorded(spec: ServerSpec, package: str, assumed_version: str | None = None)
 
 
 def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Facts) -> Facts:
-    """Facts about an engine that is a Python package. facts: these stay as they are where the machine does not answer.
+    """`facts` with what this machine says about an engine that is a Python package: version, options, devices.
 
-    Raises LaunchError where the engine is missing or the spec's model does not exist.
+    kind: the kind of accelerator to look for. facts: recorded facts, which stay where the machine does not answer.
+    Raises LaunchError if the engine is missing or the spec's model does not exist.
     """
     environments.check_model(spec)
     package = program.package

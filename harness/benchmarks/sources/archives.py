@@ -22,7 +22,11 @@ def split_path(path: str) -> tuple[str, str]:
 
 
 def read(archive: Path, member: str, shown: str) -> list[Row]:
-    """All rows of a table in an archive. member: its path there. shown: its name for messages. Raises `UsageError`."""
+    """All rows of a table in a zip archive. member: the table's path in the archive. shown: the table's name in
+    messages.
+
+    Raises `UsageError`.
+    """
     try:
         with zipfile.ZipFile(archive) as opened:
             info = opened.getinfo(member)

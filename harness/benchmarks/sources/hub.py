@@ -81,7 +81,7 @@ def read(source: HubSource, *, long_fields: bool = False) -> Rows:
     """
     notes: list[str] = []
     listing = _listing(source, notes)
-    # All files are here before the first row is read.
+    # All files are downloaded before the first row is read.
     files = [
         (config, file, _file(source, listing, archives.split_path(file)[0]))
         for config, file in _files_to_read(source, listing)

@@ -24,8 +24,8 @@ _SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid"
 def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, split: str, name: str) -> list[str]:
     """The paths of the files that hold the rows of `config` and `split`, in order.
 
-    files: all paths of the data set. configs: its card's description. name: its name, for messages. Raises `UsageError`
-    that lists what there is.
+    files: all paths of the data set. configs: the entries `configs` in the data set's card. name: the data set's name,
+    for messages. Raises `UsageError` that lists what there is.
     """
     # Sorted, since shards are numbered in their names and the hub promises no order.
     files = sorted(f for f in files if f.endswith(tuple(form + c for form in _FORMATS for c in _COMPRESSION)))

@@ -150,7 +150,7 @@ def _is_array(path: Path) -> bool:
 def _stream_array(path: Path, shown: str, responses: bool) -> Iterator[Row]:
     """The rows of a file that is one JSON list, read one by one. Raises `UsageError`.
 
-    shown: the file's name in messages. responses: the fields are a model's outputs, which may be longer.
+    shown: the file's name in messages. responses: whether the rows hold replies of models, in which NaN is accepted.
     """
     try:
         with open_named(path) as file:

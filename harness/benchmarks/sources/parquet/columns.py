@@ -34,7 +34,7 @@ from harness.benchmarks.sources.parquet import snappy
 from harness.benchmarks.sources.parquet.thrift import ByteReader, DamagedError, Fields
 
 ENTRY_BYTES = 16
-"""Bytes that the budget counts for an entry besides its text: its levels and its number."""
+"""Bytes that the budget counts for an entry, for its two levels and its number; a text is counted in addition."""
 
 
 class PhysicalType(enum.IntEnum):
@@ -194,13 +194,16 @@ class _Pages:
             self._add(repetitions, definitions, ByteReader(values), described.integer(4))
 
     def _count(self, n_entries: int) -> int:
-        """Count the entries that a page claims in the budget, before memory is allocated for them; return their
-        number."""
+        """Charge the budget for the entries that a page claims to have, before memory is allocated for them.
+
+        Returns `n_entries`.
+        """
         self._budget.spend(n_entries * ENTRY_BYTES)
         return n_entries
 
     def _unpack(self, body: memoryview, n_bytes: int) -> bytes | memoryview:
-        """The bytes of a page, decompressed. n_bytes: their number, as the page's header states it."""
+        """The bytes of a page, decompressed. n_bytes: the number of decompressed bytes that the page's header
+        states."""
         unpack = _CODECS.get(self._codec)
         if unpack is None:
             raise DamagedError(f"it is compressed by {_OTHER_CODECS.get(self._codec, 'an unknown method')}")

@@ -120,16 +120,16 @@ def _read_at(file: BinaryIO, offset: int, n_bytes: int) -> bytes:
 
 
 def _schema(elements: list[Fields]) -> _Node:
-    """The root of the schema, which the file holds as a list, each group before its children.
-
-    elements: that list, as Thrift structs.
-    """
+    """The root of the schema. elements: the schema in the file, a list of Thrift structs in which each group stands
+    before its children. Raises `DamagedError`."""
+    # Numbers of fields in parquet.thrift, SchemaElement: 1 type, 2 type_length, 3 repetition_type, 4 name,
+    # 5 num_children.
     if not elements or len(elements) > MAX_COLUMNS:
         raise DamagedError("its schema is empty or too large")
     position = n_leaves = 0
 
     def node(parent: _Node | None, depth: int) -> _Node:
-        """The schema node at the current position, with the nodes below it; the schema is a list, depth first."""
+        """Make the node of the element at `position`, and the nodes of its children, which follow it in the list."""
         nonlocal position, n_leaves
         if position >= len(elements) or depth > 100:
             raise DamagedError("its schema is cut off or nested too deeply")
@@ -226,6 +226,8 @@ def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any]
 
     Raises `DamagedError` for an annotation that is not allowed for the column's type.
     """
+    # Numbers of fields in parquet.thrift, SchemaElement: 6 converted_type (the older annotation), 7 scale,
+    # 10 logicalType (the newer one).
     older, newer = element.integer(6, -1), element.fields(10)
     annotation = next((_NEWER[number] for number in newer if number in _NEWER), "") or _OLDER.get(older, "")
     if annotation and physical not in _ANNOTATED_TYPES[annotation]:

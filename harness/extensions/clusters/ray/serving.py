@@ -72,7 +72,7 @@ def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
 
     launcher = engines.launcher_of(spec)
     if launcher.command is None:
-        raise UsageError(f"{option('on')} starts servers, but this file names one that runs already")
+        raise UsageError(f"{option('on')} starts servers, but this file names a server that runs already")
     if spec.devices is not None:
         raise UsageError(f"Ray chooses the devices: give {option('gpus_per_replica')} instead", field="server.devices")
     if gpus is None:

@@ -21,7 +21,7 @@ EXIT_EXCEPTION, EXIT_MEMORY = 1, 97
 
 def run_script(code: str, header: str) -> None:
     """Run a whole program on standard input and output; does not return."""
-    # Opened anew: the cell's streams were made before the descriptors were exchanged, in its own locale's encoding.
+    # New streams: those of the forked cell have its locale's encoding, and belong to its former descriptors.
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -47,7 +47,7 @@ def run_script(code: str, header: str) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
-        # An ordinary exit would unwind through the supervisor's frames, of which this process is a fork.
+        # This process is a fork of the supervisor, whose code an ordinary exit would return to.
         os._exit(status)
 
 
@@ -91,7 +91,7 @@ class ServedProgram:
                 self._answer(lambda: self._do(request))  # noqa: B023 - called at once
 
     def _answer(self, action: Any) -> None:
-        """Do one action, and send its value, or the exception that it raised."""
+        """Call `action` and send its value, or the name and message of the exception that it raised."""
         try:
             reply = {"value": encoded(action(), self._hold)}
         except MemoryError:
