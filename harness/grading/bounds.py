@@ -56,6 +56,9 @@ MAX_DIGITS = 8_000
 MAX_SYMPY_NODES = 400
 """Largest number of nodes of the two trees together that are handed to the symbolic stage."""
 
+MIN_ROUNDED = 100
+"""A decimal may be a rounded value if its digits without the point, as an integer, are at least this: three digits."""
+
 # --- processes ---
 WORKER_MEMORY_BYTES = 1 << 30
 """Address space of one worker."""

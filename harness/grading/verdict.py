@@ -27,7 +27,7 @@ from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Question, Sample
 from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
-from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS
+from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.find.extract import Extraction, candidates, extract_from, shorten_answer
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
@@ -354,8 +354,8 @@ def simple_outcome(question: Question, answer: str) -> Outcome | None:
         return None
     references = list(map(_rational, question.references))
     for text, reference in zip(question.references, references, strict=True):
-        if "." in text and (reference is None or reference[0] % reference[1]):
-            return None  # a decimal may be a rounded value
+        if "." in text and reference is not None and abs(reference[0]) >= MIN_ROUNDED and reference[0] % reference[1]:
+            return None  # a decimal of three digits may be a rounded value
     return (
         "wrong"
         if all(reference is not None and reference[0] * value[1] != value[0] * reference[1] for reference in references)

@@ -233,6 +233,8 @@ def test_most_answers_need_no_worker_and_doubtful_ones_do() -> None:
     assert simple_outcome(question_on("2"), r"\frac{4}{0}") is None
     assert simple_outcome(question_on("0.50"), "-0.5") == simple_outcome(question_on("0.50"), "0.500001") == "wrong"
     assert simple_outcome(question_on("0.50"), "0.5") is None
+    assert simple_outcome(question_on("0.501"), "0.500999") is None  # 0.501 may be its rounded value
+    assert simple_outcome(question_on("27.00"), "26.999") == "wrong"
     assert simple_outcome(question_on(r"\frac{1}{3}"), "0.333") == "wrong"
     assert (
         simple_outcome(question_on(r"\frac{1}{3}"), "0.333333333333333") is None

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, neg, num, sym, symbols, walk
 from harness.answers.grammar.units import Unit, changes_number, is_counted, noun_of, numeral, unit_of
 from harness.core.records import GradeRules
+from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import identical_in_field
@@ -427,8 +428,6 @@ def _rounds_to(rounded: Node, value: Any) -> bool:
 
 
 _ROUNDED = Comparison(None, "rounded", ("the answer rounds to the reference, which may be rounded or exact",))
-_MIN_ROUNDED = 100
-"""A decimal has at least three significant digits if its digits, read as an integer, are at least this."""
 
 
 def _may_be_rounded(reference: Node, answer: Node, answer_exact: Value | None) -> bool:
@@ -437,7 +436,7 @@ def _may_be_rounded(reference: Node, answer: Node, answer_exact: Value | None) -
     if places < 1:
         return False
     digits = reference.args[0] if reference.op == "num" else reference.args[0].args[0]
-    if digits.denominator == 1 or abs(digits.numerator) * 10**places < _MIN_ROUNDED * digits.denominator:
+    if digits.denominator == 1 or abs(digits.numerator) * 10**places < MIN_ROUNDED * digits.denominator:
         return False
     value = _decimal(answer, answer_exact)
     return value is not None and _rounds_to(reference, value)
