@@ -452,7 +452,7 @@ def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Ve
 
 @cache
 def _default_grading() -> GradeOptions:
-    """The options of `grade` where none is given, which need no check at each of a loop's calls."""
+    """The default options of `grade`, made and checked once for all calls without options."""
     return GradeOptions()
 
 

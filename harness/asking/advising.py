@@ -71,7 +71,11 @@ def _as_cards_see_it(
 
 
 def _opens(question: Question, settings: RunSettings, looks: Looks, options: RunOptions) -> bool | None:
-    """Whether the first server's prompt ends inside an opened reasoning; None if the server hides its prompt."""
+    """Whether the chat template of the first server that answers opens the reasoning, so that the prompt ends within
+    it.
+
+    None if the server hides its prompts.
+    """
     engine = looks.engine
     look = next((look for look in looks.each if look.failure is None), None)
     if look is None or engine is None or not has_token_pages(engine) or not question.messages:

@@ -222,7 +222,10 @@ class Packed(Blocks[R]):
                 self._add(earlier, codec.encode(earlier))
 
     def _add(self, record: R, line: bytes) -> None:
-        """Put `record`, encoded as `line`, behind the last block; make a block of what stands there if it is due."""
+        """Append a record to those that are in no block yet; compress these into a block once they are enough.
+
+        line: the record, encoded.
+        """
         self._plain.append(record)
         self._pending.append(line)
         self._plain_bytes += len(line)
@@ -233,6 +236,7 @@ class Packed(Blocks[R]):
             self._plain, self._pending, self._plain_bytes = [], [], 0
 
     def _lines(self, block: int) -> list[bytes]:
+        """The encoded records of a block."""
         begin, end = self._ends[block], self._ends[block + 1]
         # JSON escapes newlines inside texts, so each line is one record.
         return zlib.decompress(self._blocks.read(begin, end - begin)).split(b"\n")

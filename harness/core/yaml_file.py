@@ -96,8 +96,7 @@ def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
     assert root is not None  # it holds a mapping
 
     def line(keys: Sequence[str | int]) -> int:
-        """The line on which the value at the end of these keys stands, from 1; if it is missing, that of the last key
-        found."""
+        """The line, from 1, of the value that a path of keys leads to; if it is missing, of the last key found."""
         node, number = root, root.start_mark.line
         for key in keys:
             below = _below(node, key)

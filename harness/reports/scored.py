@@ -76,7 +76,7 @@ def read_runs(
     ks: Sequence[int] = (),
     known_as: KnownAs = own_name,
 ) -> list[ScoredRun]:
-    """The runs in the given order. For show_withheld and ks, see `report`.
+    """Read the scores, questions and grades of runs, in the order given. For show_withheld and ks, see `report`.
 
     Raises `StoreError` for a damaged manifest, scores, questions or grades file.
     """

@@ -229,7 +229,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _locks_work(path: Path) -> bool:
-    """Whether a second descriptor is refused the lock that the first one holds."""
+    """Whether file locks exclude one another on this file system: tried with a second descriptor of the locked file."""
     # A lock belongs to the descriptor that took it: a second one of the same process is refused, too.
     descriptor = open_for_writing(path, os.O_RDWR)
     try:

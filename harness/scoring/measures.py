@@ -131,7 +131,7 @@ def _of_versions(items: Sequence[QuestionTally]) -> list[Measure]:
     problems = [_problem(versions) for versions in by_problem.values() if len(versions) == most]
     if most < 2 or len(problems) < 2:
         return []
-    a, e, var_a, var_e, covariance, draws = np.array(problems).T
+    a, e, var_a, var_e, covariance, draws = np.array(problems).T  # the fields of `_Problem`, each over all problems
     n, ones = len(problems), np.ones(len(problems))
     ends = [
         Measure(name="all versions right", value=float(e.mean()), intervals=_intervals(e, ones, var_e, draws), n=n),

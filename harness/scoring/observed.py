@@ -284,7 +284,7 @@ class Graded:
 
 
 class _Marks:
-    """Marks of samples and their rows in `Observed`, below 2³², side by side."""
+    """Two arrays of equal length: the mark of each sample (see `_mark`), and its row in `Observed`, below 2³²."""
 
     def __init__(self) -> None:
         self.mark, self.row = array("q"), array("I")
@@ -351,7 +351,7 @@ def grade_journal(
     reused, new = _Marks(), _Marks()
     former_positions = array("q")  # Positions in `former.grades` of the samples in `reused`.
 
-    def ungraded() -> Iterator[Sample]:  # the samples that have no usable former grade; all are noted in passing
+    def ungraded() -> Iterator[Sample]:  # yields the samples without a usable former grade; notes every sample
         for sample in reader:
             row = observed.observe(sample)
             number = by_id.numbers.get(sample.question_id)
@@ -378,7 +378,7 @@ def grade_journal(
     index = marks[order].astype(np.uint32)  # keeps the lower 32 bits
     rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
 
-    def in_order() -> Iterator[Grade]:  # all grades, former and new, by question and sample
+    def in_order() -> Iterator[Grade]:  # yields all grades, former and new, by question and sample
         for i in range(len(order)):
             source, row = int(order[i]), int(rows[i])
             if source >= len(reused):

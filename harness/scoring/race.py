@@ -178,8 +178,9 @@ def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
 
 
 class RaceState(NamedTuple):
-    """A race after some complete rounds. interval: on each side the narrowest end of all rounds so far; fractions.
+    """The comparison of a candidate with the baseline after some complete rounds.
 
+    difference: of the accuracies, a fraction. interval: the intersection of the intervals of all looks so far.
     called: rounds after which the verdict was first reached; 0 for "undecided". withheld: why a verdict that was
     reached is not given, which is then "undecided"; else empty.
     """
@@ -232,9 +233,10 @@ def judge_planned(
 def _state(
     rounds: int, difference: float, looks: Sequence[int], intervals: Sequence[Interval], margin: float
 ) -> RaceState:
-    """The state from the intervals of all looks so far, which hold together.
+    """The state of a comparison after all looks so far, by the intersection of their intervals.
 
-    rounds: complete rounds. difference: observed, a fraction. margin: as in `judge`.
+    rounds: complete rounds. difference: observed, a fraction. looks, intervals: the rounds and interval of each look.
+    margin: as in `judge`.
     """
     low, high, called = -1.0, 1.0, 0
     verdict: RaceVerdict = "undecided"

@@ -337,8 +337,10 @@ def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Sco
 
 
 def beside_audit(score: Score, judge_errors: JudgeErrors | None, estimate: Audited | None) -> Score:
-    """`score` with what is known of its judge and of its audit, and with the one sentence that follows from both, in
-    place of the former one."""
+    """Return the score with these facts of its judge and its audit, and with their warning in place of the earlier one.
+
+    The warning is the audit's if there is one, else the judge's.
+    """
     former = (score.judge_errors, score.audited)
     dropped = {remark.sentence for remark in former if remark is not None}
     remarks = [remark.sentence for remark in [estimate or judge_errors] if remark is not None]

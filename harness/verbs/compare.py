@@ -133,11 +133,11 @@ def _with_spending(decision: Decision, benchmark: ScoredBenchmark, first: Scored
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """One benchmark of a run beside the published scores of its model. comparisons: the nearest settings come first.
+    """One benchmark of a run compared with published scores of its model.
 
-    public: the run beside all sources at once; None unless all were asked for. n_near: public scores of names that may
-    be another model, which decide nothing; 0 unless all were asked for. reason: why no score that is published under
-    this name stands beside; else empty.
+    standing: the verdict. comparisons: the nearest settings first. public: the comparison with all public sources at
+    once; n_near: number of public scores of similar names, which decide nothing; None and 0 unless all public scores
+    were asked for. reason: why scores published under the benchmark's name are not compared; empty if they are.
     """
 
     benchmark: str

@@ -255,7 +255,7 @@ def refusal(verb: str, name: str) -> UsageError | None:
 
 
 def check(verb: str, names: Iterable[str]) -> None:
-    """Raise `UsageError` for the first of these options that this verb does not take but another verb does."""
+    """Raise `UsageError` for the first of these options that is not one of this verb, but of another one."""
     for name in names:
         if (refused := refusal(verb, name)) is not None:
             raise refused

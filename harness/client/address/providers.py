@@ -417,7 +417,7 @@ class Provider(Part):
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """The two objects joined, and the objects in them as well; where both have a value, that of `over` stands."""
+    """Merge two JSON objects, and the objects in them; if both have another value of one name, `over`'s counts."""
     both = {**base, **over}
     for name in base.keys() & over.keys():
         if isinstance(base[name], Mapping) and isinstance(over[name], Mapping):

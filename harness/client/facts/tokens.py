@@ -117,6 +117,7 @@ class Tokenizer:
         return None if next(tokens, None) is not None else ids
 
     def _tokenize(self, body: Mapping[str, Any]) -> list[int]:
+        """The token ids that the server's tokenizer returns. Raises `ServerError` if it returns none."""
         tokens: list[int] = self._ask(_TOKENIZE, body, _Tokens).tokens
         if not tokens:
             raise ServerError(

@@ -57,7 +57,9 @@ Drain = Callable[[], bool]
 
 
 class StreamSelector(selectors.BaseSelector):
-    """A selector on epoll, for asyncio's own sockets and for streams, whose drain functions it calls itself."""
+    """A selector on epoll for asyncio. For asyncio's sockets it returns events as usual; for streams it calls their
+    drain functions itself.
+    """
 
     def __init__(self) -> None:
         self._epoll = select.epoll()

@@ -185,6 +185,7 @@ class FastTransport:
         return route
 
     async def _open(self, peer: Peer, seconds: float) -> Connection:
+        """Open a connection within `seconds`; it shares what is known of the server with its other connections."""
         sock = await self._connector.connect(peer, seconds)
         # Not `setdefault`, which would make these objects for each connection.
         if peer not in self._leftovers:

@@ -298,7 +298,9 @@ class Budget:
         return self._n_finished >= KNOWN and not self._first
 
     def _reserve(self, limit: _Limit) -> float:
-        """The most that one request may use of `limit`."""
+        """The most that one request may use of `limit`: by the longest reply so far if that is known well enough, else
+        by max_tokens.
+        """
         most = self._max_tokens
         if self._is_known:
             return limit.cost(self._longest_prompt, self._longest if most is None else min(most, self._longest))

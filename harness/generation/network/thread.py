@@ -248,7 +248,10 @@ class Network:
                 self._on_event(event, **facts)
 
     def _look_around(self, reserve: Reserve) -> bool:
-        """Every `LOOK_AROUND_S`: renew `progress` and read the file of endpoints; return whether it was time to."""
+        """If `LOOK_AROUND_S` have passed since the last time, renew `progress`, read the file of endpoints, and so on.
+
+        Returns whether it did.
+        """
         now = self._clock()
         if now < self._next_look:
             return False

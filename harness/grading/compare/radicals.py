@@ -44,7 +44,7 @@ class Undefined(NotExact):
 
 
 def rational(value: Value) -> Fraction | None:
-    """Return the rational number that `value` is, or None."""
+    """Return `value` as a rational number; None if it is irrational."""
     if not value:
         return Fraction(0)
     return value.get(ONE) if len(value) == 1 else None
@@ -77,7 +77,7 @@ def of(number: Fraction | int) -> Value:
 
 
 def add(left: Value, right: Value) -> Value:
-    """Sum."""
+    """Return the sum of two values."""
     total = dict(left)
     for monomial, coefficient in right.items():
         together = total[monomial] + coefficient if monomial in total else coefficient
@@ -89,12 +89,12 @@ def add(left: Value, right: Value) -> Value:
 
 
 def scale(value: Value, factor: Fraction) -> Value:
-    """Rational multiple."""
+    """Return the value times a rational number."""
     return {monomial: coefficient * factor for monomial, coefficient in value.items()} if factor else {}
 
 
 def multiply(left: Value, right: Value) -> Value:
-    """Product. Raises `NotExact` beyond the bounds."""
+    """Return the product of two values. Raises `NotExact` beyond the bounds."""
     if len(left) * len(right) > MAX_TERMS * 10:
         raise NotExact("too many terms")
     for single, sums in ((left, right), (right, left)):
@@ -117,7 +117,8 @@ def multiply(left: Value, right: Value) -> Value:
 
 
 def divide(left: Value, right: Value) -> Value:
-    """Quotient. A divisor of several terms is multiplied by its conjugates until one term is left.
+    """Return the quotient of two values. A divisor of several terms is multiplied by its conjugates until one term is
+    left.
 
     Raises `Undefined`: the divisor is 0. Raises `NotExact`: twelve conjugates do not suffice.
     """

@@ -30,6 +30,7 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
             return by_parts
         if len(reference.args) != len(answer.args):
             return _same_parts(reference.args, answer.args, rules)
+        # Both are multiplied so that their first parts agree, which avoids a division by a part that is 0.
         first = [Node("mul", (part, answer.args[0])) for part in reference.args]
         second = [Node("mul", (part, reference.args[0])) for part in answer.args]
         return _same_parts(first, second, rules)
@@ -53,7 +54,6 @@ def _is_clock(node: Node) -> bool:
 
     5 minutes do not count: the tree does not keep whether 5 was written 05, and "3:5" is a ratio.
     """
-    # Scaled crosswise to one first part, which avoids a division by a part that is 0.
     clock = _clock(node)
     return clock is not None and clock[1] < 60 and clock[0] < 25 and (clock[1] % 5 == 0) and clock[1] != 5
 

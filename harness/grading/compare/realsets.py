@@ -172,7 +172,7 @@ def letters(condition: Node) -> frozenset[str]:
 
 
 def _is_value(item: Node) -> bool:
-    """True for a scalar. Raises `NotASet` for any other node."""
+    """Return True for a scalar; raise `NotASet` for any other node."""
     if not is_scalar(item):
         raise NotASet("a set of structures")
     return True
@@ -372,7 +372,7 @@ def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
 
 
 def _intersect(left: list[RealInterval], right: list[RealInterval]) -> list[RealInterval]:
-    """Return the reals of both lists. Raises `NotASet` for ends that have no order here."""
+    """Return the intersection of two unions of intervals. Raises `NotASet` for ends that have no order here."""
     common = []
     for left_piece in left:
         for right_piece in right:

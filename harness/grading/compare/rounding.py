@@ -93,6 +93,7 @@ def _unit(node: Node) -> Fraction | None:
 
 
 def _is_power_of_ten(number: Fraction) -> bool:
+    """Whether the number is 10 to an integer exponent."""
     whole = number if number >= 1 else 1 / number if number > 0 else Fraction(0)
     return whole.denominator == 1 and whole > 0 and _power_of_ten_in(whole.numerator) == whole
 

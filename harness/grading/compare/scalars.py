@@ -1,8 +1,8 @@
 """Whether two scalars are equal: numbers or expressions, with their units, percent and degree signs.
 
-First the signs behind the values go. `_readings` returns the pairs of plain values that the conventions allow: `5 cm`
-beside `50 mm` is (5, 5) in centimetres, `50%` beside `0.5` is (50, 0.5) or (0.5, 0.5). One equal pair is enough. No
-pair is left if the sides measure different things (metres, kilograms): then they differ.
+First units, percent and degree signs are taken off. `_readings` returns the pairs of plain values that the conventions
+allow: `5 cm` beside `50 mm` is (5, 5) in centimetres, `50%` beside `0.5` is (50, 0.5) or (0.5, 0.5). One equal pair is
+enough. No pair is left if the sides measure different things (metres, kilograms): then they differ.
 
 A pair of values is decided by the first of these methods that can tell; cheap ones come first:
 
@@ -374,6 +374,7 @@ def _infinity(node: Node) -> int:
 
 
 def _compare_symbolically(reference: Node, answer: Node) -> Comparison:
+    """Compare two expressions by sympy; undecided by rule "unsettled" if sympy cannot tell."""
     from harness.grading.compare.symbolic import same_symbolically
 
     verdict = same_symbolically(reference, answer)

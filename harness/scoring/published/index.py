@@ -267,7 +267,7 @@ def _opened(path: Path, *, for_writing: bool = False) -> Iterator[sqlite3.Connec
 
 
 def _make(database: sqlite3.Connection) -> None:
-    """Empty tables of this version, in place of what is there."""
+    """Drop the tables of the index, and create empty ones of this version."""
     names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('files', 'scores')")
     dropped = "".join(f"DROP TABLE {name};" for (name,) in names.fetchall())
     # One transaction: an interrupted change leaves no half-made tables.

@@ -140,7 +140,7 @@ def _ends(subject: Subject) -> Seen:
 
 
 def _long_stream(subject: Subject) -> Seen:
-    """Ask for one long stream; if it ends early, for two other ones: ends at the same number of tokens are a cap."""
+    """Ask for long streams. If different texts end after the same number of tokens, the server caps its replies."""
     begun = time.monotonic()
     first = _end_of(subject, STORY, LIMITS[-1])
     if isinstance(first, RequestFailed):

@@ -227,6 +227,7 @@ def against(server: ProbedServer, named: str) -> Check:
     """
 
     def look(subject: Subject) -> Seen:
+        """Compare the rates of right calls of both servers."""
         sent = f"{SENT}, by both models"
         theirs = Subject(server, subject.seed)
         for caller in (subject, theirs):
