@@ -35,7 +35,7 @@ class EngineCommand(click.Command):
 def server_options(*, shown: Collection[str] = OPTIONS) -> Callable[[F], F]:
     """A decorator that gives a command the flags of a server.
 
-    Flags of fields outside `shown` work, but its help hides them.
+    shown: the fields whose flags the command's help shows; the other flags work, too.
     """
 
     def decorate(function: F) -> F:

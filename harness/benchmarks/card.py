@@ -307,7 +307,7 @@ class Card(_Part):
     independent, so the question error counts clusters. A question with null or an empty value is its own cluster."""
     cluster_after: Annotated[str, Field(min_length=1)] | None = None
     """The cluster's name stands behind the last occurrence of this text: with "-", `low-de-7` and `low-fr-7`, two
-    languages of one problem, are in the cluster 7. A value without it is the name as a whole."""
+    languages of one problem, are in the cluster 7. A value that does not contain this text is the cluster's name."""
 
     twin_of: Annotated[str, Field(min_length=1)] | None = None
     """The benchmark whose questions these are with other numbers or names; None if the questions are originals."""

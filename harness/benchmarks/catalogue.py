@@ -83,7 +83,7 @@ def knows(name: str) -> bool:
 
 
 def load_file(path: Path, task: str = "") -> Card:
-    """The card in a YAML file. task: the task to take if the file is an `eval.yaml`; empty for its only one.
+    """The card in a YAML file. task: the task to take if the file is an `eval.yaml`; empty if it has only one task.
 
     Raises `UsageError` that names the file and the field.
     """
@@ -155,7 +155,7 @@ def cards() -> list[Card]:
 def may_publish(name: str, settings: Mapping[str, object]) -> bool:
     """Whether a run's questions, answers and samples of this benchmark may be shown in public.
 
-    settings: the settings that the run recorded. If they do not say it (a run of an earlier version), the card of that
+    settings: the settings that the run recorded. A run of an earlier version did not record this; then the card of that
     name decides.
     """
     if settings.get("publish_questions") is False:

@@ -265,7 +265,7 @@ def benchmark_page(benchmark: OpenBenchmark, published: PublishedBeside) -> Benc
 
 
 def question_page(benchmark: OpenBenchmark, question_id: str) -> QuestionPage:
-    """Return the question and its samples. Raises `UsageError` for an unknown one."""
+    """Return the page of a question, with its samples. Raises `UsageError` for an unknown id."""
     question = benchmark.question(question_id)
     rows = sample_rows(benchmark, question_id)
     return QuestionPage(question=shown_question(question), samples=rows, votes=votes(rows))

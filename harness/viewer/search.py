@@ -24,7 +24,7 @@ BLOCK_BYTES = 4 * 1024 * 1024
 """Bytes of the journal that are read at a time; progress is reported after each of these blocks."""
 
 MAX_HITS = 500
-"""Number of samples after which the search of a page ends."""
+"""Number of hits after which a search in the browser ends."""
 
 MAX_SOUGHT_CHARS = 1_000
 """Largest number of characters in a search text."""

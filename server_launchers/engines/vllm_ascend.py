@@ -94,7 +94,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
 
 
 def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
-    """The command of vLLM with the options that several NPU nodes need to find each other.
+    """The command of vLLM, with the environment variables by which several NPU nodes find each other.
 
     Raises LaunchError for what this version cannot do.
     """

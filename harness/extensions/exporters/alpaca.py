@@ -16,6 +16,7 @@ def alpaca(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
         system, turns = conversation(row.question)
         texts = [text for _, text in turns]
+        # All turns but the last one, as pairs of a user's message and its answer.
         history = [list(pair) for pair in zip(texts[:-1:2], texts[1:-1:2], strict=True)]
         return {"instruction": texts[-1], "input": "", "output": reply, "system": system, "history": history}
 

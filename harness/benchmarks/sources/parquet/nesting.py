@@ -218,7 +218,8 @@ _ANNOTATED_TYPES = {
 """Annotation → the types of columns that may have it, as the format's LogicalTypes.md says."""
 
 MAX_DECIMAL_BYTES = 32
-"""Bytes of the largest decimal that writers know, one of 256 bits; the time to convert grows with their square."""
+"""Bytes of the largest decimal that writers produce (256 bits). The time of a conversion grows with the square of the
+number of bytes."""
 
 
 def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any] | None:

@@ -96,7 +96,10 @@ def end_without_binary(complaints: str) -> dict[str, str]:
 
 
 def _compile(words: list[str], errors: str, limits: dict[str, Any]) -> None:
-    """Become the compiler; does not return."""
+    """Replace this process by the compiler; does not return.
+
+    words: the compiler's argv. errors: path of the new file for its standard error. limits: those of the job.
+    """
     try:
         null, complaints = os.open(os.devnull, os.O_RDWR), os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         for fd, target in ((null, 0), (null, 1), (complaints, 2)):
