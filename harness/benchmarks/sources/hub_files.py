@@ -1,8 +1,8 @@
 """Choosing the files of a hub data set that belong to a configuration and a split, by their names. No I/O.
 
-If the data set's card describes its files (`configs`), that decides. Otherwise the layouts that the hub itself
-recognises: `config/split-00000-of-00001.parquet`, `data/split.jsonl`, `split.csv`. If no file names a split, all are
-the split `train`.
+If the data set's card describes its files (`configs`), the description decides. Otherwise the names of the files do, in
+the layouts that the hub itself recognises: `config/split-00000-of-00001.parquet`, `data/split.jsonl`, `split.csv`. If
+no file names a split, all files are the split `train`.
 """
 
 from __future__ import annotations

@@ -347,7 +347,8 @@ class _Reader:
         items: list[Any] = self._cell(entry)
         if kind == "map":
             return [tuple(item.values()) if isinstance(item, dict) else item for item in items]
-        # The format's rule for lists of older writers, in which the repeated field itself is the item.
+        # By the format, the repeated field wraps the item in a group of one child. Older writers repeat the item
+        # itself; the format's rule recognises them by these names.
         wrapped = len(entry.children) == 1 and entry.name != "array" and not entry.name.endswith("_tuple")
         return [item[entry.children[0].name] for item in items] if wrapped and not entry.kind else items
 

@@ -123,7 +123,11 @@ def decoded(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
 
 
 def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
-    """Decode one value. held: number → the object. depth: levels of lists around the value. Raises `ValueError`."""
+    """Decode one value. held: a function from an object's number to the object. depth: levels of lists around the
+    value.
+
+    Raises `ValueError`.
+    """
     if depth > 2 * MAX_DEPTH:
         raise ValueError("the value is nested too deeply")
     if value is None or isinstance(value, (bool, str, int, float)):
