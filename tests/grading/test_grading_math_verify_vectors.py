@@ -158,15 +158,15 @@ SAME_VERDICT = [
 
 ON_PURPOSE = [
     (
-        "1000.99", "The answer is 1000,99", True, "wrong",
-        "a comma between digits separates thousands or values; as a decimal point it would make 1,234 two numbers",
+        "1000.99", "The answer is 1000,99", True, "undecided",
+        "a comma between digits may part two values or be a decimal comma",
     ),
     (
-        "1,22", "The answer is 1.22", True, "wrong",
+        "1,22", "The answer is 1.22", True, "undecided",
         "as above",
     ),
     (
-        "0,111", "The answer is 0.111", True, "wrong",
+        "0,111", "The answer is 0.111", True, "undecided",
         "as above",
     ),
     (
