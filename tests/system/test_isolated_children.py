@@ -125,7 +125,7 @@ class Player:
         (self.folder / "model" / "tokenizer_config.json").write_text('{"chat_template": "{{ messages }}"}')
         lanes = {
             "models": ["able"], "run": {"id_key": "id", "canary": False}, "score": {"workers": 1},
-            "servers": [{"name": f"s{i}", "command": [sys.executable, ABLE, "--port", "{port}"]} for i in range(2)],
+            "servers": [{"name": "s", "command": [sys.executable, ABLE, "--port", "{port}"]}],
             "benchmarks": [{"data": "sums.jsonl", "samples": 1}], "slots": [["0"], ["1"]],
         }  # fmt: skip
         (self.folder / "lanes.yaml").write_text(json.dumps(lanes))
@@ -156,7 +156,6 @@ class Player:
         self("score", "r", "--workers", "2", "--also", "math-verify", "--also", "sympy", "--json")
         judge = ("--judge", "judge", "--judge-base-url", self.judge_url, "--judge-scope", "all")
         self("score", "theirs.jsonl", *COLUMNS, *judge, "--workers", "1", "--json")
-        self("grade", "5", r"\boxed{5}", "--grader", "own_verifier:right")
         self("probe", self.toy_url, "--reference", "model", "--checks", "chat template,weights", codes=(0, 1))
         one, other = (f"{name} base_url={url}" for name, url in zip(("one", "two"), self.base_urls, strict=True))
         self(
@@ -210,7 +209,7 @@ assert "its log is" in member.run(["command", "--until-eof", *sys.argv[1:]], {HO
 STEP = """
 import sys
 from harness.cli.demo import _step
-sys.exit(_step("grade", "5", "5"))
+sys.exit(_step("grade", "5", "5", "--grader", "own_verifier:right"))
 """
 
 DOWNLOAD = """
