@@ -599,6 +599,13 @@ PLAIN: list[tuple[str, str, str]] = [
     (r"x=1\text{ or }x=2", "1,2", "equal list"),
     (r"x=1\text{ or }x=2", "1,3", "differ list"),
     (r"x=1\text{ or }x=2", r"\{1,2\}", "equal set"),
+    (r"(1,3)\cup[2,3]", "(1,3]", "equal interval"),
+    (r"(1,3)\cup(2,3)", "(1,3]", "differ interval"),
+    (r"[1,3]\cup(2,3)", "[1,3]", "equal interval"),
+    (r"(1,2)\cup[1,3)", "[1,3)", "equal interval"),
+    (r"(1,2)\cup(1,3)", "[1,3)", "differ interval"),
+    (r"-\pi", r"-\pi\approx -(3.14)", "equal chain"),
+    (r"-\pi", r"-\pi\approx -(3.15)", "differ exact"),
 ]
 """(reference, answer, verdict and rule), without rules of a card."""
 
@@ -611,6 +618,8 @@ SYMBOLIC: list[tuple[str, str, str]] = [
     (r"\prod_{k=1}^{\infty}\frac{k}{k}", "1", "equal symbolic"),
     (r"\sum_{k=0}^{\infty}\frac{1}{k!}", "e", "equal symbolic"),
     (r"\sum_{k=0}^{\infty}\frac{1}{k!}", "3", "differ symbolic"),
+    (r"\lim_{x\to0}\frac{\sin x+x}{x}", "2", "equal symbolic"),
+    (r"\lim_{x\to0}\frac{\sin x+x}{x}", "3", "differ symbolic"),
 ]
 """What only sympy can decide."""
 
