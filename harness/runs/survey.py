@@ -128,7 +128,7 @@ FAR_BYTES = 8 * 1024
 """Two ranges of a file that lie further apart than this, in bytes, are read separately; nearer ones in one read."""
 
 WINDOW_BYTES = 128 * 1024
-"""Bytes of a read that serves several near ranges."""
+"""Largest read, in bytes, that covers several neighbouring ranges."""
 
 
 class DamagedLine(NamedTuple):

@@ -232,9 +232,11 @@ class _Ordered:
         )
 
     def of_questions(self) -> Iterator[NDArray[np.int64]]:
-        """For each question that can be tested, the positions of its samples; questions by their first start.
+        """Yield the positions of the samples of each question that can be tested, in the order in which they were
+        begun.
 
-        A question needs all its planned samples, none of them asked again after a reply broke off.
+        A question can be tested if all its planned samples are there, and none was asked again after its reply broke
+        off.
         """
         questions, first, counts = np.unique(self.question, return_index=True, return_counts=True)
         begins = np.cumsum(counts) - counts

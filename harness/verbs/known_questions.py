@@ -49,7 +49,10 @@ def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) 
 
 
 def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
-    """Whether something else than a shipped card's own data may have been asked. shipped: the card of that name."""
+    """Whether the run may have asked other questions than the shipped card's own data.
+
+    shipped: the card of that name.
+    """
     settings = record.settings
     if record.imported:
         read = settings[OUTPUTS].get("read") if isinstance(settings[OUTPUTS], Mapping) else None

@@ -385,7 +385,9 @@ class _Lexer:
         self.phrase(content[start:])
 
     def phrase(self, content: str) -> None:
-        """Append words without "and" and "or": an operator if they compute, each name of a list, else one text."""
+        """Append the tokens of words without "and" and "or": an operator for words that compute ("plus"), a text for
+        each name of a list of names, else a single text.
+        """
         content = content.strip(" ,;\t\n")
         if content == "to":
             self.put("op", ":")  # "3 to 2" is a ratio

@@ -151,9 +151,7 @@ class RaceOptions(RunOptions, RaceRules):
 
 
 class RepeatedOptions(RunOptions):
-    """The options of an experiment: repeats drawn from a stored run, or sampled; then the options of a run hold for
-    each.
-    """
+    """The options of an experiment. Repeats are drawn from a stored run, or sampled with the options of a run."""
 
     samples: Annotated[
         int | None,

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One card. questions: None where the card does not say; samples: of each question, unless said otherwise. data:
-    whether the rows can be read without a network."""
+    """One card. questions: their number; None if the card does not state it. samples: the default number of samples a
+    question. data: whether the rows can be read without a network.
+    """
 
     benchmark: str
     title: str

@@ -47,7 +47,10 @@ _PACKET_BYTES = 1200
 
 
 class Acknowledging:
-    """How the packets of one server are acknowledged. late: each read sets the mode in which the kernel waits."""
+    """When the kernel acknowledges the packets of one server: at once, or, if `late`, after a wait.
+
+    Each read of its sockets sets this mode again while `late` is true.
+    """
 
     __slots__ = ("_proven", "late")
 

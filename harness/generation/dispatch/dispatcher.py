@@ -495,7 +495,7 @@ class Dispatcher:
         self._paused = True
 
     def resume(self) -> None:
-        """Continue after a pause, in which no endpoint could answer."""
+        """Continue after a pause; its time does not count as patience, since no endpoint could answer in it."""
         self._paused = False
         self._lanes.rested()
 

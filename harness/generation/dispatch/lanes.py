@@ -40,11 +40,11 @@ MAX_SHARES = 2.0
 class Lane:
     """One endpoint.
 
-    share: requests in flight when all endpoints are well. pace: what it gets at present. waits: times it was held back
-    since the last answer. joined_late: it was added during the run. until: monotonic second before which nothing is
-    sent; asked_until: the same, as far as the server asked for it. try_owed: it asked for a pause while there was
-    patience, and has not been tried since. aside_since: when it was set aside. down_at: when a request last failed
-    there since then; failures of requests sent before that say nothing new.
+    share: requests in flight when all endpoints work. pace: controls how many it gets at present. waits: how often it
+    was held back since its last answer. joined_late: whether it was added during the run. until: nothing is sent before
+    this monotonic second; asked_until: the server itself asked for a pause up to this second. try_owed: whether it
+    asked for a pause while the session was still patient, and has not been tried since. aside_since: when it was set
+    aside. down_at: when a request last failed since then; failures of requests that were sent earlier are ignored.
     """
 
     endpoint: Endpoint

@@ -70,7 +70,7 @@ _ABOUT = 0.8
 """Questions whose urgency is at least this fraction of the best are tied."""
 
 _EVERY = 8
-"""With several endpoints, one of this many samples of an endpoint is a random sample of the wave, not the longest."""
+"""With several endpoints, every so many samples an endpoint gets a random sample of the wave, not the longest one."""
 
 _LOOKED_AT = 16
 """Largest number of tied questions that are searched for a prompt that the endpoint has read before."""

@@ -75,7 +75,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ControlSocket:
-    """Listens in `folder`; `obey` answers each command. Used on one loop."""
+    """A Unix socket in the run folder, by which other processes steer the run. All methods run in one event loop.
+
+    obey: carries a command out and returns the answer. on_event: notes each command in the log.
+    """
 
     def __init__(
         self, folder: RunFolder, obey: Callable[[ControlCommand], Answer], on_event: Callable[..., None]

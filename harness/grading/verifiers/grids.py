@@ -17,7 +17,8 @@ from harness.core.records import Question
 from harness.grading.verifier import Parts
 
 MAX_OPENINGS = 400
-"""Brackets from the end of a reply at which a JSON value is tried; a reply with its answer before these has none."""
+"""JSON values are looked for at this many opening brackets, counted from the end of a reply; earlier ones are ignored.
+"""
 
 Table = dict[str, dict[str, str]]
 """House → attribute → its value, folded."""

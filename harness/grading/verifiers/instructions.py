@@ -52,7 +52,7 @@ def followed_strictly(answer: str, question: Question) -> Parts:
 
 
 def followed_loosely(answer: str, question: Question) -> Parts:
-    """How many of the prompt's instructions some reading of the reply follows; each may be followed by another."""
+    """How many of the prompt's instructions are followed by at least one reading of the reply, not always the same."""
     return _followed(_readings(answer), question)
 
 

@@ -39,7 +39,7 @@ COLD = 0.5
 """Temperature of the second test; a server that forgets it after the first token draws at 1."""
 
 MIN_PLACES = 50
-"""Smallest number of places from whose mean u anything is concluded."""
+"""With fewer places than this, nothing is concluded from their mean u."""
 
 SAME_NATS = 0.1
 """Largest mean difference of log-probabilities, in nats, between two lists of one distribution."""
