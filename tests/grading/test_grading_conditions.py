@@ -31,9 +31,11 @@ STATEMENTS = (
 )  # fmt: skip
 TAILS = (
     "if n is even", ", provided $a > 0$", "unless $n = 2$", ", assuming the dice are fair", "as long as p is prime",
+    "only when n is odd",
 )  # fmt: skip
 FRONTS = (
-    "The answer is 12 {}.", "The answer is $12$ {}.", r"The answer is \boxed{{12}} {}.", r"So $\boxed{{12}}$ {}.",
+    "The answer is 12 {}.", "The answer equals 12 {}.", "The answer is $12$ {}.",
+    r"The answer is \boxed{{12}} {}.", r"So $\boxed{{12}}$ {}.",
 )  # fmt: skip
 BOUNDS = (
     "at least {}", "at most {} of these", "more than {} of the cubes", "about {} in all of them", "至少是{}",
@@ -59,6 +61,7 @@ def test_a_condition_before_the_answer_leaves_it_undecided(statement: str) -> No
 @pytest.mark.parametrize("front", FRONTS)
 def test_a_condition_behind_the_answer_leaves_it_undecided(front: str) -> None:
     assert {verdict_of(front.format(tail)) for tail in TAILS} == {"undecided"}
+    assert verdict_of("We get a sum of 12 if n is even.") == "undecided"
     assert {verdict_of(f"{front.format(', as required')}\n\nIf n is odd, ask again.")} == {"correct"}
 
 

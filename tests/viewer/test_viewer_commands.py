@@ -181,7 +181,7 @@ def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:
 
 def test_every_kind_of_near_miss_is_found_and_named(tmp_path: Path) -> None:
     run_questions = {
-        "rounded": Asked("?", "12.56", [Said(r"\boxed{\frac{113}{9}}"), Said(r"\boxed{12}")], kind="number"),
+        "rounded": Asked("?", "6.5", [Said(r"\boxed{\sqrt{41.75}}"), Said(r"\boxed{6}")], kind="number"),
         "unit": Asked("?", r"5\text{ cm}", [Said(r"\boxed{5\text{ m}}"), Said(r"\boxed{6\text{ m}}")], kind="number"),
         "box": Asked("?", "7", [Said(r"\boxed{7}. No, \boxed{8}."), Said(r"\boxed{6}. No, \boxed{8}.")]),
     }

@@ -28,7 +28,7 @@ _CONDITION = (
     rf"(?:{_ALWAYS}|(?:when|whenever|for|with|where){_RELATES}(?![a-zA-Z])"
     rf"|(?:如果|若|假设|假如|倘若|要是|除非|只要)|(?:当|对于?){_RELATES})"
 )
-_LEADS = r"(?:(?:(?:so|then|thus|hence|therefore|but|however|and|now|finally)\b|那么|则|因此|所以)[,，]?\s*)"
+_LEADS = r"(?:(?:(?:so|then|thus|hence|therefore|but|however|and|now|finally)\b|那么|否则|则|因此|所以)[,，]?\s*)"
 
 _HEAD = re.compile(rf"(?i)[\s*_]*+{_LEADS}?{_CONDITION}")
 _BEFORE = re.compile(
@@ -37,7 +37,10 @@ _BEFORE = re.compile(
     (?: (?:we|you|one)\s+(?:get|have|find|conclude)\s+(?:that\s+)? )?
     (?: (?:the|our|my|its|this|your)\s+ )? (?: (?:final|correct|right|exact)\s+ )? \Z"""
 )
-_BEHIND = re.compile(rf"(?i)[ \t,，$*)]*+(?:\\[)\]][ \t,，]*+)?(?:but\s+)?(?:only\s+)?({_ALWAYS}[^.!?。！？\n]*)")
+_BEHIND = re.compile(
+    rf"(?i)[ \t,，$*)]*+(?:\\[)\]][ \t,，]*+)?(?:but\s+)?"
+    rf"((?:(?:only\s+)?{_ALWAYS}|only\s+(?:when|for|in|with|where)\b)[^.!?。！？\n]*)"
+)
 _SENTENCE_STOPS = (". ", "! ", "? ", "\n")
 _CHINESE_STOPS = ("。", "！", "？")
 _IF = re.compile(r"(?i)\Aif\s+")

@@ -58,7 +58,7 @@ _PHRASE = re.compile(
     r"""(?x)
     \#{4}[ \t]*
     | (?i:final\s+answer)\s*(?:\*\*|__)?\s*(?i:is|are|:|：|=|\n)+ \s*
-    | (?i:\banswer)s?\s*(?:\*\*|__)?\s*(?i:(?:is|are)\b\s*[:：]?|[:：=])\s*(?:\*\*|__)?\s*
+    | (?i:\banswer)s?\s*(?:\*\*|__)?\s*(?i:(?:is|are|equals)\b\s*[:：]?|[:：=])\s*(?:\*\*|__)?\s*
     | (?i:\banswer)\s*(?=\$|\\\(|\\\[)
     | (?:^|\n)[ \t]*A\s*[:：]\s*
     | (?:最终答案|答案|结果)\s*(?:应?[是为]|[:：])+\s*
@@ -244,6 +244,8 @@ def extract_from(
             extraction = _last_words(tail)
     if extraction is None or not without_boxes(extraction.answer).strip():
         return None  # an empty box behind a phrase states nothing
+    if extraction.method in ("formula", "number"):
+        extraction = _under_condition(extraction, tail, extraction.end, len(tail), 0, -1)
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
 
