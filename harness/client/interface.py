@@ -60,7 +60,7 @@ class Deadlines:
 class Arriving:
     """How far a reply has come while it is being received; the caller asks, and only then anything is counted.
 
-    count: returns the number of token events received so far, about; 0 for a reply that comes in one piece. so_far:
+    count: returns about how many token events have come so far; 0 for a reply that comes in one piece. so_far:
     returns the text received so far; the call may parse bytes that wait unparsed, and so end the request. The transport
     sets both functions. written: set by the caller if the reply's token ids must be recorded, so that another request
     can continue the reply after an interruption.

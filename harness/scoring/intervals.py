@@ -317,7 +317,7 @@ def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.intp]:
 
 
 def _with_poisson_ends(limits: IntervalEnds, right: Array, wrong: Array, total: Array) -> IntervalEnds:
-    """The ends moved outwards to the Poisson ones where at most three of `total` samples are right, or wrong.
+    """Widen intervals where at most three of `total` samples are right, or wrong: there the Poisson ends are used.
 
     right, wrong: samples, not necessarily whole; between whole numbers the Poisson means are interpolated.
     """

@@ -330,7 +330,7 @@ def _from_reasoning(
 def _cut(
     folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
 ) -> dict[int, dict[Key, Grade]]:
-    """Budget in tokens → the grades, by sample, of the replies that are longer than it, cut there.
+    """Cut the replies that are longer than a budget, and grade what is left: budget in tokens → sample → its grade.
 
     every_grade: the grades of the whole replies.
     """

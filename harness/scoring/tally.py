@@ -202,8 +202,10 @@ def tally(
 
 
 def _complete_rounds(index: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sample indices that all questions have whose number of samples, `most`, is larger; empty where not every
-    question has one of them. index: of each present sample, none of them beyond its question's number.
+    """The sample indices of which no question lacks its sample; empty if a question has a sample at none of them.
+
+    A question whose planned number of samples is i or less needs no sample of index i. index: of each sample that is
+    there, all within their questions' plans. most: of each question, its planned number of samples.
     """
     indices, times = np.unique(index, return_counts=True)
     rounds = indices[times == np.array([(most > number).sum() for number in indices.tolist()], dtype=np.int64)]

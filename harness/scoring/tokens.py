@@ -239,8 +239,9 @@ def _counts(
 
 
 def mean_intervals(values: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]) -> Intervals:
-    """95 % intervals of the mean of those `values` that are no NaN; at least one is none. None of both where
-    fewer than three values, or clusters, show how far they vary.
+    """95 % intervals of the mean of `values`, of which NaN are left out; not all may be NaN.
+
+    Both intervals are None if fewer than three values, or three clusters, show how far the values vary.
 
     The mean is a ratio: a sum over the samples that are right, say, by their number, which a rerun changes too. So its
     variance is that of r = value − mean, with r = 0 for a sample that is left out (linearisation; Cochran 1977,

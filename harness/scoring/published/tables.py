@@ -21,7 +21,7 @@ MAX_FILE_BYTES = 1024 * 1024
 
 
 class _SourceFields(Part):
-    """The source of a file's rows. checked: the day on which every row was last held against it; None: never."""
+    """The source of a file's rows. checked: the day on which every row was last compared with it; None: never."""
 
     title: str
     url: str = pydantic.Field(pattern=r"^https://")

@@ -93,10 +93,10 @@ class ProviderLook(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class ProviderStanding:
-    """What a look says of one provider beside its earlier looks and beside the others.
+    """The comparison of a provider's look with its own earlier looks ("changed") and with the others ("differs").
 
-    n_looks: with this one. p_changed, p_differs: None where there is nothing to compare with. changed, differs: None
-    where no p-value could be small enough to reject.
+    n_looks: this one included. p_changed, p_differs: p-values; None if there is nothing to compare with. changed,
+    differs: whether the look differs; None if no p-value could be small enough to show it.
     """
 
     look: ProviderLook

@@ -50,7 +50,7 @@ def picture(red: int, green: int, blue: int) -> str:
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
-def _typed(body: bytes) -> bool:
+def _says_what_is_wrong(body: bytes) -> bool:
     """Whether the body of a refusal is JSON that says what is wrong."""
     try:
         codec.decode(body)
@@ -72,7 +72,7 @@ def _parameters(subject: Subject) -> Seen:
             accepted.append(name)
         elif not 400 <= status < 500:
             failed.append(f"{name} (HTTP {status})")
-        elif not _typed(content):
+        elif not _says_what_is_wrong(content):
             untyped.append(name)
     kinds = (("accepted", accepted), ("no refusal but a failure", failed), ("refused without a reason", untyped))
     odd = "; ".join(f"{what}: {', '.join(names)}" for what, names in kinds if names)
@@ -97,7 +97,7 @@ def _pictures(subject: Subject) -> Seen:
     if status >= 500:
         return warns(sent, f"no refusal but a failure: HTTP {status}")
     if status != 200:
-        if _typed(reply):
+        if _says_what_is_wrong(reply):
             return sound(sent, f"refused: HTTP {status}: {quoted(error_words(reply))}")
         return warns(sent, f"refused without a reason: HTTP {status}")
     if subject.mixed:
