@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-HIDDEN, LAYERS, HEADS, KV_HEADS, INNER, CONTEXT = 128, 4, 8, 4, 256, 4096
+HIDDEN, LAYERS, HEADS, KV_HEADS, INNER, CONTEXT = 128, 4, 4, 2, 256, 4096
 
 VOCABULARY = 4096
 """Number of tokens that are kept: the first ones, which the first merges of a byte-pair encoding make."""

@@ -67,10 +67,10 @@ class Trial(msgspec.Struct, frozen=True):
     named: bool = False
 
 
-def accused(name: str, n: int) -> Trial:
-    """Probe sound server n of an odd kind by all checks."""
+def accused(name: str, n: int, checks: Sequence[str] = ()) -> Trial:
+    """Probe sound server n of an odd kind by these checks; by all if none is named."""
     odd = Toy(weights=str(n), spread=1.0, noise=ODD_NOISE * (n % 2), chance=random.Random(n))
-    report = probe.examine(ToyAsker(odd, toy_faults.SOUND[name]()), probe.select(), seed=10_000 * n)
+    report = probe.examine(ToyAsker(odd, toy_faults.SOUND[name]()), probe.select(checks), seed=10_000 * n)
     return Trial(SOUND + name, n, [finding.check for finding in report.findings if finding.outcome == "spoils"])
 
 
@@ -86,9 +86,9 @@ def caught(name: str, n: int) -> Trial:
     return Trial(name, n, found=detected, named=detected and any(fault.says in odd[check] for check in fault.finds))
 
 
-def trial(kind: str, n: int) -> Trial:
-    """One probe of server n of this kind."""
-    return accused(kind.removeprefix(SOUND), n) if kind.startswith(SOUND) else caught(kind, n)
+def trial(kind: str, n: int, checks: Sequence[str] = ()) -> Trial:
+    """One probe of server n of this kind. checks: of a sound server; a fault has its own."""
+    return accused(kind.removeprefix(SOUND), n, checks) if kind.startswith(SOUND) else caught(kind, n)
 
 
 def heated(factor: float, n: int) -> bool:
@@ -185,13 +185,15 @@ def kept(log: Path) -> list[Trial]:
     return [msgspec.json.decode(line, type=Trial) for line in lines if line.endswith(b"\n")]
 
 
-def play(kinds: Sequence[str], repeats: int, log: Path | None, processes: int) -> list[Trial]:
+def play(
+    kinds: Sequence[str], repeats: int, log: Path | None, processes: int, checks: Sequence[str] = ()
+) -> list[Trial]:
     """Make the trials that the log lacks, one server number after the other, and write each to it at once."""
     trials = kept(log) if log else []
     done = {(each.kind, each.n) for each in trials}
     owed = [(kind, n) for n in range(repeats) for kind in kinds if (kind, n) not in done]
     with ProcessPoolExecutor(processes) as pool:
-        for each in pool.map(trial, *zip(*owed, strict=True)) if owed else ():
+        for each in pool.map(partial(trial, checks=checks), *zip(*owed, strict=True)) if owed else ():
             trials.append(each)
             if log:
                 with log.open("ab") as file:
@@ -204,6 +206,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--repeats", type=int, default=75, help="servers of each kind")
     options.add_argument("--only", default="", help="the kinds whose name holds the word")
+    options.add_argument("--checks", nargs="+", default=(), help="checks of the sound servers; all by default")
     options.add_argument("--log", type=Path, help="a file that keeps each trial; what it has is not played again")
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("--weights", action="store_true", help="temperatures and weights by how far they are off")
@@ -215,7 +218,7 @@ def main() -> None:
         by_size(given.repeats, given.processes)
     else:
         kinds = [kind for kind in KINDS if given.only in kind]
-        print("\n".join(table(play(kinds, given.repeats, given.log, given.processes))))
+        print("\n".join(table(play(kinds, given.repeats, given.log, given.processes, given.checks))))
 
 
 def by_size(n: int, processes: int) -> None:

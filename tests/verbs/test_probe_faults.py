@@ -54,6 +54,11 @@ def test_each_fault_is_found_and_named(name: str) -> None:
     assert_named(fault, findings(fault, fault.finds))
 
 
+def test_a_word_whose_effect_drowns_in_noise_is_not_called_lost() -> None:
+    seen = findings(Fault(), ("context",), noise=0.5)["context"]
+    assert (seen.outcome, "repeats of one request differ" in seen.came) == ("untested", True), seen.came
+
+
 def test_a_token_that_is_listed_because_it_was_drawn_does_not_count_as_likely() -> None:
     # Half of the mass lies beyond the three likeliest of 60 tokens; a drawn one is listed instead of the third.
     likely = {"a": math.log(0.3), "b": math.log(0.15), "c": math.log(0.05)}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry, ProbeReply, Refused
-from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, ask, effect
+from harness.verbs.probe.effect import MAX_NOISE_NATS, MIN_EFFECT, MIN_REPEATS, ask, effect, noise
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
 from harness.verbs.probe.subject import Subject
 
@@ -158,11 +158,17 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
             if effect(before, after) < MIN_EFFECT:
                 # Asked again, because one noisy reply must not decide.
                 after += ask(subject.server, [exchanged] * MIN_REPEATS)
-            reached[depth] = effect(before, after) >= MIN_EFFECT
+            if effect(before, after) >= MIN_EFFECT:
+                reached[depth] = True
+            elif noise(before, after) <= MAX_NOISE_NATS:
+                reached[depth] = False
     except Refused as refused:
         named = f"; it names those at its {', '.join(reached)}" if reached else ""
         unseen = f"their effect cannot be seen: {quoted(refused.sentence)}"
         return reached, f"the reply does not name all code words, and {unseen}{named}"
+    if all(reached.values()) and len(reached) < len(DEPTHS):
+        unseen = ", ".join(depth for depth in DEPTHS if depth not in reached)
+        return reached, f"repeats of one request differ by more than another code word at its {unseen} would"
     return reached, "each code word changes the log-probabilities" if all(reached.values()) else (
         "another word there changes no log-probability by more than a repeat does"
     )

@@ -31,10 +31,23 @@ MIN_REPEATS = 2
 EQUAL_NATS = 1e-4
 """Log-probabilities that differ by less are equal; servers round what they state."""
 
+MAX_NOISE_NATS = 0.1
+"""Largest spread of the log-probabilities of repeats at which a missing effect says that a change never reached the
+model. With more, a real effect may drown: batches and caches move trained models by some 0.02.
+"""
+
 MIN_COMMON = 3
 """Number of tokens that all lists must share; with fewer, the lists differ by more than noise."""
 
 Top = Mapping[str, float]
+
+
+def noise(before: Sequence[Top], after: Sequence[Top]) -> float:
+    """Standard deviation in nats of the log-probabilities of equal requests, over the tokens that all lists share."""
+    common = sorted(set.intersection(*(set(top) for top in (*before, *after))))
+    sides = [np.array([[top[token] for token in common] for top in side]) for side in (before, after)]
+    squares = sum(((side - side.mean(axis=0)) ** 2).sum() for side in sides)
+    return math.sqrt(squares / max(1, (len(before) + len(after) - 2) * len(common)))
 
 
 def effect(before: Sequence[Top], after: Sequence[Top]) -> float:
