@@ -260,7 +260,7 @@ def test_an_interrupt_while_the_guard_begins_leaves_nothing(
     if where == "write":
         monkeypatch.setattr(state, "write", interrupted)
     else:
-        monkeypatch.setattr(supervisor, "_orders", interrupted)
+        monkeypatch.setattr(supervisor, "_guard_config", interrupted)
     with pytest.raises(KeyboardInterrupt):
         supervisor.launch(faulty())
     assert guards[0].returncode is not None, "the guard was waited for"
