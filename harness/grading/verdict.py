@@ -83,8 +83,6 @@ _RULES = {
     "form": "the value is right and its form is not",
     "judge": "the rules left it open, and a judge decided",
 }
-
-
 """Rule of a grade → its meaning in words."""
 
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")

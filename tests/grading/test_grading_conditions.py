@@ -66,7 +66,11 @@ def test_a_condition_behind_the_answer_leaves_it_undecided(front: str) -> None:
 
 
 def test_a_condition_that_is_a_step_of_the_calculation_does_not_count() -> None:
-    for reply in ("If each costs 3, then 4 cost 12, so the answer is 12.", r"If $x = 3$, then $4x = \boxed{12}$."):
+    for reply in (
+        "The answer is therefore 12.",
+        "If each costs 3, then 4 cost 12, so the answer is 12.",
+        r"If $x = 3$, then $4x = \boxed{12}$.",
+    ):
         assert verdict_of(reply) == "correct"
 
 

@@ -58,7 +58,8 @@ _PHRASE = re.compile(
     r"""(?x)
     \#{4}[ \t]*
     | (?i:final\s+answer)\s*(?:\*\*|__)?\s*(?i:is|are|:|：|=|\n)+ \s*
-    | (?i:\banswer)s?\s*(?:\*\*|__)?\s*(?i:(?:is|are|equals)\b\s*[:：]?|[:：=])\s*(?:\*\*|__)?\s*
+    | (?i:\banswer)s?\s*(?:\*\*|__)?\s*
+      (?i:(?:is|are|equals)\b(?:\s+(?:therefore|thus|hence|then|simply|indeed)\b)?\s*[:：]?|[:：=])\s*(?:\*\*|__)?\s*
     | (?i:\banswer)\s*(?=\$|\\\(|\\\[)
     | (?:^|\n)[ \t]*A\s*[:：]\s*
     | (?:最终答案|答案|结果)\s*(?:应?[是为]|[:：])+\s*
