@@ -151,3 +151,28 @@ def test_a_compiler_is_bound_where_a_job_needs_one(words: Any, tmp_path: Path, m
     assert {("--ro-bind", shared, shared), ("--ro-bind", "/usr/bin/ld", "/usr/bin/ldx")} <= parts
     assert not any("libx.so" in word for word in line[line.index("--symlink") :] if "libx.so.1" not in word)
     assert not any("ldx" in word for word in words(Needs(1))[0])
+
+
+def test_a_machine_without_bubblewrap_or_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda name: f"/opt/{name}")
+    monkeypatch.setattr(bubblewrap, "supported", lambda: True)
+    assert bubblewrap.require() == "/opt/bwrap"
+    monkeypatch.setattr(bubblewrap, "supported", lambda: False)
+    with pytest.raises(UsageError, match="the sandbox is written for Linux on x86_64 and aarch64, not for "):
+        bubblewrap.require()
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda _: None)
+    with pytest.raises(UsageError, match="bwrap is not installed: `apt install bubblewrap`"):
+        bubblewrap.require()
+
+
+def test_a_sandbox_is_a_process_of_a_session_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bubblewrap, "command", lambda channel, needs: ["/bin/sleep", "600"])
+    receives, sends = os.pipe()
+    process = bubblewrap.start(sends, Needs(1))
+    try:
+        assert os.getsid(process.pid) == process.pid
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(receives)
+        os.close(sends)

@@ -98,6 +98,11 @@ def test_a_word_names_the_kind_of_a_sandbox(monkeypatch: pytest.MonkeyPatch, cel
     names = [sandboxes.sandbox_kind(word).name() for word in words]
     assert names == ["bwrap python3.12", "bwrap python3.12", "podman python3.12", "fusion python3.11"]
     assert calls == [("podman", "localhost/python"), ("http://127.0.0.1:1",)]
+    assert vars(sandboxes.sandbox_kind("http://127.0.0.1:1").start())["name"] == "fusion python3.11", (
+        "the server itself"
+    )
+    with pytest.raises(UsageError, match=r"there are bwrap, docker, podman \(docker:IMAGE\)"):
+        sandboxes.sandbox_kind("bwrap:image")
     assert cell.n_closed == 1, "the container that was asked for its version"
 
 
