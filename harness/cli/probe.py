@@ -139,7 +139,7 @@ def _league(
     for options in probes:
         try:
             with Terminal(progress=False) as watcher:
-                looks.append(league.taken(options, reports, now, watcher))
+                looks.append(league.look_at_provider(options, reports, now, watcher))
         except HarnessError as error:
             terminal.warn(error.sentence)
     standings = league.standings(earlier, looks)

@@ -55,7 +55,7 @@ def show(node: Node) -> str:
 
 
 def _part(part: object) -> str:
-    """Write a part of a node, which may be a node, a tuple of nodes, or a name or number."""
+    """Return one part of a node as text. The part is a node, a tuple of nodes, a name or a number."""
     if isinstance(part, Node):
         return show(part)
     return f"({', '.join(map(_part, part))})" if isinstance(part, tuple) else str(part)

@@ -465,7 +465,10 @@ class _Lexer:
         return word.isupper() and self.source.startswith("_", end)
 
     def is_word(self, word: str) -> bool:
-        """Whether letters are English and no product: three or more, not all of them usual variables; or `is`, `of`."""
+        """Whether two or more letters are an English word, or the end of an ordinal (`th`), and no product of variables.
+
+        Two letters count only if they are listed. Letters such as `nRT`, and up to six usual variables, are a product.
+        """
         if len(word) == 2:
             return word.lower() in ("no", "is", "of", "th", "at", "by", "in", "as", "if", "to", "st", "nd", "rd")
         if len(word) <= 4 and word[0].islower() and word[-1].isupper():

@@ -294,7 +294,7 @@ class Budget:
 
     @property
     def _is_known(self) -> bool:
-        """Whether the lengths so far bound the next reply."""
+        """Whether so many replies have ended that their lengths give a limit for the length of the next one."""
         return self._n_finished >= KNOWN and not self._first
 
     def _reserve(self, limit: _Limit) -> float:

@@ -15,7 +15,7 @@ Of n providers, Holm's first rejection needs a p-value of at most the look's err
 below 1 / (1 + MAX_SIMULATED). A look that may spend less than that could reject nothing, so it is not judged, and
 `worn_out` says to begin a new history.
 
-Pure functions, but for `taken`, `read` and `append`.
+Pure functions, but for `look_at_provider`, `read` and `append`.
 """
 
 from __future__ import annotations
@@ -232,10 +232,11 @@ def draws(server: ProbedServer, seed: int) -> list[dict[str, int]]:
     return counts
 
 
-def taken(options: ProbeOptions, reports: Sequence[ProbeReport], time: str, watcher: Watcher) -> ProviderLook:
-    """Look at the provider that the options name. reports: of the probe before. Raises `ServerError`.
+def look_at_provider(options: ProbeOptions, reports: Sequence[ProbeReport], time: str, watcher: Watcher) -> ProviderLook:
+    """Ask the provider that the options name for sampled replies, and return them with its known faults.
 
-    time: of the look, UTC, ISO 8601.
+    reports: of a probe that just ended; from those of this address come the checks that spoil scores. time: of the
+    look, UTC, ISO 8601. Raises `ServerError`.
     """
     (server, *_) = probed(options, watcher)
     address = server.endpoint.base_url
