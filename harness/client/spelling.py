@@ -147,6 +147,7 @@ class RequestTemplate:
         begun: that message. fields: top-level fields that make the server continue it.
         """
         varying = {**self._varying(seed, max_tokens), **fields, "messages": [*question.messages, begun]}
+        # The head holds the constant fields and is open at its end, so the brace of the others is cut off.
         return self._head + codec.encode(varying)[1:]
 
     def _body(self, messages: Sequence[Message], prompt: str, varying: dict[str, Any]) -> bytes:

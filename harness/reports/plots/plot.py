@@ -202,5 +202,5 @@ def labelled_rows(height: int, layers: Sequence[Mapping[str, Any]], *, name: str
 
 
 def _shown(cell: Cell) -> Cell:
-    """The value of a cell in the picture: texts are labels."""
+    """What a plot shows for a cell of a table: a text as a label, which may be cut; a number as it is."""
     return label(cell) if isinstance(cell, str) else cell

@@ -108,7 +108,7 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def n_tokens(self) -> int:
-        """Tokens asked of it so far: none, since the file answers."""
+        """Tokens requested so far: none, because the answers come from a file."""
         return 0
 
     def likely(self) -> Sequence[Likely]:

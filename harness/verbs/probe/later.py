@@ -212,7 +212,8 @@ def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -
 
 
 def _later_cuts(subject: Subject) -> Seen:
-    """Look for later tokens outside each of `sampling.CUTS`, asked for one after the other."""
+    """For each of `sampling.CUTS`, ask for replies with this cut alone and count the tokens after the first that it
+    forbids."""
     cuts = ", ".join(f"{name} {value:g}" for name, value, _ in CUTS)
     sent = f"{CUT_REPLIES} replies of {LONG} tokens at temperature 1 with each of {cuts}"
     if subject.mixed:
@@ -224,10 +225,11 @@ def _later_cuts(subject: Subject) -> Seen:
         except Refused:
             unknown.append(f"{name} is refused")
             continue
-        n, sure = outside(tokens, smallest)
-        if n:
-            broken.append(f"{name} is forgotten: {n} of {len(tokens)} tokens lie outside it")
-        elif not tokens or sure < SURE:
+        n_outside, chance_of_any = outside(tokens, smallest)
+        if n_outside:
+            broken.append(f"{name} is forgotten: {n_outside} of {len(tokens)} tokens lie outside it")
+        # None came, which says something only where a server without the cut would have drawn one.
+        elif not tokens or chance_of_any < SURE:
             unknown.append(f"{name} shows nothing")
         else:
             obeyed.append(f"{name} is obeyed")

@@ -122,7 +122,7 @@ def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
     where_of: returns "file:line" of a key.
     """
     problems = error.errors(include_url=False, include_context=False)
-    # A misspelt key causes other errors, such as a missing key, so it is the one reported.
+    # A misspelt key causes other errors, such as a missing key, so it is the one that `first_problem` reports, too.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     keys = first["loc"]
     part_keys = _keys_beside(keys)

@@ -343,14 +343,16 @@ class _Reader:
         return {child.name: self._cell(child) for child in node.children}
 
     def _listed(self, kind: str, entry: _Node) -> list[Any]:
-        """The items of a list or map, whose group holds one repeated field; a map becomes pairs of key and value."""
+        """The items of a list or map; a map becomes pairs of key and value. entry: the repeated field in its group."""
         items: list[Any] = self._cell(entry)
         if kind == "map":
             return [tuple(item.values()) if isinstance(item, dict) else item for item in items]
         # By the format, the repeated field wraps the item in a group of one child. Older writers repeat the item
-        # itself; the format's rule recognises them by these names.
-        wrapped = len(entry.children) == 1 and entry.name != "array" and not entry.name.endswith("_tuple")
-        return [item[entry.children[0].name] for item in items] if wrapped and not entry.kind else items
+        # itself; the format's rule recognises them by these names. A field that is a list or map is an item, too.
+        by_older_writer = entry.name == "array" or entry.name.endswith("_tuple")
+        if len(entry.children) != 1 or by_older_writer or entry.kind:
+            return items
+        return [item[entry.children[0].name] for item in items]
 
 
 def _nodes(node: _Node) -> Iterator[_Node]:
