@@ -232,7 +232,9 @@ def draws(server: ProbedServer, seed: int) -> list[dict[str, int]]:
     return counts
 
 
-def look_at_provider(options: ProbeOptions, reports: Sequence[ProbeReport], time: str, watcher: Watcher) -> ProviderLook:
+def look_at_provider(
+    options: ProbeOptions, reports: Sequence[ProbeReport], time: str, watcher: Watcher
+) -> ProviderLook:
     """Ask the provider that the options name for sampled replies, and return them with its known faults.
 
     reports: of a probe that just ended; from those of this address come the checks that spoil scores. time: of the
