@@ -467,7 +467,7 @@ class _Lexer:
     def is_word(self, word: str) -> bool:
         """Whether two or more letters are an English word, or the end of an ordinal (`th`), and no product of variables.
 
-        Two letters count only if they are listed. Letters like `nRT`, and up to six usual variables, are a product.
+        Two letters count only if they are listed. `nRT` and up to six usual variables are a product.
         """
         if len(word) == 2:
             return word.lower() in ("no", "is", "of", "th", "at", "by", "in", "as", "if", "to", "st", "nd", "rd")
