@@ -465,7 +465,7 @@ class _Lexer:
         return word.isupper() and self.source.startswith("_", end)
 
     def is_word(self, word: str) -> bool:
-        """Whether two or more letters are an English word, or the end of an ordinal (`th`), and no product of variables.
+        """Whether two or more letters are an English word or the end of an ordinal (`th`), not a product of variables.
 
         Two letters count only if they are listed. `nRT` and up to six usual variables are a product.
         """
