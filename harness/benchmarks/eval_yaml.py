@@ -172,7 +172,7 @@ def _one_line(text: object) -> str:
 
 
 def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(the card's `columns`, its `choices`; the latter is empty for questions without options)."""
+    """(value of the card's `columns`, value of its `choices`); `choices` is empty for questions without options."""
     fields, choices = spec.field_spec, spec.field_spec.choices
     columns: dict[str, Any] = {"question": fields.input, "answer": fields.target, "metadata": fields.metadata}
     if fields.id:

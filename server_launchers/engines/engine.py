@@ -53,8 +53,9 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     needs: Literal["model", "extra_flags"] = "model"
     """The field that a start cannot do without."""
     command: WriteCommand | None = None
-    """Writes the command; None: nothing is started, and `address` returns the server's address."""
+    """A function from the spec to the server's command; None for an engine that starts no server."""
     address: Callable[[ServerSpec], str] | None = None
+    """A function from the spec to the address of a server that runs already, for an engine without `command`."""
     program: Callable[[ServerSpec], Program] | None = None
     """A function from the spec to the program, for an engine that is a Python package; its environment is asked for
     version and options."""

@@ -32,7 +32,7 @@ _MAX_ERROR_BYTES = 1024 * 1024
 _MAX_BINARY_BYTES = 32 * 1024 * 1024
 _FOLDERS = "/usr/local/bin:/usr/bin:/bin"
 _MAX_PROCESSES = 64
-_WORDS = ["-x", "c++", "-std=gnu++20", "-O2", "-pipe", "-fmax-errors=5", "-fdiagnostics-color=never"]
+_OPTIONS = ["-x", "c++", "-std=gnu++20", "-O2", "-pipe", "-fmax-errors=5", "-fdiagnostics-color=never"]
 _NAME = "program.cpp"
 _REFUSES = re.compile(rf": error: |^{re.escape(_NAME)}:.*: fatal error: ")
 """A line by which the compiler or the linker refuses the program."""
@@ -70,7 +70,7 @@ def _built(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[
         file.write(source)
     pid = os.fork()
     if pid == 0:
-        _compile([path, *_WORDS, "-o", binary, text, "-pthread"], errors, limits)
+        _compile([path, *_OPTIONS, "-o", binary, text, "-pthread"], errors, limits)
     status = os.wait4(pid, 0)[1]
     spent = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     with open(errors, "rb") as file:
