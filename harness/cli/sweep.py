@@ -116,8 +116,9 @@ def command(
         sys.exit(_follow(file, lambda: plan(run_given(words), judge_given(words)), 60 * follow, verify=verify))
     planned = plan(run_given(words), judge_given(words))
     if dry_run:
-        sys.exit(EXIT_OWED if sweep_plan.show(planned) else EXIT_COMPLETE)
-    if lane is not None:
+        n_without_score = sweep_plan.show(planned)
+        sys.exit(EXIT_OWED if n_without_score else EXIT_COMPLETE)
+    if lane is not None:  # This process was started by a sweep, for the cells of one group.
         _run_lane(planned, lane, [device for device in lane_devices.split(",") if device])
     else:
         sys.exit(_run(planned, verify=verify, as_json=as_json))

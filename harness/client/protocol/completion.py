@@ -159,7 +159,8 @@ class Completion:
         self._name(reply_id, model)
         if reply_id != self._text_id or model != self._text_model:
             self._attribute(reply_id, model)
-            # Several events have this id: ids that varied before do not vary after all. A second check raises.
+            # Ids that varied before are those of a server that gives each event its own. Here several events share
+            # one, so the change is an error, which `_attribute` raises when it is called again.
             if len(texts) > 1 and self._text_id is _VARYING:
                 self._attribute(reply_id, model)
         if self.written is not None:

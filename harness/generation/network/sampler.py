@@ -64,8 +64,8 @@ class Way:
     """How a session asks for samples: one by one, or by the batch.
 
     open: makes the sampler, on the network's loop. concurrency: most requests in flight. policy: the retry policy;
-    None: that of the settings. waits: True: after the first signal, requests in flight may end; False: they end at
-    once.
+    None: that of the settings. waits: True: after the first signal, requests in flight may finish; False: they are cut
+    off at once.
     """
 
     open: Callable[[Host], Sampler]

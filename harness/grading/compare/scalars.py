@@ -290,12 +290,14 @@ def _gives_angle(node: Node) -> bool:
 
 
 def _multiply(node: Node, factor: Fraction) -> Node:
-    """Return `factor` · node; of a decimal the product, with the decimal places that are left of it."""
+    """Return `factor` · node. A decimal keeps the places that remain (10 · 0.25 = 2.5); the rest is a product."""
     if node.op == "neg":
         return neg(_multiply(node.args[0], factor))
-    places = node.args[1] + _places_gained(factor) if node.op == "num" and node.args[1] >= 0 else -1
-    # An integer is exact, and so is a multiple of it.
-    return num(node.args[0] * factor, places) if places >= 0 else Node("mul", (num(factor), node))
+    if node.op == "num" and node.args[1] >= 0:  # a literal, with its number of decimal places
+        places = node.args[1] + _places_gained(factor)
+        if places >= 0:
+            return num(node.args[0] * factor, places)
+    return Node("mul", (num(factor), node))
 
 
 def _places_gained(factor: Fraction) -> int:

@@ -117,8 +117,10 @@ def _encoded_moment(value: Any) -> Any:
 
 
 def decoded(value: Any, held: Callable[[int], Any] = _refuse) -> Any:
-    """The value from its encoded form. held: number → the object that has it. Raises `ValueError` for anything that is
-    no encoded value."""
+    """The value from its encoded form. Raises `ValueError` for anything that is no encoded value.
+
+    held: returns the object that the encoded form refers to by this number.
+    """
     return _decode(value, held, 0)
 
 
