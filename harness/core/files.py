@@ -191,7 +191,7 @@ def open_named(path: Path) -> io.BufferedReader:
 
 
 def read_named(path: Path, max_bytes: int) -> bytes:
-    """The content of a file that the user names, cut after `max_bytes` + 1 bytes: a longer result is a file too long.
+    """At most `max_bytes` + 1 bytes of a file that the user names: more than `max_bytes` say that it is too long.
 
     Raises `OSError`.
     """

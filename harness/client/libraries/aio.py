@@ -284,7 +284,7 @@ class _Request(aiohttp.ClientRequest):
         if isinstance(protocol, _Protocol):
             if protocol.used and (protocol.should_close or protocol.has_unread()):
                 conn.close()
-                # The request never reached `set_out`, and only one that met a used connection is sent again.
+                # Only a request that is marked so is sent again; `set_out`, which marks others, is not called here.
                 _CARRIER.get().reused = True
                 raise aiohttp.ServerDisconnectedError("the server sent bytes before the request was sent")
             _CARRIER.get().set_out(protocol)

@@ -265,7 +265,10 @@ def _agree_at(left: Node, right: Node, point_at: PointAt, *, real: bool) -> bool
 
 # --- kinds of expressions ---
 def _over_integers(left: Node, right: Node) -> bool:
-    """Whether the trees hold functions of integers, such as n!, and only letters that usually stand for integers."""
+    """Whether all letters usually stand for integers, and a tree holds what is simpler at integers.
+
+    That is a function of integers such as n!, a power such as (-1)^n, or a sine or cosine: sin(nπ) is 0.
+    """
     variables = symbols(left) | symbols(right)
     if not variables or not all(name.partition("_")[0] in _INTEGER_NAMES for name in variables):
         return False

@@ -219,7 +219,11 @@ def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Comparison
 
 # --- several values in one ---
 def _compare_sign_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare answers with ± by the lists of their values; `(±a, ±b)` is four points, or else two."""
+    """Compare answers with ± by the lists of their values.
+
+    `(±a, ±b)` may be four points, or two with equal signs. Both answers are read in the same of these two ways; one in
+    which they are equal is enough.
+    """
     for independent in (True, False):
         left, right = values_of_signs(reference, independent), values_of_signs(answer, independent)
         if left is None or right is None:

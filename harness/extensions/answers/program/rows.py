@@ -175,7 +175,7 @@ def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
 
 
 def _tests(text: str, row: Mapping[str, Any]) -> ReadRow:
-    """The question and tests in a row of a user's own card. Raises `ValueError`."""
+    """The question and tests in a row of the data of a benchmark that a user defined. Raises `ValueError`."""
     listed, function = row.get("tests"), _text(row, "function", "")
     starter, solution, setup = (_text(row, column, "") for column in ("starter", "solution", "setup"))
     if not (isinstance(listed, list) and 0 < len(listed) <= MAX_CASES):
