@@ -32,8 +32,7 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
         if comparison.n_missing:
             remarks.insert(
                 0,
-                f"{comparison.n_missing} samples of one run are missing; intervals and p hold whatever the missing "
-                f"samples would be",
+                _missing(f"{comparison.n_missing} samples of one run"),
             )
         same = comparison.n_questions - comparison.better - comparison.worse
         rows.append(
@@ -128,7 +127,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         if drop.n_unpaired:
             remarks.append(f"{drop.n_unpaired} questions have no twin or original here and count in neither accuracy")
         if drop.n_missing:
-            remarks.append(f"{drop.n_missing} samples are missing; intervals and p hold whatever they would be")
+            remarks.append(_missing(f"{drop.n_missing} samples"))
         rows.append(
             (
                 short(label),
@@ -153,6 +152,11 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     )
     heads = (*columns, "other questions", "p", "detectable")
     return Table(title, heads, tuple(rows), tuple(notes), frozenset(range(3, 12))) if rows else None
+
+
+def _missing(samples: str) -> str:
+    """The remark about samples that were not made, such as "3 samples of one run"."""
+    return f"{samples} are missing; intervals and p allow for any result of these"
 
 
 def _signed(value: float) -> str:

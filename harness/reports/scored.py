@@ -106,7 +106,9 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
     """
     manifest = Manifest.load(folder)
     benchmarks = {
-        name: ScoredBenchmark(name, record, score_file.read(folder.benchmark(name)), (), False, name)
+        name: ScoredBenchmark(
+            name, record, score_file.read(folder.benchmark(name)), questions=(), withheld=False, known_as=name
+        )
         for name, record in manifest.benchmarks.items()
     }
     (label,) = labels([folder])

@@ -69,8 +69,8 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     difference: mean over questions of the difference of their fractions correct. sampling_interval, p_sampling: same
     questions, asked again of both. question_interval, p_question: other questions of this kind; None for a single
-    question or cluster. n_missing: planned samples that one of the runs lacks; intervals and p values hold whatever
-    these would have been. sampling_error: of the difference, if both runs were equally good; single_error: the same
+    question or cluster. n_missing: planned samples that one of the runs lacks; intervals and p values allow for
+    any result of these. sampling_error: of the difference, if both runs were equally good; single_error: the same
     with one sample of each question in both runs (n samples of each divide it by √n). detectable: the smallest true
     difference that these samples find in 80 % of repetitions (sampling line, one test); detection_variance,
     detection_growth, missing_shift: the numbers from which `smallest` computes it. at_most: a run has one sample of

@@ -286,9 +286,9 @@ def _audited(graded: GradedBenchmark, score: Score, corrections: Sequence[overri
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score, in_force: Mapping[Key, overrides.Override]) -> Score:
-    """`score` with the accuracy that results if verdicts corrected by hand count.
+    """`score`, with a second accuracy added: the one with the verdicts that somebody corrected by hand.
 
-    in_force: the corrected verdicts.
+    in_force: these verdicts.
     """
     counted = graded.counted(graded.grades)
     corrected = Packed(Grade, overrides.apply(counted, in_force))

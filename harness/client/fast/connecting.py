@@ -198,7 +198,7 @@ _TIMESPEC = struct.Struct("qq")
 
 
 def stamp_now() -> bytes:
-    """The current time in the form of the kernel's stamps."""
+    """The current time (CLOCK_REALTIME), packed as the kernel packs its receive stamps: seconds, nanoseconds."""
     return array("q", divmod(time.time_ns(), 1_000_000_000)).tobytes()
 
 

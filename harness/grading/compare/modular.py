@@ -147,8 +147,8 @@ def _bits(number: int) -> int:
 class Residues:
     """Evaluates trees modulo a prime, at one point. index: number of the prime. salt: number of the point.
 
-    opaque: a function stood for a letter, so different residues prove nothing. bits: bound of the coefficients of all
-    that was evaluated, in bits.
+    opaque: a letter replaced a function such as sin(x), so different residues prove nothing. bits: bound of the
+    coefficients of all that was evaluated, in bits.
     """
 
     def __init__(self, index: int = 0, salt: int = 0) -> None:

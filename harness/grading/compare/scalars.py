@@ -129,7 +129,7 @@ def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
 
 
 def _is_ohms(node: Node) -> bool:
-    """Whether `node` is a number with an Ω behind it, which is the unit beside another unit, and may be elsewhere."""
+    """Whether `node` is a number followed by Ω. Beside a unit it means ohms, otherwise perhaps a letter."""
     return node.op == "mul" and len(node.args) == 2 and node.args[1] == _OMEGA and node.args[0].op == "num"
 
 

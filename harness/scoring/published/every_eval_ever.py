@@ -272,8 +272,8 @@ def _is_whole(result: _Result) -> bool:
 def _questions(data: _Data, card: Card | None, n_samples: int | None) -> int | None:
     """The number of questions; None if unknown.
 
-    It comes from the field of data on the hub, else from digits in the details of other data, else from the card if
-    that number divides the number of samples.
+    It is `samples_number`, which records about data on the hub have; else the text of that name in
+    `additional_details`, where other records have it; else that of the card, if it divides `n_samples`.
     """
     digits = data.additional_details.get("samples_number", "")
     stated = data.samples_number or (int(digits) if re.fullmatch("[1-9][0-9]{0,8}", digits) else None)

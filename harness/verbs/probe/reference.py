@@ -392,16 +392,19 @@ def surprise_p(comparisons: Sequence[TokenComparison], seed: int) -> float:
 
 
 def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]:
-    """The comparisons at all places. Raises `Refused` where one side gives no log-probabilities."""
+    """The server's log-probabilities of the next token compared with the reference's, after each passage of `texts`.
+
+    A passage without them on either side is left out. Raises `Refused` if none is left.
+    """
     where = texts()
-    subject.seed += len(where)
+    subject.seed += len(where)  # each request has a seed of its own
     ours, theirs = _next_tokens(subject.server, subject.seed), reference.likely()
     rounding: Sequence[float | None] = reference.rounding() or [None] * len(where)
     comparisons = []
-    for (passage, _), answer, reference_likely, alone in zip(where, ours, theirs, rounding, strict=True):
+    for (passage, _), answer, reference_likely, by_rounding in zip(where, ours, theirs, rounding, strict=True):
         if (server := _top(answer)) and reference_likely:
             assert isinstance(answer, ProbeReply)
-            comparisons.append(compared(passage, drawn(answer.first), server, reference_likely, alone))
+            comparisons.append(compared(passage, drawn(answer.first), server, reference_likely, by_rounding))
     if not comparisons:
         raise Refused(0, "no log-probabilities came")
     return comparisons
