@@ -21,14 +21,14 @@ from harness.core.errors import UsageError
 from harness.core.records import Timing, Usage
 from harness.verbs.probe import bare, ends, exact, later, league, load, mixture, probe, reference, tools, worth
 from harness.verbs.probe.asking import Token, _Likely
-from harness.verbs.probe.effect import effect
+from harness.verbs.probe.effect import Shift, effect
 from harness.verbs.probe.ends import Ended
 from harness.verbs.probe.findings import Finding
 from harness.verbs.probe.page import standing_table
 from harness.verbs.probe.sampling import CUTS
 from harness.verbs.probe.subject import listed
 from tests.verbs import toy_model
-from tests.verbs.toy_faults import FAULTS, SOUND
+from tests.verbs.toy_faults import FAULTS, SOUND, DeafToTheTail
 from tests.verbs.toy_model import Fault, Toy, ToyAsker
 
 
@@ -185,6 +185,23 @@ def test_an_effect_is_told_from_the_noise_of_repeats() -> None:
     none = [effect([noisy(top, rng, 0.02) for _ in range(2)], [noisy(top, rng, 0.02)]) for _ in range(200)]
     some = [effect([noisy(top, rng, 0.02) for _ in range(2)], [noisy(moved, rng, 0.02)]) for _ in range(200)]
     assert max(none) < 8 < min(some)
+
+
+def test_a_missing_effect_counts_only_where_one_as_large_as_elsewhere_would_show() -> None:
+    nothing, some = Shift(0.01, 0.01, 0.01), Shift(0.05, 0.01, 0.01)
+    assert nothing.hides_none([Shift(1.0, 0.01, 0.01)])
+    assert not nothing.hides_none([]), "nothing was seen elsewhere"
+    assert not nothing.hides_none([Shift(0.02, 0.01, 0.01)]), "nothing was seen elsewhere, either"
+    assert not nothing.hides_none([some]), "an effect somewhat smaller than elsewhere would not show"
+    assert not Shift(0.02, 0.01, 0.01).hides_none([Shift(1.0, 0.01, 0.01)]), "an F ratio of 4 is undecided"
+    assert Shift(0.0, 0.0, 0.0).hides_none([]), "without noise every effect would show"
+
+
+def test_a_tail_without_an_effect_is_lost_where_noise_is_small_and_untested_where_it_is_large() -> None:
+    small = findings(DeafToTheTail(0.003), ("context",))["context"]
+    assert (small.outcome, "its tail never reached" in small.came) == ("spoils", True), small.came
+    large = findings(DeafToTheTail(), ("context",))["context"]
+    assert (large.outcome, "words at its tail" in large.came) == ("untested", True), large.came
 
 
 def test_log_probabilities_at_a_floor_are_left_out() -> None:

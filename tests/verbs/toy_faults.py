@@ -496,6 +496,23 @@ class Wavering(Fault):
         return replace(toy, noise=0.02)
 
 
+class DeafToTheTail(Fault):
+    """A model that hears the last words of a long prompt less than a busy batch moves its logits: replies differ by
+    `noise` from request to request, and the prompt's end has no effect on them at all."""
+
+    def __init__(self, noise: float = 0.09) -> None:
+        self.noise = noise
+
+    def server(self, toy: Toy, body: Body) -> Toy:
+        return replace(toy, noise=self.noise)
+
+    def request(self, body: Body) -> Body:
+        return CutsPrompt((0, 0.95)).request(body)
+
+    def whole(self, asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
+        return CutsPrompt().whole(asked, answer)
+
+
 SOUND: dict[str, Callable[[], Fault]] = {
     "plain": Fault,
     "log-probabilities clamped at −5": Clamped,
@@ -506,6 +523,7 @@ SOUND: dict[str, Callable[[], Fault]] = {
     "no log-probabilities": Unlisted,
     "comments in the stream": Prefilled,
     "noise of batches 0.02": Wavering,
+    "a tail that moves less than noise": DeafToTheTail,
     "20 s to the first token, slow reading": lambda: Slow(20.0, reading=0.1),
     "1.5 s a token": lambda: Slow(writing=1.5),
     "6 s a token": lambda: Slow(writing=6.0),

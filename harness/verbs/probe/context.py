@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry, ProbeReply, Refused
-from harness.verbs.probe.effect import MAX_NOISE_NATS, MIN_EFFECT, MIN_REPEATS, ask, effect, noise
+from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, Shift, Top, ask, shift_of
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
 from harness.verbs.probe.subject import Subject
 
@@ -60,6 +60,10 @@ OTHER_WORDS = ("violin", "granite", "meadow", "copper", "thistle")
 
 EFFECT_PROMPTS = 8
 """Number of prompts of full length that a test of all code words by effect takes, if each has its effect."""
+
+AROUND = 16
+"""Number of words around a code word that are exchanged too if the code word alone shows no effect; few enough to stay
+within 2 % of the shortest prompt."""
 
 RECALL_TOKENS = 48
 """Number of new tokens in which the model may name all code words; one that thinks does not, and is tested by
@@ -135,8 +139,9 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
     """(depth → whether the text there reached the model, a sentence that says how this is known).
 
     If the reply names the code word of a depth, the text there reached the model. Each other depth is tested by its
-    effect: with another code word there, the log-probabilities of the next token must change by more than between
-    repeats. A depth that neither test decides has no entry.
+    effect: with other words there, the log-probabilities of the next token must change by more than between repeats.
+    A depth without an effect is lost only if the same change at another depth shows one far above the noise. A depth
+    that neither test decides has no entry.
     """
     reached = {depth: True for depth, code in zip(DEPTHS, CODE_WORDS, strict=True) if code in reply.lower()}
     if len(reached) == len(DEPTHS):
@@ -146,32 +151,63 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
         return reached, subject.mixed
     if subject.room is not None and subject.room < EFFECT_PROMPTS * words:
         return reached, "the reply does not name all code words; the budget has no room to test the others by effect"
-    body = Inquiry(needles(words, CODE_WORDS), {}).body(subject.server.asker)
     try:
-        before = ask(subject.server, [body] * MIN_REPEATS)
-        for i, depth in enumerate(DEPTHS):
-            if depth in reached:
-                continue
-            changed = [*CODE_WORDS[:i], OTHER_WORDS[i], *CODE_WORDS[i + 1 :]]
-            exchanged = Inquiry(needles(words, changed), {}).body(subject.server.asker)
-            after = ask(subject.server, [exchanged])
-            if effect(before, after) < MIN_EFFECT:
-                # Asked again, because one noisy reply must not decide.
-                after += ask(subject.server, [exchanged] * MIN_REPEATS)
-            if effect(before, after) >= MIN_EFFECT:
-                reached[depth] = True
-            elif noise(before, after) <= MAX_NOISE_NATS:
-                reached[depth] = False
+        shifts = _shifts(subject, words, set(reached))
     except Refused as refused:
         named = f"; it names those at its {', '.join(reached)}" if reached else ""
         unseen = f"their effect cannot be seen: {quoted(refused.sentence)}"
         return reached, f"the reply does not name all code words, and {unseen}{named}"
-    if all(reached.values()) and len(reached) < len(DEPTHS):
+    for depth, shift in shifts.items():
+        elsewhere = [other for name, other in shifts.items() if name != depth]
+        if shift.ratio >= MIN_EFFECT:
+            reached[depth] = True
+        elif shift.hides_none(elsewhere):
+            reached.setdefault(depth, False)
+    if not all(reached.values()):
+        return reached, "another word there changes no log-probability by more than a repeat does"
+    if len(reached) < len(DEPTHS):
         unseen = ", ".join(depth for depth in DEPTHS if depth not in reached)
-        return reached, f"repeats of one request differ by more than another code word at its {unseen} would"
-    return reached, "each code word changes the log-probabilities" if all(reached.values()) else (
-        "another word there changes no log-probability by more than a repeat does"
-    )
+        return (
+            reached,
+            f"repeats of one request differ too much to show whether other words at its {unseen} have an effect",
+        )
+    return reached, "other words at each depth change the log-probabilities"
+
+
+def _shifts(subject: Subject, words: int, named: set[str]) -> dict[str, Shift]:
+    """What other words do, depth by depth; at named depths only where a depth without an effect has to be compared.
+
+    Raises `Refused` where a request fails or brings no log-probabilities.
+    """
+
+    def asked(prompt: str, n: int) -> list[Top]:
+        return ask(subject.server, [Inquiry(prompt, {}).body(subject.server.asker)] * n)
+
+    shifts: dict[str, Shift] = {}
+    before = asked(needles(words, CODE_WORDS), MIN_REPEATS)
+    # Named depths last: whether they are needed is known by then.
+    for i, depth in sorted(enumerate(DEPTHS), key=lambda item: item[1] in named):
+        seen = [shift.ratio >= MIN_EFFECT for shift in shifts.values()]
+        if depth in named and any(seen):
+            break
+        shift = shift_of(before, asked(_exchanged(words, i), 1))
+        if shift.ratio < MIN_EFFECT:
+            # Asked again, because one noisy reply must not decide; with many words, because rounding to 16 bits can
+            # swallow a single word's effect whole: vLLM then states equal log-probabilities without any noise.
+            shift = shift_of(before, asked(_exchanged(words, i, around=AROUND), 1 + MIN_REPEATS))
+        shifts[depth] = shift
+    return shifts
+
+
+def _exchanged(words: int, i: int, around: int = 0) -> str:
+    """The prompt with another code word at depth number i, and with other words in place of its `around` neighbours."""
+    changed = [*CODE_WORDS[:i], OTHER_WORDS[i], *CODE_WORDS[i + 1 :]]
+    text = needles(words, changed).split()
+    at = text.index(f"{OTHER_WORDS[i]}.")
+    near = range(max(0, at - around // 2), min(len(text), at + around // 2))
+    for n, place in enumerate(place for place in near if text[place] == "word"):
+        text[place] = OTHER_WORDS[n % len(OTHER_WORDS)]
+    return " ".join(text)
 
 
 def _whole_context_check(subject: Subject) -> Seen:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,14 @@ from harness.verbs.probe.subject import listed, logprob_fields
 MIN_EFFECT = 8.0
 """Smallest F ratio of a change that reached the model. Twenty tokens whose noise is independent stay below 3 in all but
 one of 10,000 cases. The limit is well above 3 because the noise of a batch moves all tokens together.
+"""
+
+MAX_CHANCE = 3.0
+"""Largest F ratio of a change that shows no effect; between this and `MIN_EFFECT`, noise and effect look the same."""
+
+MIN_POWER = 20.0
+"""A missing effect counts only if the same kind of change elsewhere moves the log-probabilities by this many times the
+distance that noise alone makes. Far above 1, because models react several times less to one place than to another.
 """
 
 MIN_REPEATS = 2
@@ -42,37 +51,71 @@ MIN_COMMON = 3
 Top = Mapping[str, float]
 
 
-def noise(before: Sequence[Top], after: Sequence[Top]) -> float:
-    """Standard deviation in nats of the log-probabilities of equal requests, over the tokens that all lists share."""
-    common = sorted(set.intersection(*(set(top) for top in (*before, *after))))
-    sides = [np.array([[top[token] for token in common] for top in side]) for side in (before, after)]
-    squares = sum(((side - side.mean(axis=0)) ** 2).sum() for side in sides)
-    return math.sqrt(squares / max(1, (len(before) + len(after) - 2) * len(common)))
+@dataclass(frozen=True)
+class Shift:
+    """What a change of the prompt did, in nats.
+
+    distance: root mean square between the mean log-probabilities; infinite if too few tokens are shared. chance: the
+    distance that noise alone makes. noise: standard deviation of repeats.
+    """
+
+    distance: float
+    chance: float
+    noise: float
+
+    @property
+    def ratio(self) -> float:
+        """The F ratio of the change; see `effect`."""
+        if self.distance == 0:
+            return 0.0
+        return math.inf if self.chance < EQUAL_NATS else (self.distance / self.chance) ** 2
+
+    def hides_none(self, elsewhere: Sequence[Shift]) -> bool:
+        """Whether this change shows no effect where an effect as large as that of the same change elsewhere would show.
+
+        elsewhere: the changes at other places of the same prompt; those that show nothing themselves say nothing.
+        Without noise nothing has to be compared: what moves no log-probability at all has no effect.
+        """
+        if self.distance == 0 and self.noise < EQUAL_NATS:
+            return True
+        visible = [shift.distance for shift in elsewhere if shift.ratio >= MIN_EFFECT]
+        silent = self.ratio < MAX_CHANCE and self.noise <= MAX_NOISE_NATS
+        return silent and bool(visible) and max(visible) >= MIN_POWER * max(self.chance, EQUAL_NATS)
 
 
-def effect(before: Sequence[Top], after: Sequence[Top]) -> float:
-    """The F ratio of a change of the prompt: about 1 for a change that never reached the model, large for one that did.
+def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
+    """What a change of the prompt did to the next token's log-probabilities.
 
     before, after: the lists (token → log-probability) of each request without and with the change; at least
-    `MIN_REPEATS` before. Infinite if the means differ and repeats do not, or the lists share fewer than `MIN_COMMON`
-    tokens; 0 if the means are equal.
+    `MIN_REPEATS` before.
     """
     assert len(before) >= MIN_REPEATS
     assert after
     common = sorted(set.intersection(*(set(top) for top in (*before, *after))))
     # Noise swaps the last few of twenty tokens, so lists that share fewer come from different prompts.
     if len(common) < MIN_COMMON:
-        return math.inf
+        return Shift(math.inf, 0.0, 0.0)
     x = np.array([[top[token] for token in common] for top in before])
     y = np.array([[top[token] for token in common] for top in after])
     distance = x.mean(axis=0) - y.mean(axis=0)
-    if float(np.abs(distance).max()) < EQUAL_NATS:
-        return 0.0
     # One variance for all tokens: with two or three repeats, a variance of each would be mostly chance.
     freedom = len(x) - 1 + len(y) - 1
-    spread = (((x - x.mean(axis=0)) ** 2).sum() + ((y - y.mean(axis=0)) ** 2).sum()) / (freedom * len(common))
-    noise = float(spread) * (1 / len(x) + 1 / len(y))
-    return math.inf if noise < EQUAL_NATS**2 else float((distance**2).mean()) / noise
+    spread = float(((x - x.mean(axis=0)) ** 2).sum() + ((y - y.mean(axis=0)) ** 2).sum()) / (freedom * len(common))
+    equal = float(np.abs(distance).max()) < EQUAL_NATS
+    return Shift(
+        0.0 if equal else math.sqrt(float((distance**2).mean())),
+        math.sqrt(spread * (1 / len(x) + 1 / len(y))),
+        math.sqrt(spread),
+    )
+
+
+def effect(before: Sequence[Top], after: Sequence[Top]) -> float:
+    """The F ratio of a change of the prompt: about 1 for a change that never reached the model, large for one that did.
+
+    Infinite if the means differ and repeats do not, or the lists share fewer than `MIN_COMMON` tokens; 0 if the means
+    are equal. Parameters: see `shift_of`.
+    """
+    return shift_of(before, after).ratio
 
 
 def ask(server: ProbedServer, bodies: Sequence[Mapping[str, Any]], path: str = CHAT) -> list[Top]:
