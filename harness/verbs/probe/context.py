@@ -158,7 +158,7 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
         unseen = f"their effect cannot be seen: {quoted(refused.sentence)}"
         return reached, f"the reply does not name all code words, and {unseen}{named}"
     for depth, shift in shifts.items():
-        elsewhere = [other for name, other in shifts.items() if name != depth]
+        elsewhere = [at_depth for name, at_depth in shifts.items() if name != depth]
         if shift.ratio >= MIN_EFFECT:
             reached[depth] = True
         elif shift.hides_none(elsewhere):
@@ -180,21 +180,21 @@ def _shifts(subject: Subject, words: int, named: set[str]) -> dict[str, Shift]:
     Raises `Refused` where a request fails or brings no log-probabilities.
     """
 
-    def asked(prompt: str, n: int) -> list[Top]:
+    def tops(prompt: str, n: int) -> list[Top]:
         return ask(subject.server, [Inquiry(prompt, {}).body(subject.server.asker)] * n)
 
     shifts: dict[str, Shift] = {}
-    before = asked(needles(words, CODE_WORDS), MIN_REPEATS)
+    before = tops(needles(words, CODE_WORDS), MIN_REPEATS)
     # Named depths last: whether they are needed is known by then.
     for i, depth in sorted(enumerate(DEPTHS), key=lambda item: item[1] in named):
         seen = [shift.ratio >= MIN_EFFECT for shift in shifts.values()]
         if depth in named and any(seen):
             break
-        shift = shift_of(before, asked(_exchanged(words, i), 1))
+        shift = shift_of(before, tops(_exchanged(words, i), 1))
         if shift.ratio < MIN_EFFECT:
             # Asked again, because one noisy reply must not decide; with many words, because rounding to 16 bits can
             # swallow a single word's effect whole: vLLM then states equal log-probabilities without any noise.
-            shift = shift_of(before, asked(_exchanged(words, i, around=AROUND), 1 + MIN_REPEATS))
+            shift = shift_of(before, tops(_exchanged(words, i, around=AROUND), 1 + MIN_REPEATS))
         shifts[depth] = shift
     return shifts
 
@@ -203,10 +203,10 @@ def _exchanged(words: int, i: int, around: int = 0) -> str:
     """The prompt with another code word at depth number i, and with other words in place of its `around` neighbours."""
     changed = [*CODE_WORDS[:i], OTHER_WORDS[i], *CODE_WORDS[i + 1 :]]
     text = needles(words, changed).split()
-    at = text.index(f"{OTHER_WORDS[i]}.")
-    near = range(max(0, at - around // 2), min(len(text), at + around // 2))
-    for n, place in enumerate(place for place in near if text[place] == "word"):
-        text[place] = OTHER_WORDS[n % len(OTHER_WORDS)]
+    centre = text.index(f"{OTHER_WORDS[i]}.")
+    near = range(max(0, centre - around // 2), min(len(text), centre + around // 2))
+    for n, index in enumerate(i_word for i_word in near if text[i_word] == "word"):
+        text[index] = OTHER_WORDS[n % len(OTHER_WORDS)]
     return " ".join(text)
 
 
