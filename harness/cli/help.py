@@ -237,6 +237,7 @@ ELSEWHERE: dict[str, str] = dict(
             ),
             "Verdicts are kept in the run's folder, always.": "cache-path",
             "Progress and warnings go to standard error: 2> /dev/null hides them.": "quiet silent",
+            "A judge grades what is stored: `harness score RUN --judge MODEL` (docs/judge.md).": "judge",
             "Every sample is stored, always.": "log-samples save-outputs save-samples write-out",
             "The same command continues a run by itself.": "resume continue use-cache rerun skip-existing "
             "continue-from-last",

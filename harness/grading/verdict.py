@@ -440,6 +440,13 @@ def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
     return NO_ANSWER if empty.parts is None else NO_ANSWER._replace(parts=verifier.Parts(0, empty.parts.total))
 
 
+def _rule_in_words(rule: str) -> str:
+    """The step that names the rule by which an answer was decided, and says what it does."""
+    if rule.startswith(verifier.RAISED):
+        return f"rule {rule}"
+    return f"rule {rule}: {_RULES.get(rule, 'compared part by part')}"
+
+
 def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *, grader: str = GRADER) -> Verdict:
     """Return the verdict on a response from its search and the verdict on its answer.
 
@@ -451,11 +458,7 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
     if searched.steps:
         near = "another box" if right_elsewhere else decision.near_miss
         passed_over = () if near is None else (f"near miss: {NEAR_MISSES[near]}",)
-        rule = (
-            ()
-            if extraction is None
-            else (f"rule {decision.rule}: {_RULES.get(decision.rule, 'compared part by part')}",)
-        )
+        rule = () if extraction is None else (_rule_in_words(decision.rule),)
         lines = (*searched.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
         steps = tuple(visible(step, MAX_STEP_CHARS) for step in lines)
     return Verdict(

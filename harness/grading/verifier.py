@@ -7,6 +7,7 @@ grader (docs/plugins.md), or if the environment variable `HARNESS_GRADERS` names
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import os
@@ -74,7 +75,8 @@ def named(questions: Iterable[Question]) -> list[str]:
 def load(grader: str) -> Verifier:
     """Return the function that `grader` names as `package.module:function`.
 
-    Raises `UsageError` if its module is not trusted, `TypeError` if the name is no function; and as its import does.
+    Raises `UsageError` if its module is not trusted, `TypeError` if the name is no function of two arguments; and as
+    its import does.
     """
     module, _, name = grader.partition(":")
     if not _trusted(grader):
@@ -84,7 +86,17 @@ def load(grader: str) -> Verifier:
     function = getattr(importlib.import_module(module), name)
     if not callable(function):
         raise TypeError(f"{name} is no function")
+    with contextlib.suppress(ValueError):  # A function in C may not state its parameters.
+        _require_two_arguments(name, inspect.signature(function))
     return cast(Verifier, function)
+
+
+def _require_two_arguments(name: str, parameters: inspect.Signature) -> None:
+    """Raise `TypeError` if the function `name` cannot be called as `ask` calls a verifier."""
+    try:
+        parameters.bind("answer", "question")
+    except TypeError as error:
+        raise TypeError(f"{name}{parameters} cannot be called with (answer, question): {error}") from error
 
 
 def identity(grader: str) -> str:

@@ -237,6 +237,8 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = 
         ("def judge(answer, question)\n", r"SyntaxError"),
         ("judges = None\n", r"AttributeError.*judge"),
         ("judge = 5\n", r"TypeError: judge is no function"),
+        ("def judge(answer): return True\n", r"TypeError: judge\(answer\) cannot be called with \(answer, question\)"),
+        ("def judge(a, q, *, strict): return True\n", r"TypeError: judge\(a, q, \*, strict\) cannot be called"),
         ("import sys\nsys.exit('bye')\n", r"SystemExit: bye"),
         ("import os\nos._exit(3)\n", r"its import ends the process"),
     ],
