@@ -29,16 +29,21 @@ on_option = click.option("--on", metavar="ray[://HOST:PORT]", help="On the nodes
 class ServeGroup(click.Group):
     """Engines and actions in one group; a misspelt name gets a suggestion."""
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of an engine or action, or of a plug-in's launcher; None for any other name."""
+        of_ours = super().get_command(ctx, cmd_name)
+        if of_ours is not None or cmd_name not in plugins.names("launcher"):
+            return of_ours
+        takes = engines.named(engines.ANY_PROGRAM).launcher.takes
+        return _engine_command(cmd_name, "A plug-in's command.", takes)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command of an engine, also of a plug-in. For a misspelt engine, or a model in its place, the error
         says what to type.
         """
-        if args and args[0] not in self.commands and args[0] in plugins.names("launcher"):
-            takes = engines.named(engines.ANY_PROGRAM).launcher.takes
-            self.add_command(_engine_command(args[0], "A plug-in's command.", takes))
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             if "/" in args[0] or args[0].endswith(".gguf"):
                 ctx.fail(
                     f"{visible(args[0], 100)!r} is a model: name the engine before it, as in "
