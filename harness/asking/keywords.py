@@ -225,6 +225,8 @@ class ProbeKeywords(TypedDict, total=False):
     header: Mapping[str, str] | Texts
     ca_file: FilePath | None
     reference: str | None
+    reference_api_key_env: str | None
+    reference_api_key_file: FilePath | None
     save_reference: FilePath | None
     checks: Texts
     context: int | None

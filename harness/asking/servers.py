@@ -86,10 +86,11 @@ class ReachedServers:
         return Asker(model=looks.model, engine=looks.engine, spelling=spelling)
 
 
-def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers:
+def find(who: WhichServer, endpoints_file: Path | None = None, *, shared_key: bool = True) -> ReachedServers:
     """The endpoints that `who` and the environment name; none is contacted. Raises `UsageError`, `ServerError`.
 
-    endpoints_file: the file of servers that the user names in place of addresses.
+    endpoints_file: the file of servers that the user names in place of addresses. shared_key: whether a server of no
+    known provider gets the key in OPENAI_API_KEY if `who` names no key.
     """
     listed = EndpointsFile(endpoints_file).addresses() if endpoints_file is not None else []
     urls: list[str | None] = [*(listed or who.base_url)]
@@ -104,7 +105,8 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers
     if not urls:
         return _running(who, provider)
     variable = who.api_key_env or provider.address.key_variable
-    key = _key(variable, who.api_key_file)
+    named = who.api_key_env is not None or who.api_key_file is not None
+    key = _key(variable, who.api_key_file) if named or provider.hosted or shared_key else None
 
     def complete(url: str | None) -> Endpoint:
         """The endpoint of this address, with key and headers. Raises `UsageError` if it belongs to another provider."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,7 +34,7 @@ from harness.verbs.probe.counterparts import FolderReference, SavedReference, co
 from harness.verbs.probe.findings import Check, Finding
 from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
-from tests.faults.server import FaultServer
+from tests.faults.server import FaultServer, Request, Step, http
 from tests.system.command import harness
 from tests.verbs.toy_model import Fault, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
 
@@ -224,11 +224,14 @@ def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
     path = tmp_path / "true.json"
     path.write_bytes(codec.pretty(SavedReference.of(reference.ServerReference(ToyAsker(Toy(noise=0.003)), "http://h"))))
     for toy, expected in ((Toy(), "sound"), (Toy("b", 0.9), "spoils")):
-        with counterpart(str(path), WhichServer(), Watcher()) as held:
+        with counterpart(ProbeOptions.of(reference=str(path)), Watcher()) as held:
             found = examined(ToyAsker(toy), *held.checks)
         assert {found[check].outcome for check in ("weights", "greedy replies")} == {expected}
     path.write_text(path.read_text().replace(reference.VERSION, "0" * 12))
-    with pytest.raises(UsageError, match="save the reference again"), counterpart(str(path), WhichServer(), Watcher()):
+    with (
+        pytest.raises(UsageError, match="save the reference again"),
+        counterpart(ProbeOptions.of(reference=str(path)), Watcher()),
+    ):
         pass
 
 
@@ -271,7 +274,7 @@ def test_the_command_keeps_the_reference_where_one_is_named_and_else_the_server(
 
 def test_a_file_that_is_not_there_is_no_address() -> None:
     for name in ("none.gguf", "none.json"):
-        with pytest.raises(UsageError, match="no such file"), counterpart(name, WhichServer(), Watcher()):
+        with pytest.raises(UsageError, match="no such file"), counterpart(ProbeOptions.of(reference=name), Watcher()):
             pass
 
 
@@ -282,7 +285,7 @@ def test_a_run_stands_for_its_servers_replies(tmp_path: Path) -> None:
     provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
     msgspec.structs.replace(manifest, provenance=provenance).save(RunFolder(tmp_path))
     for toy, expected in ((Toy(), "sound"), (Toy("b", 1.0), "spoils")):
-        with counterpart(str(tmp_path), WhichServer(), Watcher()) as found:
+        with counterpart(ProbeOptions.of(reference=str(tmp_path)), Watcher()) as found:
             assert examined(ToyAsker(toy), *found.checks)["greedy replies"].outcome == expected
 
 
@@ -305,7 +308,7 @@ def test_a_runs_replies_are_asked_for_as_they_were_then(
     )
     provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
     msgspec.structs.replace(manifest, provenance=provenance).save(RunFolder(tmp_path))
-    with counterpart(str(tmp_path), WhichServer(), Watcher()) as found:
+    with counterpart(ProbeOptions.of(reference=str(tmp_path)), Watcher()) as found:
         examined(Recording(Toy(), asker=Asker(model="toy", engine=engine)), *found.checks)
     names = {*neutral, "repeat_penalty"}
     sent = [{name: value for name, value in fields.items() if name in names} for fields in asked]
@@ -347,16 +350,16 @@ def test_a_run_is_compared_by_requests_as_it_sent_them(tmp_path: Path) -> None:
         record = BenchmarkRecord(identity=kept, plan=Plan(samples=1))
         both = msgspec.structs.replace(manifest, provenance=provenance, benchmarks={"b": record})
         both.save(RunFolder(tmp_path))
-        with counterpart(str(tmp_path), WhichServer(), Watcher()) as found:
+        with counterpart(ProbeOptions.of(reference=str(tmp_path)), Watcher()) as found:
             assert examined(Switched(Toy()), *found.checks)["greedy replies"].outcome == expected
 
 
 def test_a_models_folder_stands_for_its_template_and_its_weights_where_they_can_be_loaded(tmp_path: Path) -> None:
     (tmp_path / "chat_template.jinja").write_text(OWN)
-    with counterpart(str(tmp_path), WhichServer(), Watcher()) as held:
+    with counterpart(ProbeOptions.of(reference=str(tmp_path)), Watcher()) as held:
         assert [check.name for check in held.checks] == ["chat template"]
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
-    with counterpart(str(tmp_path), WhichServer(), Watcher()) as held:
+    with counterpart(ProbeOptions.of(reference=str(tmp_path)), Watcher()) as held:
         found = examined(Rendering(Toy()), *held.checks)
     assert found.keys() == {"chat template", "weights", "draws", "greedy replies"}
     assert found["weights"].outcome == "untested"
@@ -464,7 +467,60 @@ def test_a_reference_server_may_name_its_model(
         return counterparts.Counterpart()
 
     monkeypatch.setattr(counterparts, "_server", server)
-    with counterpart(named, WhichServer.of(base_url="http://mine:1/v1", model="A"), Watcher()):
+    with counterpart(ProbeOptions.of(base_url="http://mine:1/v1", model="A", reference=named), Watcher()):
         pass
     (who,) = asked
     assert ([str(each) for each in who.base_url], who.model) == ([url], model)
+
+
+# ---- keys of two servers
+
+KEYS = {"OPENAI_API_KEY": "key-shared", "MINE": "key-mine", "THEIRS": "key-theirs"}
+
+
+def keys_of(server: FaultServer) -> set[str]:
+    """The keys in any header of any request, as the first word that begins with `key-`; "" of a request without."""
+    seen = ["\n".join(request.headers.values()) for request in server.requests]
+    return {text[text.index("key-") :].split()[0] if "key-" in text else "" for text in seen}
+
+
+@pytest.mark.parametrize(
+    ("words", "own", "theirs"),
+    [
+        ((), "key-shared", ""),
+        (("--api-key-env", "MINE"), "key-mine", ""),
+        (("--api-key-file", "mine.txt"), "key-in-file", ""),
+        (("--api-key-env", "UNSET", "--header", "X-Secret: key-header"), "key-header", ""),
+        (("--reference-api-key-env", "THEIRS"), "key-shared", "key-theirs"),
+        (("--reference-api-key-file", "mine.txt"), "key-shared", "key-in-file"),
+        (("--api-key-env", "MINE", "--reference-api-key-env", "THEIRS"), "key-mine", "key-theirs"),
+        (("--api-key-env", "MINE", "--reference-api-key-env", "UNSET"), "key-mine", ""),
+        (("--reference-api-key-env", "OPENAI_API_KEY"), "key-shared", "key-shared"),
+    ],
+)
+def test_a_reference_server_gets_only_the_key_that_is_named_for_it(
+    tmp_path: Path, words: tuple[str, ...], own: str, theirs: str
+) -> None:
+    (tmp_path / "mine.txt").write_text("key-in-file\n")
+    toy = Toy(chance=random.Random(2))
+    with FaultServer(answering(toy, Fault())) as server, FaultServer(answering(toy, Fault())) as true:
+        asked = ("probe", server.base_url, "--reference", true.base_url, "--checks", "weights", "--json", *words)
+        done = harness(tmp_path, *asked, extra=KEYS)
+        assert done.code == 0, done.err
+        assert len(server.requests) > 90 < len(true.requests)
+        assert (keys_of(server), keys_of(true)) == ({own}, {theirs})
+    assert "key-" not in (done.out + done.err).replace("api-key-", "")
+
+
+def test_a_reference_server_that_wants_a_key_is_named_with_its_option(tmp_path: Path) -> None:
+    def closed(request: Request) -> Iterable[Step]:
+        return [http(401, {"error": {"message": "who are you?"}})]
+
+    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(closed) as true:
+        done = harness(tmp_path, "probe", server.base_url, "--reference", true.base_url, extra=KEYS)
+        assert done.code == 2
+        assert f"{true.base_url} answers HTTP 401" in done.err
+        assert "name the variable that holds it, such as --reference-api-key-env OPENAI_API_KEY" in done.err
+        alone = harness(tmp_path, "probe", server.base_url, "--reference-api-key-env", "THEIRS", extra=KEYS)
+    assert alone.code == 2
+    assert "--reference-api-key-env: it is the key of a server; name the server by --reference" in alone.err

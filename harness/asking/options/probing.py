@@ -23,6 +23,18 @@ class ProbeRules(Options):
             metavar="URL[#MODEL]|PATH",
         ),
     ] = None
+    reference_api_key_env: Annotated[
+        str | None,
+        Option(
+            f"Environment variable with the key of a server that {option('reference')} names. Default: its provider's "
+            "(DEEPSEEK_API_KEY …); another server gets no key.",
+            metavar="VARIABLE",
+        ),
+    ] = None
+    reference_api_key_file: Annotated[
+        Path | None,
+        Option(f"File with the key of a server that {option('reference')} names, on one line.", secret=True),
+    ] = None
     save_reference: Annotated[
         Path | None,
         Option(
@@ -59,8 +71,11 @@ class ProbeRules(Options):
     ] = None
 
     def _check(self) -> None:
-        """Raise `UsageError` for a reference file that is a folder."""
+        """Raise `UsageError` for a reference file that is a folder, and for a reference's key without a reference."""
         super()._check()
+        for name in ("reference_api_key_env", "reference_api_key_file"):
+            if self.reference is None and getattr(self, name) is not None:
+                raise UsageError(f"it is the key of a server; name the server by {option('reference')}", field=name)
         if self.save_reference is not None and self.save_reference.is_dir():
             raise UsageError("it is a folder; expected a file", field="save_reference", value=self.save_reference)
 

@@ -17,9 +17,12 @@ def promised(host: Mapping[str, Any]) -> bool:
     return any(host.get(name) in (True, 1, "1", "on") for name in ("batch_invariant", "deterministic"))
 
 
-def probed(who: WhichServer, watcher: Watcher) -> list[ProbedEndpoint]:
-    """The servers that `who` names, each looked up once. Raises `UsageError`, `ServerError`."""
-    addresses = servers.find(who)
+def probed(who: WhichServer, watcher: Watcher, *, shared_key: bool = True) -> list[ProbedEndpoint]:
+    """The servers that `who` names, each looked up once. Raises `UsageError`, `ServerError`.
+
+    shared_key: see `servers.find`.
+    """
+    addresses = servers.find(who, shared_key=shared_key)
     looks = servers.look(addresses, who, watcher)
     endpoints = []
     for look in looks.each:

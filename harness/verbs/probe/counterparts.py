@@ -18,11 +18,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from harness.asking import servers
-from harness.asking.options import WhichServer
+from harness.asking.options import ProbeOptions, WhichServer
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__
-from harness.core.errors import StoreError, UsageError, option
+from harness.core.errors import Sentence, ServerError, StoreError, UsageError, option
 from harness.core.inert import quoted, visible
 from harness.core.secret import HIDDEN
 from harness.generation import fingerprint
@@ -42,6 +42,9 @@ SECONDS = 900.0
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest file of a saved reference, in bytes; usual ones have about 100 KB."""
+
+KEY_OPTIONS = ("api_key_env", "api_key_file")
+"""Options that name a server's key; a reference's have the prefix `reference_`."""
 
 GGUF = ".gguf"
 FILES = (GGUF, ".json", ".jinja")
@@ -232,11 +235,12 @@ class Counterpart:
 
 
 @contextmanager
-def counterpart(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Counterpart]:
-    """The checks against what `named` names; a server started for them lives for the length of the block.
+def counterpart(options: ProbeOptions, watcher: Watcher) -> Iterator[Counterpart]:
+    """The checks against the reference; a server started for them lives for the length of the block.
 
-    None: no checks. Raises `UsageError`, `ServerError`, `LaunchError`.
+    Raises `UsageError`, `ServerError`, `LaunchError`.
     """
+    named = options.reference
     path = Path(named) if named is not None else None
     if named is None or path is None:
         yield Counterpart()
@@ -249,14 +253,36 @@ def counterpart(named: str | None, who: WhichServer, watcher: Watcher) -> Iterat
     elif path.suffix in FILES:
         raise UsageError("there is no such file; correct the path", field="reference", value=named)
     else:
-        url, _, model = named.partition("#")
-        theirs = WhichServer.of(base_url=url, model=model or None, ca_file=who.ca_file, api_key_env=who.api_key_env)
-        yield _server(theirs, None, watcher)
+        yield _of_address(named, options, watcher)
+
+
+def _of_address(named: str, options: ProbeOptions, watcher: Watcher) -> Counterpart:
+    """The checks against the server at `named`, an address with or without #MODEL. It never gets the probed server's
+    key or headers: its key is named by its own options, or its provider's own.
+    """
+    url, _, model = named.partition("#")
+    keys = {name: getattr(options, f"reference_{name}") for name in KEY_OPTIONS}
+    who = WhichServer.of(base_url=url, model=model or None, ca_file=options.ca_file, **keys)
+    try:
+        return _server(who, None, watcher)
+    except ServerError as error:
+        raise ServerError(_of_reference(error.sentence)) from error
+    except UsageError as error:
+        raise UsageError(_of_reference(error.sentence)) from error
+
+
+def _of_reference(sentence: Sentence) -> str:
+    """A sentence about the reference's server, which names the options of the reference's key."""
+    marked = sentence.marked
+    for name in KEY_OPTIONS:
+        # The mark may hold a value after the name.
+        marked = marked.replace(option(name)[:-1], option(f"reference_{name}")[:-1])
+    return marked
 
 
 def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Counterpart:
     """The checks against another server. name: its name in the report; None: its address."""
-    (server, *_) = probed(who, watcher)
+    (server, *_) = probed(who, watcher, shared_key=False)
     named = name or server.endpoint.base_url
     return Counterpart.weights(ServerReference(server, named), tools.against(server, named))
 

@@ -198,7 +198,7 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
         raise UsageError(f"a probe examines one server; {option('base_url')} names {len(servers)}", field="base_url")
     server = servers[0]
     address = server.endpoint.base_url
-    with counterparts.counterpart(options.reference, options, watcher) as counterpart:
+    with counterparts.counterpart(options, watcher) as counterpart:
         selected = select(options.checks, quick=options.quick, checks=(*CHECKS, *counterpart.checks))
         # Saved first: a reference that cannot be saved is an error before minutes are spent.
         if options.save_reference is not None:
