@@ -102,6 +102,7 @@ def run(
     *,
     on: str | None = None,
     shards: int | None = None,
+    judge: Judge | None = None,
     progress: bool = False,
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
@@ -110,13 +111,14 @@ def run(
 
     benchmarks: "aime24:64,math500" (a name, if you like with the number of samples a question), or card files. The
     options are those of `harness run`, by the same names; see `RunOptions`. on: "ray" or "ray://HOST:PORT": the nodes
-    of this cluster ask `shards` parts of the questions (default: one part a node); progress is not shown then.
-    progress: show the run's progress on the terminal, or below the cell of a notebook. on_progress: called about twice
-    a second with a `Progress`.
+    of this cluster ask `shards` parts of the questions (default: one part a node); progress is not shown then. judge:
+    the judge that will score the run; it is tried on one answer before the first request. progress: show the run's
+    progress on the terminal, or below the cell of a notebook. on_progress: called about twice a second with a
+    `Progress`.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """
     run_options, where = _run_options(benchmarks, options), OnRay.of(on=on, shards=shards)
-    return _run(run_options, Collecting(on_progress, shown=progress and on is None), where)
+    return _run(run_options, Collecting(on_progress, shown=progress and on is None), where, judge)
 
 
 def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
@@ -124,9 +126,9 @@ def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
     return RunOptions.of(benchmarks=benchmarks, **options)
 
 
-def _run(options: RunOptions, watcher: Collecting, where: OnRay) -> Run:
+def _run(options: RunOptions, watcher: Collecting, where: OnRay, judge: Judge | None) -> Run:
     with contextlib.closing(watcher):
-        return _run_result(run_at(where, options, watcher), watcher)
+        return _run_result(run_at(where, options, watcher, judge), watcher)
 
 
 def _run_result(ran: Ran, watcher: Collecting) -> Run:
@@ -145,6 +147,7 @@ def _run_result(ran: Ran, watcher: Collecting) -> Run:
 async def run_async(
     benchmarks: str | Sequence[str] = (),
     *,
+    judge: Judge | None = None,
     progress: bool = False,
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
@@ -165,7 +168,7 @@ async def run_async(
 
     run_options = _run_options(benchmarks, options)
     working = asyncio.ensure_future(
-        asyncio.to_thread(_run, run_options, Collecting(progressed, shown=progress), OnRay())
+        asyncio.to_thread(_run, run_options, Collecting(progressed, shown=progress), OnRay(), judge)
     )
     try:
         return await asyncio.shield(working)

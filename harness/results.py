@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import msgspec
 
 from harness.core.errors import UsageError
+from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.reports import sample_table, score_table, to_markdown
 from harness.reports.plots.draw import write_plots
@@ -88,7 +89,7 @@ class Run:
             or self.missed
             or ("complete" if self.complete else f"{self.outcome.n_owed} missing; run again for them")
         )
-        return f"<Run {self.path}: {self.model}, {done} of {expected} samples, {state}>"
+        return f"<Run {self.path}: {self.model}, {done} of {count_noun(expected, 'sample')}, {state}>"
 
 
 def _flatten(sample: Sample) -> dict[str, Any]:
@@ -156,7 +157,7 @@ def _score_line(score: Score) -> str:
         return f"{score.benchmark}: no sample"
     error = _interval_in_words(score.sampling_interval, "same questions")
     question_side = _interval_in_words(score.question_interval, "new questions")
-    size = f"{score.n_questions} questions, {score.n_samples} samples"
+    size = f"{count_noun(score.n_questions, 'question')}, {count_noun(score.n_samples, 'sample')}"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
     return f"{score.benchmark}: {100 * score.accuracy:.1f} %{error}{question_side}, {size}{missing}"
 

@@ -16,6 +16,7 @@ from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.providers import suggestion
 from harness.core.errors import Sentence, ServerError
 from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
 from harness.generation import lengths, runner
 from harness.generation.outcome import Outcome
 from harness.generation.settings import RunSettings
@@ -143,7 +144,10 @@ def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: W
     left = ((replies.n_empty, "are empty and will be asked again"), (replies.n_strange, "belong to other questions"))
     remainder = "".join(f"; {count} {what}" for count, what in left if count)
     watcher.warn(
-        Sentence(f"{n} samples of {visible(path.name, 100)} are marked as another tool's, with its settings{remainder}")
+        Sentence(
+            f"{count_noun(n, 'sample')} of {visible(path.name, 100)} {are(n)} marked as another tool's, with its "
+            f"settings{remainder}"
+        )
     )
     return replies
 

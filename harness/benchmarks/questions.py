@@ -29,6 +29,7 @@ from harness.core.choices import Api
 from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
+from harness.core.nouns import count_noun
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.presets.sampling import Sampling
@@ -383,7 +384,7 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, origin: str) -> li
     answers, n_rows = seen.answers, len(seen.rows)
     problem = None
     if card.questions is not None and n_rows != card.questions:
-        problem = f"{n_rows} questions, but the card {card.name!r} says {card.questions}"
+        problem = f"{count_noun(n_rows, 'question')}, but the card {card.name!r} says {card.questions}"
     elif card.checksum is not None:
         problem = f"rows with checksum {rows_digest}, but the card {card.name!r} says {card.checksum}"
     elif card.answers_checksum is not None and answers != card.answers_checksum:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from harness.core.inert import quoted, visible
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.grading.second.second_opinion import Agreement
@@ -38,7 +39,7 @@ def disagreement_lines(agreement: Agreement, grader: str, note: str) -> Iterator
     cases = agreement.disagreements
     if not cases:
         return
-    yield f"    the graders disagree on {sum(case.n_samples for case in cases)} samples; {note}:"
+    yield f"    the graders disagree on {count_noun(sum(case.n_samples for case in cases), 'sample')}; {note}:"
     for case in cases[:SHOWN_DISAGREEMENTS]:
         answer = "no answer" if case.extracted is None else repr(visible(case.extracted, SHOWN_ANSWER_CHARS))
         opinion = "correct" if case.theirs else "wrong"

@@ -13,6 +13,7 @@ from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.core.records import Verdict
@@ -57,7 +58,7 @@ def command(run: Path, **given: Any) -> None:
     for each in audits:
         _print(each)
     if options.out is not None:
-        click.echo(f"{sum(len(each.items) for each in audits):,} samples to judge: {options.out}")
+        click.echo(f"{count_noun(sum(len(each.items) for each in audits), 'sample')} to judge: {options.out}")
 
 
 def _judge(run: Path, audits: list[Audit], who: str | None) -> None:

@@ -11,6 +11,7 @@ from harness.cli.help import SpelledGroup
 from harness.cli.json_output import json_option, say
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 
 SHOWN_PROMPTS = 3
 
@@ -81,7 +82,7 @@ def fetch(names: tuple[str, ...]) -> None:
     for name in names:
         fetched = data.fetch(catalogue.load(name))
         click.echo(
-            f"{fetched.name}: {fetched.n_questions} questions from {visible(fetched.origin)}, "
+            f"{fetched.name}: {count_noun(fetched.n_questions, 'question')} from {visible(fetched.origin)}, "
             f"rows {fetched.rows_digest}"
         )
         for note in fetched.notes:

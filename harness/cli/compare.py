@@ -18,6 +18,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.scoring.deciding import Decision
@@ -111,7 +112,7 @@ def _print(pair: RunComparison) -> None:
     click.echo(
         f"{visible(paired.benchmark)}: {run} {100 * paired.first_accuracy:.1f} %, {baseline} "
         f"{100 * paired.second_accuracy:.1f} %: {100 * paired.difference:+.1f} points over "
-        f"{paired.n_questions} questions"
+        f"{count_noun(paired.n_questions, 'question')}"
     )
     at_most = "at most " if paired.at_most else ""
     click.echo(
@@ -134,7 +135,7 @@ def _print(pair: RunComparison) -> None:
     )
     if decision.verdict == "no difference seen" and decision.settling is not None:
         click.echo(
-            f"  a difference of this size would take about {decision.settling:,} samples a question of each"
+            f"  a difference of this size would take about {count_noun(decision.settling, 'sample')} a question of each"
             f"{_range(decision)}"
         )
     for move in (*pair.moved[:SHOWN_QUESTIONS], *pair.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):

@@ -11,6 +11,7 @@ from harness.cli import terminal
 from harness.cli.help import SpelledCommand
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.scoring.intervals import Interval
@@ -58,7 +59,7 @@ def _print(compared: Compared, questions: int) -> None:
         paired = compared.paired
         click.echo(
             f"  A {100 * paired.first_accuracy:.1f} %, B {100 * paired.second_accuracy:.1f} % over "
-            f"{paired.n_questions} questions; B better on {paired.worse}, worse on {paired.better}"
+            f"{count_noun(paired.n_questions, 'question')}; B better on {paired.worse}, worse on {paired.better}"
         )
         click.echo(
             f"  B − A = {0 - 100 * paired.difference:+.1f} points; 95 %: {_points(paired.sampling_interval)} if both "
@@ -89,7 +90,7 @@ def _print(compared: Compared, questions: int) -> None:
             click.echo(f"  and {len(moved) - questions} more questions")
     for flip in compared.flips:
         click.echo(f"  {flip.n} sample{'' if flip.n == 1 else 's'} from {WORDS[flip.first]} to {WORDS[flip.second]}")
-    click.echo(f"  {compared.n_same} samples with the same verdict in both")
+    click.echo(f"  {count_noun(compared.n_same, 'sample')} with the same verdict in both")
 
 
 def _by_hand(compared: Compared) -> str:

@@ -6,6 +6,7 @@ import platform
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,11 @@ from harness.cli.help import SpelledCommand
 from harness.core import plugins
 from harness.core.errors import HarnessError, StoreError
 from harness.core.inert import quoted, visible
-from harness.grading.elsewhere import require_extension
+from harness.core.nouns import count_noun
+from harness.grading.elsewhere import is_elsewhere, require_extension
+
+if TYPE_CHECKING:
+    from harness.benchmarks.card import Card
 
 PACKAGES = ("openai", "httpx", "aiohttp", "sympy", "mpmath", "xllamacpp", "huggingface-hub")
 SHOWN_FAILURES = 3
@@ -29,7 +34,8 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
     """Check every card whose data are here, or verify every checksum of RUN_FOLDER...
 
     A card passes if the grader accepts each of its reference answers, written in a box, and refuses it with other
-    numbers. Exit code 1 if a card does not pass, 3 if a run is damaged.
+    numbers. A function that a card names decides by a rule of its own, for which a reference need not be an answer, so
+    only its import and its parameters are checked. Exit code 1 if a card does not pass, 3 if a run is damaged.
     """
     if runs:
         damaged = [path for path in runs if _damaged(path)]
@@ -55,10 +61,9 @@ def _cards(names: tuple[str, ...]) -> bool:
 
     names: the cards; empty: all whose data are here. Returns whether all of them pass.
     """
-    from harness.benchmarks import catalogue, data, questions
-    from harness.grading.selftest import self_test
+    from harness.benchmarks import catalogue, data
 
-    rows = []
+    rows: list[tuple[str, ...]] = []
     passed = True
     cards = [catalogue.load(name) for name in names] or catalogue.cards()
     for card in cards:
@@ -66,28 +71,34 @@ def _cards(names: tuple[str, ...]) -> bool:
             rows.append((card.name, "–", "–", "–", f"data not here: `{FETCH} {card.name}`"))
             continue
         try:
-            result = self_test(questions.build(card).questions)
+            row, passes = _tested(card)
         except HarnessError as error:
-            rows.append((card.name, "–", "–", "–", str(error)))
-            passed = False
-            continue
-        n_accepted = result.n_references - len(result.not_itself)
-        n_refused = result.n_changed - len(result.not_distinct)
-        failures = [quoted(reference) for _, reference in result.not_itself]
-        failures += [f"{quoted(reference)} = {quoted(answer)}" for _, reference, answer in result.not_distinct]
-        shown = "; ".join(failures[:SHOWN_FAILURES]) + (" …" if len(failures) > SHOWN_FAILURES else "")
-        rows.append(
-            (
-                card.name,
-                str(result.n_references),
-                f"{n_accepted}/{result.n_references}",
-                f"{n_refused}/{result.n_changed}",
-                shown or "passed",
-            )
-        )
-        passed = passed and result.passed
+            row, passes = (card.name, "–", "–", "–", str(error)), False
+        rows.append(row)
+        passed = passed and passes
     terminal.table(("benchmark", "references", "equal themselves", "differ when changed", "result"), rows)
     return passed
+
+
+def _tested(card: Card) -> tuple[tuple[str, ...], bool]:
+    """(the row of one card, whether it passes). Raises `UsageError` where its data or its own function are unusable."""
+    from harness.benchmarks import questions
+    from harness.grading.processes.pool import grader_names
+    from harness.grading.selftest import self_test
+
+    card_questions = questions.build(card).questions
+    grader_names(question for question in card_questions if not is_elsewhere(question.rules.grader))
+    result = self_test(card_questions)
+    if result.verifiers:
+        shown = f"not tested: {', '.join(map(quoted, result.verifiers))} decides; try it with `harness grade`"
+        return (card.name, "–", "–", "–", shown), result.passed
+    n_accepted = result.n_references - len(result.not_itself)
+    n_refused = result.n_changed - len(result.not_distinct)
+    failures = [quoted(reference) for _, reference in result.not_itself]
+    failures += [f"{quoted(reference)} = {quoted(answer)}" for _, reference, answer in result.not_distinct]
+    shown = "; ".join(failures[:SHOWN_FAILURES]) + (" …" if len(failures) > SHOWN_FAILURES else "")
+    tested = (str(result.n_references), f"{n_accepted}/{result.n_references}", f"{n_refused}/{result.n_changed}")
+    return (card.name, *tested, shown or "passed"), result.passed
 
 
 def _damaged(path: Path) -> bool:
@@ -105,7 +116,10 @@ def _damaged(path: Path) -> bool:
         reader = read_samples(folder.benchmark(name))
         n = sum(1 for _ in reader)
         report = reader.report
-        click.echo(f"{folder.path.name}/{visible(name)}: {n} samples, {report.n_duplicates} repeated records")
+        click.echo(
+            f"{folder.path.name}/{visible(name)}: {count_noun(n, 'sample')}, "
+            f"{count_noun(report.n_duplicates, 'repeated record')}"
+        )
         for line in report.damaged:
             click.echo(f"  line {line.number}: {line.reason}; the next `harness run` asks for its sample again")
         if report.torn_tail:

@@ -8,6 +8,7 @@ import click
 
 from harness.cli import terminal
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.secret import without_secrets
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _show_unserved(options: RunOptions, questions_asked: Asked) -> None:
 
 def _questions_rows(questions: QuestionSet, benchmark: BenchmarkSettings) -> list[tuple[str, str]]:
     """Rows of the table of settings: the data, samples and sampling of one benchmark."""
-    data = f"{questions.origin}, {len(questions.questions)} of {questions.n_all} questions"
+    data = f"{questions.origin}, {len(questions.questions)} of {count_noun(questions.n_all, 'question')}"
     return [
         (f"{questions.name}: data", data),
         (f"{questions.name}: samples", f"{benchmark.numbers(questions.ids)} per question"),

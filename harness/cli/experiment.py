@@ -18,6 +18,7 @@ from harness.cli.json_output import json_option, say
 from harness.core.about import install_line
 from harness.core.errors import EXIT_OWED
 from harness.core.inert import safe_name, visible
+from harness.core.nouns import count_noun
 from harness.core.options import Options, options_of
 
 if TYPE_CHECKING:
@@ -159,7 +160,10 @@ def _say_repeats(result: Repeats) -> None:
         "draws": f"each drawn from {result.stored} samples of each question, so repeats share samples",
     }[result.source]
     runs, low, high = len(result.accuracies), min(result.accuracies), max(result.accuracies)
-    click.echo(f"{visible(result.benchmark)}: {runs} repeats of {result.n} samples a question, {origin}")
+    click.echo(
+        f"{visible(result.benchmark)}: {count_noun(runs, 'repeat')} of {count_noun(result.n, 'sample')} a question, "
+        f"{origin}"
+    )
     click.echo(f"  accuracy {_percent(result.mean)} %, in single repeats from {_percent(low)} to {_percent(high)} %")
     limits = " to ".join(f"{100 * end:.2f}" for end in result.limits)
     click.echo(
@@ -186,7 +190,8 @@ def _say_sizes(result: SampleSizes) -> None:
     """Print the sampling error for each number of samples as a table."""
     origin = "of runs with seeds of their own" if result.source == "runs" else f"drawn from {result.stored} of each"
     click.echo(
-        f"{visible(result.benchmark)}: sampling error of the accuracy in points, {result.n_questions} questions, "
+        f"{visible(result.benchmark)}: sampling error of the accuracy in points, "
+        f"{count_noun(result.n_questions, 'question')}, "
         f"samples {origin}"
     )
     header = ("samples", "repeats", "predicted", "stated by a run", "95 % of these", "seen", "mean of sd/√n")

@@ -324,16 +324,23 @@ def plain_judge_options(function: F) -> F:
 
 
 def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
-    """The options of the judge in the flags; None if no judge is named. Raises `UsageError`."""
-    if not given["judge_model"]:
+    """The options of the judge in the flags; None if no judge is named. Raises `UsageError`.
+
+    given: parameters of the judge's flags, and of the flags that describe its server.
+    """
+    own = judge_given(given)
+    if not own["model"]:
         for name, value in given.items():
             if value not in (None, ()):
-                flag = option(name.removeprefix("judge_").replace("server_", "server.", 1))
-                raise UsageError(f"{flag} is an option of the judge and needs {option('model', 'MODEL')}")
+                flag = option(name.replace("_", ".", 1))
+                raise UsageError(f"{flag} is an option of the judge and needs {option('judge.model', 'MODEL')}")
         return None
-    own = judge_given(given)
     described = {name: value for name, value in given.items() if name.startswith(SERVER_SCOPE)}
-    return JudgeOptions.of(**with_server({**described, **own}, own.pop("serve")))
+    try:
+        return JudgeOptions.of(**with_server({**described, **own}, own.pop("serve", None)))
+    except UsageError as error:
+        error.sentence = error.sentence.of("judge")
+        raise
 
 
 def judge_given(given: Mapping[str, Any]) -> dict[str, Any]:

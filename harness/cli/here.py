@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness.core.errors import HarnessError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 
 SHOWN = 3
 """Largest number of servers, runs and keys that are named, of each kind."""
@@ -25,7 +26,7 @@ def overview(results: Path = Path("results")) -> Iterator[str]:
     for manifest in runs[:SHOWN]:
         yield _run_line(manifest.parent)
     if len(runs) > 1:
-        yield _LINE.format("harness view", f"read all {len(runs)} runs of {results}/ in the browser")
+        yield _LINE.format("harness view", f"read all {count_noun(len(runs), 'run')} of {results}/ in the browser")
     keys = [key for key in _keys() if os.environ.get(key[1])]
     for provider, variable in keys[: SHOWN - 1]:
         yield _LINE.format(f"harness run demo:1 --provider {provider} --model MODEL", f"{variable} is set")
@@ -64,7 +65,7 @@ def _run_line(folder: Path) -> str:
         sum(benchmark.done for benchmark in stored.benchmarks),
         sum(benchmark.total for benchmark in stored.benchmarks),
     )
-    line = f"{visible(stored.model, 40)}: {done} of {total} samples"
+    line = f"{visible(stored.model, 40)}: {done} of {count_noun(total, 'sample')}"
     if stored.holder is not None:
         return _LINE.format(f"harness status {name} --watch", f"{line}, going on")
     if done < total:

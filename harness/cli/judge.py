@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +12,7 @@ from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
 from harness.cli.help import spelt
 from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
 
 if TYPE_CHECKING:
     from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
@@ -28,6 +30,12 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
     for report in judged.reports:
         for line in _lines(report, judge):
             click.echo(line, err=stderr)
+    if judged.mute:
+        click.echo(
+            f"harness: the judge was asked about {count_noun(judged.mute, 'answer')} and gave no verdict at all, so "
+            f"the rules' verdicts stand; its replies: harness show {shlex.quote(str(judged.folder))}",
+            err=True,
+        )
     outcome = judged.outcome
     if outcome is None:
         return
@@ -37,7 +45,8 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
         click.echo(f"harness: judge: {spelt(str(cause))}", err=True)
     if not outcome.complete:
         click.echo(
-            f"harness: {outcome.n_owed} of the judge's {outcome.n_expected} replies are missing; these answers keep "
+            f"harness: {outcome.n_owed} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "
+            f"{are(outcome.n_owed)} missing; these answers keep "
             f"the rules' verdict, and the same command asks again",
             err=True,
         )
@@ -51,14 +60,14 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
         return
     yield f"{name}: judged by {visible(judge.model, 100)}, prompt {judge.prompt.name}"
     yield from matrix_lines(report.agreement, "judge")
-    parts = [f"{report.n_answers} distinct answer{'' if report.n_answers == 1 else 's'}"]
+    parts = [count_noun(report.n_answers, "distinct answer")]
     if report.n_silent:
         parts.append(f"{report.n_silent} without a verdict")
     if report.n_owed:
         parts.append(f"{report.n_owed} not yet judged")
     if report.n_hidden:
-        parts.append(f"{report.n_hidden} samples with nothing to show")
-    yield f"  {', '.join(parts)}; {report.n_decided} samples decided by the judge"
+        parts.append(f"{count_noun(report.n_hidden, 'sample')} with nothing to show")
+    yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
     yield f"  cost: {_cost(report)}"
     counts = "the judge's verdict counts" if judge.override else "the rules' verdict counts (see --judge-override)"
     yield from disagreement_lines(report.agreement, "judge", counts)

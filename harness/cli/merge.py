@@ -16,6 +16,7 @@ from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand
 from harness.core.errors import EXIT_OWED
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 
 
 @click.command("merge", cls=SpelledCommand, verb="merge")
@@ -49,7 +50,7 @@ def join(runs: Sequence[Path], options: MergeOptions) -> bool:
         for note in benchmark.notes():
             terminal.warn(note)
         terminal.note(
-            f"{visible(benchmark.name, 80)}: {benchmark.n_samples} samples, {benchmark.n_added} of them new"
-            + (f"; {benchmark.n_owed} of {benchmark.n_expected} are missing" if benchmark.n_owed else "")
+            f"{visible(benchmark.name, 80)}: {count_noun(benchmark.n_samples, 'sample')}, {benchmark.n_added} of "
+            "them new" + (f"; {benchmark.n_owed} of {benchmark.n_expected} are missing" if benchmark.n_owed else "")
         )
     return merged.complete

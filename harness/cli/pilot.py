@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.core.nouns import are, count_noun
 from harness.showing.lines import duration
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
     if not ahead.n_samples:
         return ["forecast: no sample is left"]
     lines = [
-        f"forecast: {ahead.n_samples:,} samples are left, {_tokens(ahead.tokens, ahead.tokens_error)}",
+        f"forecast: {count_noun(ahead.n_samples, 'sample')} {are(ahead.n_samples)} left, "
+        f"{_tokens(ahead.tokens, ahead.tokens_error)}",
         f"  time: {duration(ahead.least_s)} to {duration(ahead.most_s)} with {concurrency} requests in flight "
         f"(shorter time: each stream keeps its speed; longer time: the total speed stays as it was)",
     ]

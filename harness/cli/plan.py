@@ -13,7 +13,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import UsageError, option
 from harness.core.inert import visible
-from harness.showing.lines import count_noun
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.verbs.plan import Detectable, Needed
@@ -80,7 +80,7 @@ def _print_detectable(answer: Detectable, versus: int | None) -> None:
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
     click.echo(
         f"{name}: {count_noun(answer.samples, 'sample')} a question {beside} find a difference of "
-        f"{100 * answer.difference:.2g} points in 80 % of repetitions ({answer.n_questions} questions)"
+        f"{100 * answer.difference:.2g} points in 80 % of repetitions ({count_noun(answer.n_questions, 'question')})"
     )
     for points, samples in answer.needed.items():
         n = "no number of samples finds it" if samples is None else f"{count_noun(samples, 'sample')} a question"
@@ -113,7 +113,8 @@ def _print(plan: Needed, options: PlanOptions) -> None:
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
     click.echo(
         f"{name}: {count_noun(plan.samples, 'sample')} a question {beside} find a difference of {detect:g} "
-        f"points in 80 % of repetitions (accuracy about {100 * plan.accuracy:.1f} %, {plan.n_questions} questions)"
+        f"points in 80 % of repetitions (accuracy about {100 * plan.accuracy:.1f} %, "
+        f"{count_noun(plan.n_questions, 'question')})"
     )
     if plan.forecast is None:
         click.echo(

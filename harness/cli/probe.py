@@ -18,6 +18,7 @@ from harness.cli.help import SpelledCommand, spelt
 from harness.cli.json_output import json_option, say
 from harness.core.errors import HarnessError, StoppedByRule, UsageError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.options import options_of
 
 if TYPE_CHECKING:
@@ -172,7 +173,10 @@ def _table(report: ProbeReport) -> None:
             click.echo(f"{finding.check}: {finding.why} {spelt(finding.mend)}")
     engine = f" ({report.engine})" if report.engine else ""
     click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_counted(report)}")
-    click.echo(f"{report.requests} requests, {report.tokens:,} tokens, {report.seconds:g} s; seed {report.seed}")
+    click.echo(
+        f"{count_noun(report.requests, 'request')}, {count_noun(report.tokens, 'token')}, {report.seconds:g} s; "
+        f"seed {report.seed}"
+    )
 
 
 def _counted(report: ProbeReport) -> str:

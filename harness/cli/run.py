@@ -14,12 +14,15 @@ from harness.asking.options import RunOptions
 from harness.asking.options.headings import OUTPUT
 from harness.asking.options.verbs import OnRay, SpreadRunOptions
 from harness.cli import completing, flags, terminal
-from harness.cli.flags import FIRST, give, run_given, run_options
+from harness.cli.flags import FIRST, give, judge_options_of, run_given, run_options
 from harness.cli.help import SpelledCommand, spelt, under
 from harness.cli.json_output import json_option, say
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError, option
+from harness.core.nouns import are, count_noun
+from harness.core.secret import command_words
 
 if TYPE_CHECKING:
+    from harness.asking.options import JudgeOptions
     from harness.asking.session import Ran
     from harness.cli.printed.ends import SessionEnd
     from harness.generation.outcome import Outcome
@@ -54,13 +57,15 @@ def _end_flags(function: F) -> F:
 @click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
 @_end_flags
 @run_options(SpreadRunOptions)
+@flags.plain_judge_options
 @flags.env_file_option
 def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: int | None, **given: Any) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
     hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
 
     The same command again asks only for what is missing; more --samples extend the run. Score it with
-    `harness score RUN_FOLDER`.
+    `harness score RUN_FOLDER`. A judge that will score it is tried on one answer before the first request, and refused
+    now if it cannot be asked.
 
     \b
     harness run aime24:64 --model Qwen/QwQ-32B --base-url http://127.0.0.1:8000
@@ -74,25 +79,28 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
         raise UsageError(f"--json prints how a session ended: leave out {'--dry-run' if dry_run else '--pilot'}")
     if on is not None and pilot:
         raise UsageError("--on does not work with --pilot: make the pilot without --on")
+    if pilot and given["judge_model"]:
+        raise UsageError("--judge does not work with --pilot, which scores its samples by the rules: leave it out")
     where = OnRay.of(on=on, shards=shards)
     for default in flags.taken(click.get_current_context()):
         terminal.note(f"from the environment: {default}")
     options = _of_file(given) or RunOptions.of(**run_given(given))
+    judge = judge_options_of({name: value for name, value in given.items() if name.startswith("judge_")})
     if dry_run:
         show(options, where)
     elif pilot:
         sys.exit(_pilot(options))
     else:
-        _finish(_run(options, where), as_json=as_json)
+        _finish(_run(options, where, judge), as_json=as_json)
 
 
-def _run(options: RunOptions, where: OnRay) -> Ran:
+def _run(options: RunOptions, where: OnRay, judge: JudgeOptions | None) -> Ran:
     """Run the benchmarks, with progress in the terminal."""
     from harness.cli.terminal import Terminal
     from harness.verbs.run import run_at
 
     with Terminal() as watcher:
-        return run_at(where, options, watcher)
+        return run_at(where, options, watcher, judge)
 
 
 def _finish(ran: Ran, *, as_json: bool) -> NoReturn:
@@ -141,8 +149,16 @@ def _print_end(ran: Ran) -> int:
         terminal.note(f"target reached: {sampled.reached}")
     else:
         click.echo(f"harness: target missed: {spelt(sampled.missed)}", err=True)
-    terminal.note(f"score them with: harness score {shlex.quote(str(ran.folder))}")
+    terminal.note(_score_with(ran.folder))
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
+
+
+def _score_with(folder: Path) -> str:
+    """The command that scores the run, with the judge that was tried."""
+    context = click.get_current_context()
+    judge = {name: value for name, value in context.params.items() if name.startswith("judge_")}
+    typed = " ".join(spelt(option(name, value)) for name, value in judge.items() if value not in (None, ()))
+    return f"score them with: {shlex.join(['harness', 'score', str(folder), *command_words(shlex.split(typed))])}"
 
 
 def _record(ran: Ran, code: int) -> SessionEnd:
@@ -175,7 +191,7 @@ def _record(ran: Ran, code: int) -> SessionEnd:
 
 def _summary(outcome: Outcome, prices: Prices | None) -> None:
     """Print the samples, tokens and oddities of the session."""
-    from harness.showing.lines import continued_in_words, count_noun, duration
+    from harness.showing.lines import continued_in_words, duration
 
     for warning in outcome.warnings:
         terminal.warn(warning)
@@ -208,10 +224,10 @@ def _print_outcome(outcome: Outcome, out: Path, prices: Prices | None) -> int:
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.n_session else "no sample is missing"
-        terminal.note(f"{what}: {outcome.n_done} of {outcome.n_expected} samples{missing}")
-        terminal.note(f"score them with: harness score {shlex.quote(str(out))}")
+        terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
+        terminal.note(_score_with(out))
         return EXIT_COMPLETE
     why = f" ({spelt(outcome.stopped)})" if outcome.stopped else ""
-    owed = f"{outcome.n_owed} of {outcome.n_expected} samples are missing{why}"
+    owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
     click.echo(f"harness: {owed}; the same command asks for them again", err=True)
     return EXIT_OWED

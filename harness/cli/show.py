@@ -13,6 +13,7 @@ import click
 from harness.cli.help import SpelledCommand, spelt
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.core.records import Verdict
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from harness.viewer.sample_filter import SampleFilter
 
 
-_BY_FLAG: tuple[Verdict, ...] = ("wrong", "no_answer", "undecided")
+_BY_FLAG: tuple[Verdict, ...] = ("correct", "wrong", "no_answer", "undecided")
 """Verdicts with a flag of the same name; with several of these flags, samples of any of the verdicts are shown."""
 
 SHOWN_LEVELS = 20
@@ -34,6 +35,7 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("question", required=False, metavar="[QUESTION[:SAMPLE]]")
 @click.option("--benchmark", help="Benchmark of the run; needed only if several hold QUESTION.")
+@click.option("--correct", is_flag=True, help="Samples graded correct.")
 @click.option("--wrong", is_flag=True, help="Samples graded wrong.")
 @click.option("--no-answer", is_flag=True, help="Samples without an answer.")
 @click.option("--undecided", is_flag=True, help="Samples on which the grader could not decide.")
@@ -65,7 +67,8 @@ def command(
 ) -> None:
     """Read RUN: its questions, one QUESTION with its samples, or one SAMPLE (from 0) in full.
 
-    With a filter, print every sample that fits; --wrong, --no-answer and --undecided add up, the others narrow down.
+    With a filter, print every sample that fits. Verdicts (--correct, --wrong, --no-answer, --undecided) add up, other
+    filters narrow down.
 
     \b
     harness show results/r1 2024-I-1:3 --reasoning
@@ -206,13 +209,13 @@ def _printed(
                 )
                 yield f"{style.quiet('─' * 60)}\n"
                 n += 1
-            yield f"{visible(benchmark.name)}: {n} sample{'' if n == 1 else 's'}\n"
+            yield f"{visible(benchmark.name)}: {count_noun(n, 'sample')}\n"
         elif question_id is not None:
             yield from printed.question_text(benchmark.question(question_id), style)
             yield from printed.sample_list(sample_rows(benchmark, question_id), style)
         else:
             rows = question_rows(benchmark)
-            yield f"{style.title(visible(benchmark.name))}: {len(rows)} questions; {LEGEND}\n"
+            yield f"{style.title(visible(benchmark.name))}: {count_noun(len(rows), 'question')}; {LEGEND}\n"
             yield from (printed.question_line(row, style) for row in rows)
 
 

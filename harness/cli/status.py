@@ -16,6 +16,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import StoreError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -188,7 +189,9 @@ def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]
     for benchmark in files.benchmarks:
         right = f" · {score_in_words(scores[benchmark.name])}" if benchmark.name in scores else ""
         share = percent(benchmark.done, benchmark.total)
-        yield f"{visible(benchmark.name, 60)}  {benchmark.done}/{benchmark.total} samples ({share}){right}"
+        yield (
+            f"{visible(benchmark.name, 60)}  {benchmark.done}/{count_noun(benchmark.total, 'sample')} ({share}){right}"
+        )
     if files.holder is not None:
         yield f"{files.holder} holds the run and does not answer: it is starting, or its file system allows no sockets"
     for event in files.session:

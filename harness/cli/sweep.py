@@ -16,6 +16,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
 
 if TYPE_CHECKING:
     from harness.verbs.sweep.cells import Sweep
@@ -218,9 +219,11 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
             click.echo(f"harness: {disagreement(result)}", err=True)
     n, lost = len(swept.results.results), len(swept.lost)
     if lost:
-        click.echo(f"harness: {lost} of {n} cells are lost; the same command tries them again", err=True)
+        click.echo(
+            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} lost; the same command tries them again", err=True
+        )
     else:
-        terminal.note(f"complete: {n} cells")
+        terminal.note(f"complete: {count_noun(n, 'cell')}")
 
 
 def _schema() -> None:

@@ -9,6 +9,7 @@ import click
 from harness.cli import terminal
 from harness.core.errors import HarnessError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.showing.lines import duration
 from server_launchers.errors import LaunchError
 
@@ -76,8 +77,8 @@ def _totals(sweep: Sweep, cells: list[ExpectedCell]) -> list[str]:
     left = [cell for cell in cells if not cell.done]
     n_samples = sum(cell.n_samples or 0 for cell in left)
     lines = [
-        f"{len(cells)} cells on {len(sweep.groups)} servers, {len(cells) - len(left)} of them done; "
-        f"{n_samples:,} samples in the others; folder {visible(str(sweep.out))}"
+        f"{count_noun(len(cells), 'cell')} on {count_noun(len(sweep.groups), 'server')}, {len(cells) - len(left)} "
+        f"of them done; {count_noun(n_samples, 'sample')} in the others; folder {visible(str(sweep.out))}"
     ]
     forecasts = [cell.forecast for cell in left if cell.forecast is not None]
     if forecasts:

@@ -22,6 +22,7 @@ from harness.asking.watching import ByteProgress, Watcher
 from harness.cli.help import spelt
 from harness.core.errors import Sentence
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.secret import command_words
 
 if TYPE_CHECKING:
@@ -215,6 +216,4 @@ class Terminal(Watcher):
             self._graded_due = time.monotonic() + GRADED_SECONDS
         if time.monotonic() >= self._graded_due:
             self._graded_due = time.monotonic() + GRADED_SECONDS
-            from harness.showing.lines import count_noun
-
             note(f"{benchmark}: {count_noun(n, 'sample')} graded")

@@ -14,6 +14,7 @@ from harness.cli.help import SpelledCommand
 from harness.cli.json_output import json_option, say
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.scoring import PublishedComparison
@@ -87,7 +88,7 @@ def _lines(comparison: PublishedComparison) -> list[str]:
     from harness.reports.settings import differing_in_words
 
     published = comparison.published
-    samples = "an unknown number of samples" if published.samples is None else f"{published.samples} samples"
+    samples = "an unknown number of samples" if published.samples is None else count_noun(published.samples, "sample")
     quoted = ", quoted by" if published.quoted else " by"
     error = "" if published.standard_error is None else f" ± {100 * published.standard_error:.2g}"
     lines = [

@@ -83,6 +83,18 @@ class Sentence(str):
         sentence.marked = marked
         return sentence
 
+    def of(self, scope: str) -> Sentence:
+        """The sentence with its options as those of another server than the run's.
+
+        scope: "judge" makes `base_url` the judge's: `--judge-base-url` on a command line. An option that has a scope
+        already, such as `server.port`, keeps it.
+        """
+
+        def scoped(name: str, value: object) -> str:
+            return option(name if "." in name else f"{scope}.{name}", value)
+
+        return Sentence(spell_options(self.marked, scoped))
+
 
 # ---- exceptions
 
@@ -93,7 +105,9 @@ EXIT_OWED = 1
 """Exit code of a run that ended while samples are missing; the same command goes on with them."""
 
 EXIT_UNJUDGED = 1
-"""Exit code of a score in which a benchmark's own verifier raised an exception on some answers."""
+"""Exit code of a score in which a benchmark's own verifier raised on some answers, or returned neither right nor wrong;
+or to which a judge was asked and gave no verdict at all.
+"""
 
 
 class HarnessError(Exception):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.core.errors import Sentence, option
+from harness.core.nouns import are, count_noun
 from harness.generation.comparing import UNLIKE
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.snapshot import Cause
@@ -68,8 +69,8 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
     truncated = counts.truncated / counts.finished
     if truncated > MANY_TRUNCATED:
         yield (
-            f"{counts.truncated} of {counts.finished} samples ({truncated:.0%}) are truncated: "
-            f"raise {option('max_tokens')}."
+            f"{counts.truncated} of {count_noun(counts.finished, 'sample')} ({truncated:.0%}) "
+            f"{are(counts.truncated)} truncated: raise {option('max_tokens')}."
         )
     loops = counts.loops / counts.finished
     if loops > MANY_LOOPS:

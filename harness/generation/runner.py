@@ -25,6 +25,7 @@ from harness.client.facts.discovery import find_model
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
 from harness.core.errors import Interrupted, Sentence, ServerError, StoppedByRule, StoreError, UsageError, option
+from harness.core.nouns import are, count_noun
 from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Ending
@@ -328,8 +329,8 @@ class Runner:
         # The session's own error first: a signal or a full disk may have followed from it.
         if ending.error is not None or outcome.complete:
             return ending.error
-        state = f"{outcome.n_done} of {outcome.n_expected} samples are stored"
-        where, resume = self._folder.path, self._listener.resume
+        state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_done)} stored"
+        where, resume = self._folder.path, "" if ending.repeats else self._listener.resume
         if caught is not None:
             return Interrupted(f"stopped by {signal.Signals(caught).name}: {state} in {where}.{resume}", caught)
         if self._room.reached:
@@ -339,8 +340,7 @@ class Runner:
         if ending.rule:
             prices = self._settings.prices
             return StoppedByRule(
-                f"{ending.rule}{f' ({outcome.spent.sentence(prices)})' if prices else ''}. "
-                f"{outcome.n_done} of {outcome.n_expected} samples are stored in {where}.{resume}"
+                f"{ending.rule}{f' ({outcome.spent.sentence(prices)})' if prices else ''}. {state} in {where}.{resume}"
             )
         return None
 

@@ -23,6 +23,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.fast.event_loop import Lag
 from harness.core.about import __version__
 from harness.core.errors import Sentence, ServerError, StoreError, option
+from harness.core.nouns import count_noun
 from harness.core.records import Key, Sample, ServerFacts
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
@@ -257,11 +258,12 @@ class SamplingSession:
         beyond = [key.sample_index for key in surplus if key.question_id in planned]
         if not beyond or self._on_surplus is None:
             return
-        number = f"{expected.fewest} to {expected.samples}" if expected.by_question else str(expected.samples)
+        each = count_noun(expected.samples, "sample")
+        number = f"{expected.fewest} to {each}" if expected.by_question else each
         allocated = f", without {option('allocate')}," if expected.by_question else ""
         sentence = (
-            f"{name}: the score will use {number} samples a question and leave out {len(beyond)} stored ones "
-            f"beyond them; ask for {max(beyond) + 1}{allocated} to use all"
+            f"{name}: the score will use {number} a question and leave out {len(beyond)} stored ones beyond them; ask "
+            f"for {max(beyond) + 1}{allocated} to use all"
         )
         self._log.write("warning", message=sentence)
         self._on_surplus(Sentence(sentence))

@@ -13,6 +13,7 @@ from harness.core.records import Question, Sample, Timing
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes import pool
 from harness.grading.verdict import grade
+from harness.grading.verifier import RULES
 
 _NUMBER = re.compile(r"\d+")
 
@@ -20,12 +21,14 @@ _NUMBER = re.compile(r"\d+")
 class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a self-test: how many references and changed references were graded, and the failures.
 
-    not_itself: (question id, reference) of each reference that was not accepted as its own answer. not_distinct:
-    (question id, reference, changed reference) of each changed reference that was accepted.
+    verifiers: the functions that decide the other questions, by rules of their own. not_itself: (question id,
+    reference) of each reference that was not accepted as its own answer. not_distinct: (question id, reference, changed
+    reference) of each changed reference that was accepted.
     """
 
     n_references: int
     n_changed: int
+    verifiers: list[str]
     not_itself: list[tuple[str, str]]
     not_distinct: list[tuple[str, str, str]]
 
@@ -41,12 +44,14 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
     not_itself: list[tuple[str, str]] = []
     not_distinct: list[tuple[str, str, str]] = []
     programs: list[Question] = []
+    verifiers: set[str] = set()
     for question in questions:
         if is_elsewhere(question.rules.grader):
             programs.append(question)
             continue
-        if question.rules.whole_reply:
-            continue  # such a reference says what a reply must fulfil, and is no reply itself
+        if question.rules.grader != RULES:
+            verifiers.add(question.rules.grader)  # its reference may say what a reply must fulfil, and be no reply
+            continue
         for reference in question.references:
             n_references += 1
             if grade(question, boxed(question, reference)).verdict != "correct":
@@ -63,7 +68,10 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             not_itself.append((question.question_id, f"the solution of {question.question_id}"))
         if was_accepted and not is_right:
             not_distinct.append((question.question_id, "", f"a program that does nothing for {question.question_id}"))
-    return SelfTest(n_references=n_references, n_changed=n_changed, not_itself=not_itself, not_distinct=not_distinct)
+    return SelfTest(
+        n_references=n_references, n_changed=n_changed, verifiers=sorted(verifiers), not_itself=not_itself,
+        not_distinct=not_distinct,
+    )  # fmt: skip
 
 
 def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool, bool]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.core.nouns import count_noun
 from harness.reports.remarks import why_narrower
 from harness.reports.settings import differing_in_words
 from harness.reports.tables import ABSENT, Table, note, percent, short
@@ -32,7 +33,7 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
         if comparison.n_missing:
             remarks.insert(
                 0,
-                _missing(f"{comparison.n_missing} samples of one run"),
+                _missing(f"{count_noun(comparison.n_missing, 'sample')} of one run"),
             )
         same = comparison.n_questions - comparison.better - comparison.worse
         rows.append(
@@ -127,7 +128,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         if drop.n_unpaired:
             remarks.append(f"{drop.n_unpaired} questions have no twin or original here and count in neither accuracy")
         if drop.n_missing:
-            remarks.append(_missing(f"{drop.n_missing} samples"))
+            remarks.append(_missing(count_noun(drop.n_missing, "sample")))
         rows.append(
             (
                 short(label),

@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from harness.core.about import __version__, install_line
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.records import Question
 from harness.reports import figures
 from harness.reports.figures import RunBenchmark
@@ -220,7 +221,7 @@ def _headline(score: Score) -> _Headline:
     facts = [
         ("same questions, asked again", interval_cell(score.sampling_interval, at_most=at_most)),
         ("other questions of this kind", interval_cell(score.question_interval)),
-        ("size", f"{score.n_questions:,} questions × {samples_cell(score)}"),
+        ("size", f"{count_noun(score.n_questions, 'question')} × {samples_cell(score)}"),
     ]
     if most > 1:
         facts.append((f"pass@{most} · maj@{most}", f"{percent(score.pass_at[most])} · {percent(score.maj_at[most])}"))

@@ -27,6 +27,7 @@ import msgspec
 from harness.core.errors import Sentence, StoreError, UsageError
 from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
+from harness.core.nouns import count_noun
 from harness.core.packed import Packed
 from harness.core.records import Key, Question, Sample
 from harness.runs import questions
@@ -80,10 +81,12 @@ class Joined:
             missing = _named(map(str, self.missing_shards))
             yield Sentence(f"{name}: shards {missing} of {self.of} are missing, with all samples of their questions")
         if self.n_again:
-            yield Sentence(f"{name}: {self.n_again} samples were in two folders with equal texts, and are kept once")
+            n = count_noun(self.n_again, "sample")
+            yield Sentence(f"{name}: two folders have {n} with equal texts, kept once")
         if self.conflicts:
             keys = _named(f"{quoted(key.question_id)} #{key.sample_index}" for key in self.conflicts)
-            yield Sentence(f"{name}: {len(self.conflicts)} samples have two texts; the first one counts: {keys}")
+            n = count_noun(len(self.conflicts), "sample")
+            yield Sentence(f"{name}: {n} with two texts; the first one counts: {keys}")
         if self.n_damaged:
             yield Sentence(f"{name}: {self.n_damaged} damaged lines do not count; `harness doctor` names them")
 

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.core.inert import quoted
+from harness.core.nouns import count_noun
 from harness.core.records import Anomaly, Sample
 from harness.core.reply_notes import DOUBTFUL
 from harness.runs import RunFolder
@@ -98,7 +99,10 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
         if not self.n_any:
             return ""
         named = ", ".join(f"{n} {sign}" for sign, n in self.by_sign.items())
-        return f"{self.n_any} of {self.n_samples} samples ({self.n_any / self.n_samples:.1%}) look wrong: {named}"
+        return (
+            f"{self.n_any} of {count_noun(self.n_samples, 'sample')} ({self.n_any / self.n_samples:.1%}) look "
+            f"wrong: {named}"
+        )
 
 
 def anomalies(shown: Mapping[Anomaly, NDArray[np.bool_]]) -> Anomalies | None:
@@ -238,7 +242,8 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
         if not self.many:
             return ""
         return (
-            f"{self.n_equal} of {self.n_samples} samples repeat another reply to their question word for word, "
+            f"{self.n_equal} of {count_noun(self.n_samples, 'sample')} repeat another reply to their question word "
+            "for word, "
             f"{self.n_excess} more than independent samples would: the server ignores seeds, answers from a cache, or "
             "uses temperature 0. Copies count as one sample, and the sampling interval is called at most"
         )

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import UsageError
+from harness.core.nouns import are, count_noun
 from harness.scoring.differences import (
     Detection,
     detection,
@@ -285,7 +286,10 @@ def compare_published(
         if len(rejected) == 1:
             verdict = "not compatible" if rejected.pop() else "compatible"
         elif len(ends) > 1:
-            reason = f"{score.n_missing} samples are missing, and the verdict depends on them"
+            reason = (
+                f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing, and the verdict "
+                "depends on them"
+            )
         else:
             reason = "the number of samples of the published score is not stated, and the verdict depends on it"
     ours = _value(score, published)
@@ -341,9 +345,12 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
     if published.n_questions is None:
         return [], "the source does not state its number of questions"
     if score.n_questions != published.n_questions:
-        return [], f"this run has {score.n_questions} questions, the published score {published.n_questions}"
+        return (
+            [],
+            f"this run has {count_noun(score.n_questions, 'question')}, the published score {published.n_questions}",
+        )
     if score.n_missing and not (score.partial and published.k == 1):
-        return [], f"this run is unfinished ({score.n_missing} samples missing)"
+        return [], f"this run is unfinished ({count_noun(score.n_missing, 'sample')} missing)"
     if published.k == 1:
         counted = _counted(questions)
         if not counted.planned.all():

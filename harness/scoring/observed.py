@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from harness.core.codec import digest
 from harness.core.errors import StoreError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Spilled
 from harness.core.records import FROM_FILE, Anomaly, Grade, Question, Sample
 from harness.grading.processes import pool
@@ -229,7 +230,7 @@ def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[s
     how = "over the same tokens"
     if n_retokenised:
         how = f"{n_retokenised} of them after their text was turned into tokens again"
-    warning = f"{n_salvaged} of {len(rows)} samples were continued after an interruption, {how}"
+    warning = f"{n_salvaged} of {count_noun(len(rows), 'sample')} were continued after an interruption, {how}"
     if not counted:
         return [f"{warning}; the score leaves them out"]
     return [f"{warning}; a score can leave them out"] if n_retokenised else []

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import RAISED
@@ -420,18 +421,20 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     sentences = [*left_out, *endpoint_warnings(score.endpoints)]
     if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
         share = score.n_truncated / score.n_samples
-        sentences.append(f"{score.n_truncated} of {score.n_samples} samples ({share:.1%}) were cut by max_tokens")
+        sentences.append(
+            f"{score.n_truncated} of {count_noun(score.n_samples, 'sample')} ({share:.1%}) were cut by max_tokens"
+        )
     if score.n_missing and score.partial:
         low, high = 100 * score.bounds.low, 100 * score.bounds.high
         sentences.append(
-            f"partial: {score.n_missing} samples are missing; the complete accuracy lies between {low:.1f} and "
-            f"{high:.1f} %"
+            f"partial: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing; the complete "
+            f"accuracy lies between {low:.1f} and {high:.1f} %"
         )
     elif score.n_missing:
         sentences.append(
             f"unfinished: the score covers {score.rounds} of {planned} rounds, those that are "
             f"complete for all questions; "
-            f"{score.n_missing} samples are missing"
+            f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing"
         )
     sentences += score.verifier_errors
     sentences += _undecided(score, kinds)
@@ -445,7 +448,8 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
         sentences.append("one sample per question: only an upper bound of the sampling error is known")
     if score.n_imputed:
         sentences.append(
-            f"{score.n_imputed} questions have one sample; their spread is estimated from the other questions"
+            f"{count_noun(score.n_imputed, 'question')} with one sample: the spread is estimated from the other "
+            "questions"
         )
     if len(score.graders) > 1:
         named = ", ".join(visible(grader, 60) for grader in score.graders[:4])
@@ -474,7 +478,12 @@ def _undecided(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
         if kind.verdict == "undecided" and not kind.rule.startswith(RAISED):
             judged[kind.rule in EXHAUSTED] += n
     causes = ((judged[True], "the grader ran out of time or memory"), (judged[False], "no rule could decide"))
-    sentences = [f"{count} samples are undecided ({cause}) and count as wrong" for count, cause in causes if count]
+    sentences = [
+        f"{count_noun(count, 'sample')} {are(count)} undecided ({cause}) and {'counts' if count == 1 else 'count'} "
+        "as wrong"
+        for count, cause in causes
+        if count
+    ]
     if score.undecided_bounds is not None:
         low, high = 100 * score.undecided_bounds.low, 100 * score.undecided_bounds.high
         sentences.append(
@@ -505,7 +514,7 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
         if kind.rule.startswith(RAISED):
             raised[kind.rule.removeprefix(RAISED)] += n
     return tuple(
-        f"the verifier raised {visible(what)} on {count} samples, which are undecided and count as wrong"
+        f"the verifier raised {visible(what)} on {count_noun(count, 'sample')}: undecided, and counted as wrong"
         for what, count in raised.most_common(MAX_NAMED_ERRORS)
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 
 if TYPE_CHECKING:
     from harness.generation.forecast import TimeLeft
@@ -47,7 +48,7 @@ Line = Sequence[Span]
 
 def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -> str:
     """Return one line for a log: samples done, tokens/s, requests in flight, failures, scores, time left."""
-    parts = [f"{progress.done}/{progress.total} samples ({percent(progress.done, progress.total)})"]
+    parts = [f"{progress.done}/{count_noun(progress.total, 'sample')} ({percent(progress.done, progress.total)})"]
     if progress.tokens_per_s_now is not None:
         parts.append(f"{count_noun(progress.arrived, 'token')}, {progress.tokens_per_s_now:,.0f}/s")
     parts.append(f"{progress.in_flight} in flight")
@@ -251,11 +252,6 @@ def clip(text: str, room: int) -> str:
 
 
 # ---- words
-
-
-def count_noun(n: int, what: str) -> str:
-    """Return a number with its noun: `1 token`, `2,000 tokens`."""
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def continued_in_words(n: int, tokens: int) -> str:

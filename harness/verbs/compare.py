@@ -14,6 +14,7 @@ import msgspec
 from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
 from harness.reports.plots.published import MAX_SOURCES
 from harness.reports.published import beside, other_questions, published_of, reported_by, source_title, verdict
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
@@ -333,8 +334,9 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
             warnings.append(f"{which}: {score.copies.sentence}")
         if score.n_missing:
             warnings.append(
-                f"{which} is unfinished: {score.n_missing} samples are missing. The 5 % rate of false differences "
-                f"holds for one look; repeated looks at a growing run find more. To look after every round, use "
+                f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
+                "The 5 % rate of false differences holds for one look; repeated looks at a growing run find more. "
+                "To look after every round, use "
                 f"`harness race`"
             )
     # Questions in groups of very unequal size, such as variants of one problem, make the question interval wide.

@@ -3,6 +3,8 @@
 The judge's requests and replies are a run folder of their own, `<run>/judge/<model, prompt, sampling>/`. A judge that
 was killed and started again asks only for missing replies; once all replies are there, no server is contacted or
 started.
+
+Long: a judge is tried before a run with the very requests by which it judges after the run.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -23,14 +26,14 @@ from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.codec import digest
-from harness.core.errors import Sentence
-from harness.core.inert import safe_name
-from harness.core.records import Grade, Key, Question, Sample
+from harness.core.errors import HarnessError, Sentence, ServerError, option
+from harness.core.inert import safe_name, visible
+from harness.core.records import Grade, Key, Message, Question, Sample
 from harness.generation.outcome import Outcome
 from harness.generation.plan import owed
 from harness.generation.progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
-from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, RunSettings, with_neutral
+from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
 from harness.grading.second import judge_prompts
 from harness.grading.second.judge import (
     Scope,
@@ -147,13 +150,62 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
     return judge, serve
 
 
-def check_judge(options: JudgeOptions, watcher: Watcher) -> None:
-    """Raise `UsageError` or `ServerError` where the judge could not be asked: no key, no answer, no such model.
+TRIAL = Question(
+    benchmark="trial",
+    question_id="sum",
+    messages=(Message("user", "What is 2 + 3?"),),
+    references=("5",),
+    kind="integer",
+    row_digest=digest("What is 2 + 3?"),
+    prompt_digest=digest("What is 2 + 3?"),
+)
+"""The question of a judge's trial; the answer to judge is its reference."""
 
-    A judge with a server of its own is not looked at: that server starts when its judge is needed.
+TRIAL_PATIENCE = Patience(attempts=2)
+"""A trial is a matter of a minute, not of hours, so it gives up sooner than a run."""
+
+
+def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = False) -> None:
+    """Ask the judge for one verdict as scoring asks, so that a judge that fails does so before hours of sampling.
+
+    Raises `UsageError` or `ServerError`, with scoring's sentence, if the judge cannot be asked: no key, no answer, no
+    such model. Warns if its reply has no verdict. may_start: the caller starts servers later, and one of them may be
+    the judge, so that a judge that cannot be asked yet is a warning, too. A judge with a server of its own is not
+    tried: that server starts when its judge is needed.
     """
-    if options.serve is None:
-        servers.look(servers.find(options), options, watcher)
+    if options.serve is not None:
+        return
+    judge, serve = judge_of(options, watcher)
+    watcher.standing(Sentence(f"trying the judge {visible(judge.model, 80)} on one answer"))
+    try:
+        with serve() as server, TemporaryDirectory() as folder:
+            votes = _trial(judge, server, RunFolder(Path(folder) / "trial"))
+    except HarnessError as error:
+        error.sentence = error.sentence.of("judge")
+        if not may_start or not isinstance(error, ServerError):
+            raise
+        watcher.warn(Sentence(f"the judge cannot be asked now: {error.sentence.marked}"))
+        return
+    if all(vote is None for vote in votes):
+        watcher.warn(
+            Sentence(
+                f"the judge {visible(judge.model, 80)} gave no verdict when it was tried on one answer; where it gives "
+                f"none, the rules' verdict stays (see docs/judge.md, and {option('judge.max_tokens')})"
+            )
+        )
+
+
+def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> Sequence[bool | None]:
+    """The judge's votes on the trial's answer. Raises `ServerError` if it gives no reply."""
+    judge = dataclasses.replace(judge, votes=1)
+    question = judge_question(judge.prompt, TRIAL, TRIAL.references[0])
+    cases = _Cases(TRIAL.benchmark, {question.question_id: question}, {}, 0)
+    make_folder(folder.path)
+    outcome = _ask(folder, [cases], judge, server, None, "", TRIAL_PATIENCE)
+    votes = _replies(folder, cases, judge).votes
+    if not votes:
+        raise ServerError("; ".join(cause.example for cause in outcome.causes) or "the judge gave no reply")
+    return votes[question.question_id]
 
 
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:
@@ -175,15 +227,16 @@ class JudgeReport:
 
     agreement: rules against judge, over the samples that the judge ruled on or had no opinion of; its disagreements
     leave out what the rules left undecided. n_answers: distinct answers in scope. n_silent: those without a majority
-    for either verdict. n_owed: those with replies missing. n_decided: samples whose verdict is now the judge's.
-    n_hidden: samples in scope with nothing to show. prompt_tokens, completion_tokens: of all replies that count, as the
-    server states them; None if it states none.
+    for either verdict. n_mute: those of them for which no reply had a verdict. n_owed: those with replies missing.
+    n_decided: samples whose verdict is now the judge's. n_hidden: samples in scope with nothing to show. prompt_tokens,
+    completion_tokens: of all replies that count, as the server states them; None if it states none.
     """
 
     benchmark: str
     agreement: Agreement
     n_answers: int
     n_silent: int
+    n_mute: int
     n_owed: int
     n_decided: int
     n_hidden: int
@@ -199,6 +252,12 @@ class Judged:
     reports: list[JudgeReport]
     outcome: Outcome | None
     folder: Path
+
+    @property
+    def mute(self) -> int:
+        """The answers that the judge was asked about, if no reply of it had a verdict; else 0."""
+        n_answers = sum(report.n_answers for report in self.reports)
+        return n_answers if n_answers == sum(report.n_mute for report in self.reports) else 0
 
 
 def score_with_judge(
@@ -348,10 +407,11 @@ def _ask(
     server: Server,
     on_progress: Callable[[Progress], None] | None,
     resume_command: str,
+    patience: Patience | None = None,
 ) -> Outcome:
     """Ask the judge for the missing replies of all benchmarks, in one session.
 
-    cases: what is asked, by benchmark. resume_command: what the user types to continue.
+    cases: what is asked, by benchmark. resume_command: what the user types to continue. patience: None: a run's.
     """
     with_questions = [benchmark_cases for benchmark_cases in cases if benchmark_cases.questions]
     benchmark = BenchmarkSettings(samples=judge.votes, sampling=judge.sampling)
@@ -364,6 +424,7 @@ def _ask(
         out=folder.path,
         concurrency=server.concurrency,
         ca_file=server.ca_file,
+        patience=patience or Patience(),
         fit_context=True,
         accept_missing=True,  # an answer too long for the judge's context stays as the rules have it
         canary=False,  # equal verdicts on all of the first answers are a good sign here
@@ -420,6 +481,7 @@ def _apply(
         agreement=msgspec.structs.replace(compared, disagreements=decided),
         n_answers=len(cases.questions),
         n_silent=sum(ruling is None for ruling in rulings.values()),
+        n_mute=sum(all(vote is None for vote in votes) for votes in replies.votes.values()),
         n_owed=len(replies.owed),
         n_decided=sum(grade.rule == "judge" for grade in grades),
         n_hidden=cases.n_hidden,

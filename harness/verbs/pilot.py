@@ -11,6 +11,7 @@ from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError, option
+from harness.core.nouns import count_noun
 from harness.generation.forecast import Forecast, forecast
 from harness.generation.outcome import Outcome
 from harness.generation.spending import Prices
@@ -100,8 +101,9 @@ def _refuse_larger_plan(prepared: Prepared) -> None:
     for name, record in Manifest.load(prepared.folder).benchmarks.items():
         if name in prepared.settings.benchmarks and record.plan.samples > PILOT_SAMPLES:
             raise UsageError(
-                f"{prepared.folder.path} already plans {record.plan.samples} samples of each question of {name}; a "
-                f"pilot is for a run that has not begun. Leave out {option('pilot')} to go on; `harness plan` says "
+                f"{prepared.folder.path} already plans {count_noun(record.plan.samples, 'sample')} of each question "
+                f"of {name}; a pilot is for a run that has not begun. Leave out "
+                f"{option('pilot')} to go on; `harness plan` says "
                 f"how many samples show a given difference"
             )
 

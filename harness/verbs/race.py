@@ -22,6 +22,7 @@ from harness.core import codec
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.files import open_untrusted, write_atomically
 from harness.core.inert import quoted, safe_name, visible
+from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.generation.outcome import Outcome
 from harness.scoring.race import RaceState, confirmed, judge, judge_planned, planned_looks, totals_of
@@ -172,7 +173,7 @@ class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
 def _in_words(plan: RacePlan) -> str:
     """The plan for a message: `64 samples, a look every 8, 3 candidates`."""
     looks = "open-ended" if plan.open_ended else f"a look every {plan.step}"
-    return f"{plan.samples} samples, {looks}, {plan.candidates} candidates"
+    return f"{count_noun(plan.samples, 'sample')}, {looks}, {plan.candidates} candidates"
 
 
 SampleTo = Callable[[str, int], NDArray[np.bool_]]
@@ -250,7 +251,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         standings=played.standings,
         folders={name: prepared.folder.path for name, prepared in entered.items()},
         n_rounds={name: len(rounds) for name, rounds in played.rounds.items()},
-        owed=f"{visible(played.short, 80)} misses {n_owed[played.short]} samples" if played.short else "",
+        owed=f"{visible(played.short, 80)} misses {count_noun(n_owed[played.short], 'sample')}" if played.short else "",
     )
 
 

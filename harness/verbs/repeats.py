@@ -24,6 +24,7 @@ from harness.asking.watching import Watcher
 from harness.core.codec import digest
 from harness.core.errors import StoreError, UsageError, option
 from harness.core.inert import safe_name, visible
+from harness.core.nouns import count_noun
 from harness.presets.grading import GradingOptions
 from harness.reports.scored import read_runs
 from harness.runs import RunFolder
@@ -157,8 +158,8 @@ def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0
         _check_size(name, size, stored, field="samples")
         if size == stored:
             raise UsageError(
-                f"{visible(name, 80)} has {stored} samples of each question, and every repeat would hold all of them: "
-                f"take fewer, or sample repeats with {option('real')}",
+                f"{visible(name, 80)} has {count_noun(stored, 'sample')} of each question, and every repeat would "
+                f"hold all of them: take fewer, or sample repeats with {option('real')}",
                 field="samples",
                 value=size,
             )
@@ -315,8 +316,8 @@ def _check_size(name: str, n: int, stored: int, *, field: str) -> None:
     """Raise `UsageError` where `n` samples cannot be drawn from the stored ones. field: the option to blame."""
     if not 1 <= n <= stored:
         raise UsageError(
-            f"{visible(name, 80)} has {stored} samples of each question, and {n} cannot be drawn from them: take "
-            f"1 to {stored}, or ask for new samples with {option('real')}",
+            f"{visible(name, 80)} has {count_noun(stored, 'sample')} of each question, and {n} cannot be drawn from "
+            f"them: take 1 to {stored}, or ask for new samples with {option('real')}",
             field=field,
             value=n,
         )

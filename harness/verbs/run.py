@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from harness.asking.options import RunOptions
+from harness.asking.options import JudgeOptions, RunOptions
 from harness.asking.options.verbs import OnRay
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import Ran, Sampled, generate
 from harness.asking.watching import Watcher
 
 
-def run_at(where: OnRay, options: RunOptions, watcher: Watcher) -> Ran:
+def run_at(where: OnRay, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Ran:
     """Run the benchmarks from this machine, or from the nodes of the cluster that `where` names.
 
-    Raises what `run` raises.
+    judge: the judge that will score the run; it is tried before the first request. Raises what `run` raises.
     """
     if where.on is None:
-        return run(options, watcher)
+        return run(options, watcher, judge)
     from harness.verbs.elsewhere import cluster  # Imported late: a run from this machine needs no cluster.
 
+    _try(judge, watcher)
     return cluster(where.on).run(where.on, options, where.shards, watcher)
 
 
-def run(options: RunOptions, watcher: Watcher) -> Ran:
+def run(options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Ran:
     """Ask for every missing sample of the run; the same call again continues.
 
-    Raises what `sample` and `prepare` raise.
+    judge: as for `run_at`. Raises what `sample`, `prepare` and `try_judge` raise.
     """
     with prepare(options, watcher) as prepared:
+        _try(judge, watcher)
         sampled = sample(prepared, watcher)
         settings = prepared.settings
     return Ran(folder=settings.out, model=settings.model, sampled=sampled, prices=settings.prices)
+
+
+def _try(judge: JudgeOptions | None, watcher: Watcher) -> None:
+    """Try the judge, if there is one. Raises what `try_judge` raises."""
+    if judge is not None:
+        from harness.verbs.judge import try_judge  # Imported late: most runs have no judge.
+
+        try_judge(judge, watcher)
 
 
 def sample(prepared: Prepared, watcher: Watcher | None = None) -> Sampled:

@@ -57,10 +57,13 @@ class Scored:
 
     @property
     def exit_code(self) -> int:
-        """0, or the exit code for missing replies of the judge, or for samples that a verifier could not judge."""
+        """0, or the exit code for missing replies of the judge, for a judge without a single verdict, or for samples
+        that a verifier could not judge.
+        """
         if self.owed:
             return EXIT_OWED
-        return EXIT_UNJUDGED if self.verifier_errors else EXIT_COMPLETE
+        mute = self.judged is not None and self.judged.mute > 0
+        return EXIT_UNJUDGED if mute or self.verifier_errors else EXIT_COMPLETE
 
 
 def are_outputs(source: Path, options: ScoreOptions) -> bool:

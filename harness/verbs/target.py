@@ -15,6 +15,7 @@ from harness.asking.session import Sampled, generate
 from harness.asking.watching import Watcher
 from harness.core.errors import option
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.generation.outcome import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
@@ -100,7 +101,7 @@ def _needed(reached: Reached, error: float) -> int:
 def _said(name: str, reached: Reached, named: bool) -> str:
     """The error for a message: `0.81 points on gpqa after 24 samples a question`. named: name the benchmark."""
     of = f" on {visible(name, 80)}" if named else ""
-    return f"{100 * reached.error:.2f} points{of} after {reached.rounds} samples a question"
+    return f"{100 * reached.error:.2f} points{of} after {count_noun(reached.rounds, 'sample')} a question"
 
 
 @dataclass(frozen=True, slots=True)

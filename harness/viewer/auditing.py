@@ -8,6 +8,7 @@ import msgspec
 
 from harness.core.errors import StoreError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.core.records import Key, Verdict
 from harness.scoring.audit import Audited, audited, draw
 from harness.scoring.score import Score, counted_copies, intervals_of
@@ -86,8 +87,8 @@ def _counted(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
         if sum(item.n for item in items) == score.n_samples:
             return items
     raise StoreError(
-        f"{visible(benchmark.name, 80)}: its score counts {score.n_samples:,} samples, but the grades are of "
-        "another number: score it again first."
+        f"{visible(benchmark.name, 80)}: its score counts {count_noun(score.n_samples, 'sample')}, but the grades "
+        "are of another number: score it again first."
     )
 
 

@@ -423,7 +423,7 @@ def test_tolerance_unit_context_and_several_answers_come_from_the_row(write_rows
 
 def test_other_data_than_the_cards_own_are_read_with_a_note(write_rows: Write) -> None:
     strict = card(write_rows([{"q": "p", "a": 1}]), questions=2)
-    with pytest.raises(UsageError, match="holds 1 questions, but the card 'set' says 2"):
+    with pytest.raises(UsageError, match="holds 1 question, but the card 'set' says 2"):
         questions.build(strict)
     built = questions.build(strict.with_data(str(write_rows([{"q": "p", "a": 1}], "mine.jsonl"))))
     assert any("cannot be compared with published ones" in note for note in built.notes)

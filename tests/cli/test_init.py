@@ -147,7 +147,7 @@ def test_the_environment_gives_defaults_that_are_said_and_leave_the_identity_as_
             "cool",
             extra=extra,
         )
-        assert "1 of 1 samples" in cooler.err, "the environment goes before the file"
+        assert "1 of 1 sample" in cooler.err, "the environment goes before the file"
         assert identity(tmp_path, "cool") != identity(tmp_path, "typed")
 
 

@@ -5,11 +5,13 @@ For: harness.generation.dispatch.budget.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.core.errors import option
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.budget import KNOWN, Budget
 from harness.generation.plan import Owed, Task
@@ -128,3 +130,27 @@ def test_the_longest_of_twenty_replies_bounds_the_next() -> None:
         limits.sent(task, 1)
         finish(limits, task, 5)
     assert limits.fits()
+
+
+def test_a_budget_below_the_first_round_says_which_would_do_and_that_budget_does() -> None:
+    small = budget(64, budget_tokens=50)
+    assert not small.fits()
+    assert small.sentence() == (
+        "stopped by the budget: 0 of 50 tokens used. Nothing is begun that could exceed it, and a reply may take "
+        "64. The "
+        f"first round has 10 replies: give {option('budget_tokens')} at least 640, or a smaller {option('max_tokens')}"
+    )
+    assert not small.has_begun
+    assert not budget(64, budget_tokens=639).may_start(0)
+    enough = budget(64, budget_tokens=640)
+    assert enough.may_start(0)
+    assert len(send(enough, 64)) == 10
+
+
+def test_a_budget_in_money_that_is_named_as_enough_is_enough() -> None:
+    prices = Prices(1.0, 3.7)
+    small = budget(97, budget_usd=0.0001, prices=prices)
+    assert not small.fits()
+    (least,) = re.findall(r"at least (\S+),", small.sentence())
+    assert budget(97, budget_usd=float(least), prices=prices).may_start(0)
+    assert not budget(97, budget_usd=0.99 * float(least), prices=prices).may_start(0)

@@ -178,3 +178,4 @@ def test_whole_replies_vote_only_with_their_equals() -> None:
 def test_the_self_test_leaves_out_references_that_are_no_replies() -> None:
     tested = self_test([asked({"all": ["apple"]}, "needles:named"), question("5")])
     assert (tested.n_references, tested.n_changed, tested.passed) == (1, 1, True)
+    assert tested.verifiers == ["harness.grading.verifiers.needles:named"]

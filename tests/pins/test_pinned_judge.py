@@ -24,15 +24,16 @@ def both_doors(
     words: list[str],
     keywords: dict[str, Any],
     of_file: dict[str, str],
+    code: int = 0,
 ) -> FaultServer:
-    """The same judging by the command and, in another folder, by Python."""
+    """The same judging by the command and, in another folder, by Python. code: the command's exit code."""
     import harness
 
     judge = stage.server("judge", judging())
     more = [word for name, value in of_file.items() for word in (f"--{name.replace('_', '-')}", value)]
     words = ["score", source, "--judge", "pinned", "--judge-base-url", judge.base_url, *words, *more, "--workers", "1"]
     printed = stage.command(*words, "--json")
-    assert printed.code == 0, printed.err
+    assert printed.code == code, printed.err
     posted = stage.requests(judge)
     since = len(judge.requests)
     copy = stage.folder / "by-python"
@@ -68,7 +69,8 @@ def all_with_votes(stage: Stage) -> None:
         "scope": "all", "votes": 3, "override": True, "prompt": "limo", "temperature": 0.5, "max_tokens": 99,
         "concurrency": 2,
     }  # fmt: skip
-    both_doors(stage, "first", words, keywords, {})
+    # The toy judge states a verdict in the form of the other prompt, so none of its replies has one.
+    both_doors(stage, "first", words, keywords, {}, code=1)
     stage.file("first/sums/grades.jsonl")
 
 

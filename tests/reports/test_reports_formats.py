@@ -103,7 +103,7 @@ def test_a_few_lost_samples_leave_the_error_in_the_cell_and_a_note(tmp_path: Pat
     shown = nearly.tables[0]
     assert nearly.scores[0][2].partial
     assert re.fullmatch(r"\d+\.\d \(\d+\.\d–\d+\.\d\) \[1\]", shown.rows[0][2])
-    assert "samples are missing" in shown.notes[0]
+    assert "1 sample is missing" in shown.notes[0]
 
 
 def test_one_sample_a_question_shows_only_a_bound_of_the_error(tmp_path: Path) -> None:

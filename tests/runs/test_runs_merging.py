@@ -116,8 +116,8 @@ def test_a_key_given_twice_counts_once_and_two_texts_are_named(quick_path: Path)
     assert stored(RunFolder(quick_path / "all"))[Key("q0", 0)] == sampled(0, 0).text, "the first one counts"
     notes = [str(note) for note in joined.notes()]
     assert notes == [
-        "sums: 1 samples were in two folders with equal texts, and are kept once",
-        "sums: 1 samples have two texts; the first one counts: q0 #0",
+        "sums: two folders have 1 sample with equal texts, kept once",
+        "sums: 1 sample with two texts; the first one counts: q0 #0",
     ]
 
 

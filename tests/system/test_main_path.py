@@ -264,7 +264,7 @@ def test_the_running_server_is_found_and_stopped(tmp_path: Path, smollm2: Path) 
 def test_fewer_samples_than_are_stored_are_said_at_once(tmp_path: Path, toy_server: ToyServer) -> None:
     assert run_demo(tmp_path, toy_server, "--limit", "2", "--samples", "3").code == 0
     fewer = run_demo(tmp_path, toy_server, "--limit", "3", "--samples", "1")
-    said = "warning: demo: the score will use 1 samples a question and leave out 4 stored ones beyond them"
+    said = "warning: demo: the score will use 1 sample a question and leave out 4 stored ones beyond them"
     assert said in fewer.err
     assert fewer.err.index(said) < fewer.err.index("complete: 3 of 3 samples")
     assert "ask for 3 to use all" in fewer.err

@@ -274,7 +274,7 @@ def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path
     assert process(tmp_path, *words, extra=extra).code == 0
     done = process(tmp_path, "score", "run", extra=extra)
     assert done.code not in (0, 2)
-    assert "the verifier raised KeyError (mine.py:2) on 1 samples" in " ".join((done.out + done.err).split())
+    assert "the verifier raised KeyError (mine.py:2) on 1 sample" in " ".join((done.out + done.err).split())
 
 
 def test_a_full_disk_is_said_with_the_way_to_go_on() -> None:

@@ -317,8 +317,8 @@ def short_run(tmp_path: Path) -> RunFolder:
 def test_a_real_model_judges(tmp_path: Path, short_run: RunFolder, embedded_server: RunningServer) -> None:
     words = ["--judge", embedded_server.model, "--judge-base-url", embedded_server.base_urls[0]]
     done = harness(tmp_path, "score", "run", *words, "--judge-max-tokens", "16")
-    assert done.code == 0, done.err
-    assert "judge: 1 of 1 samples (100%) are truncated: raise --judge-max-tokens." in done.err
+    assert done.code == 1, done.err
+    assert "judge: 1 of 1 sample (100%) is truncated: raise --judge-max-tokens." in done.err
     assert "1 distinct answer" in done.out
     assert re.search(r"cost: \d{3,} prompt tokens, \d+ completion tokens", done.out)
 
@@ -330,11 +330,12 @@ def test_a_server_is_started_for_the_judge_and_stopped_after(
     words = ["score", "run", "--judge", embedded_server.model, "--serve", "llama_cpp", "--threads", "1"]
     words += ["--max-model-len", "2048", "--judge-max-tokens", "16"]
     done = harness(tmp_path, *words)
-    assert done.code == 0, done.err
+    assert done.code == 1, done.err
+    assert "was asked about 1 answer and gave no verdict at all" in done.err
     assert "answers at http://127.0.0.1" in done.err
     assert "no server is running" in harness(tmp_path, "serve", "status").out
     again = harness(tmp_path, *words)
-    assert again.code == 0
+    assert again.code == 1
     assert "answers at" not in again.err, "nothing is owed, so nothing is started"
 
 

@@ -152,7 +152,8 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "on",
         "shards",
     }
-    flags = {one.name for one in run_command.params if not str(one.name).startswith("server_")} - shown_only
+    others = ("server_", "judge_")
+    flags = {one.name for one in run_command.params if not str(one.name).startswith(others)} - shown_only
     assert flags == set(parts["Run"]["properties"])
     scorer = {str(one.name) for one in score_command.params} - {"help_all", "sources", "as_json", "follow"}
     plain = {one for one in scorer if not one.startswith(("judge_", "server_"))}

@@ -293,7 +293,7 @@ def test_a_judge_s_header_reaches_the_judge_and_no_command_line(
     seen: list[str] = []
 
     def ruling(request: Request) -> Iterator[Step]:
-        if not seen and request.path.endswith("/completions"):
+        if request.path.endswith("/completions"):
             seen.extend(processes())
         return judged_runs.ruling_by({"3": True})(request)
 

@@ -71,6 +71,7 @@ def test_a_sample_is_shown_with_its_answer_its_reasons_and_its_request(results: 
 @pytest.mark.parametrize(
     ("words", "samples"),
     [
+        (["--correct"], ["q1 0", "q2/odd id 1"]),
         (["--wrong"], ["q1 1", "q1 2"]),
         (["--no-answer"], ["q2/odd id 0", "q2/odd id 2"]),
         (["--wrong", "--no-answer"], ["q1 1", "q1 2", "q2/odd id 0", "q2/odd id 2"]),

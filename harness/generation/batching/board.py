@@ -17,6 +17,7 @@ from itertools import islice
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import Sentence, ServerError
+from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.core.secret import Secret
 from harness.generation.batching.handing import BatchProvider, EndedBatch
@@ -163,7 +164,7 @@ class Board:
             name = await asyncio.shield(handing)
             self._batches[name] = set(asks)
             self._waiting = [ask for ask in self._waiting if ask not in asks]
-            self._on_status(Sentence(f"handed in: {len(asks)} requests"))
+            self._on_status(Sentence(f"handed in: {count_noun(len(asks), 'request')}"))
 
     async def _look(self) -> bool:
         """Look at every batch; return whether one has ended."""

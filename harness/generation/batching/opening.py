@@ -14,6 +14,7 @@ from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
 from harness.core.errors import Sentence
 from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
 from harness.generation.batching.board import Board, ByBatch
 from harness.generation.batching.handing import BatchProvider, FileBatches, ServiceBatches
 from harness.generation.dispatch.retry import RetryPolicy
@@ -95,6 +96,6 @@ def _end_session(host: Host, settings: RunSettings, file: FileBatches, n: int) -
     """End the session with a sentence that says how to answer the file, which holds `n` requests."""
     command = shlex.join(engines.batch_words(file.file, file.results))
     host.stop(
-        f"{n} requests are in {visible(str(file.file), 200)}; answer them, for example with "
+        f"{count_noun(n, 'request')} {are(n)} in {visible(str(file.file), 200)}; answer them, for example with "
         f"`{visible(command, 600)}` with the model {visible(settings.model, 100)}"
     )

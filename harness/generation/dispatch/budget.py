@@ -32,7 +32,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, option
+from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.lengths import completion_tokens, tokens_before
@@ -61,6 +62,8 @@ class Ending:
         """Why no more was asked, in a sentence; empty if everything was."""
         self.rule = ""
         """The user's rule that ended the run early; empty if none did."""
+        self.repeats = False
+        """Whether the rule ended the session before its first request, as it would end the same command again."""
         self.error: BaseException | None = None
         """The error that ended the session early, which its owner raises."""
         self.grace_ends: float | None = None
@@ -92,10 +95,11 @@ class Ending:
         self.why = error.sentence.marked if isinstance(error, HarnessError) else str(error)
         return True
 
-    def by_rule(self, why: str) -> None:
-        """Send no more requests, because of a rule of the user's."""
+    def by_rule(self, why: str, *, repeats: bool) -> None:
+        """Send no more requests, because of a rule of the user's. repeats: as the attribute."""
         self.drain(why)
         self.rule = self.why
+        self.repeats = repeats
 
     @property
     def asking(self) -> bool:
@@ -279,7 +283,13 @@ class Budget:
         return not self.holds_round
 
     def sentence(self) -> str:
-        """Why the session ends with nothing in flight: the amount used, and what did not fit."""
+        """Why the session ends with nothing in flight: the amount used, and what did not fit.
+
+        If nothing was asked, also the smallest budget that allows a first round.
+        """
+        if not self.has_begun and self._max_tokens is not None:
+            exceeded = self._exceeded_by(1, self._reserve) or self._exceeded_by(self._first_round, self._reserve)
+            return self._too_small(exceeded[0])
         if not self._exceeded_by(1, self._reserve):
             n, each, what = self._round_sizes[self._round], self._expected, "round would take about"
         else:
@@ -287,6 +297,28 @@ class Budget:
         limit = self._exceeded_by(n, each)[0]
         used, total, more = (limit.amount(number) for number in (limit.used, limit.total, n * each(limit)))
         return f"stopped by the budget: {used} of {total} {limit.unit} used, and the next {what} {more}"
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a request was sent."""
+        return self._n_begun > 0
+
+    @property
+    def _first_round(self) -> int:
+        """The number of requests of the first round."""
+        return self._round_sizes[min(self._round_sizes)]
+
+    def _too_small(self, limit: _Limit) -> str:
+        """Why nothing could be asked within `limit`, and the smallest budget that would do."""
+        each, n = self._reserve(limit), self._first_round
+        # A little more, so that no rounding to the printed digits makes it too small.
+        whole = n * each * (1 if limit.unit == "tokens" else 1.0005)
+        return (
+            f"stopped by the budget: {limit.amount(0)} of {limit.amount(limit.total)} {limit.unit} used. Nothing is "
+            f"begun that could exceed it, and a reply may take {limit.amount(each)}. The first round has "
+            f"{count_noun(n, 'reply', 'replies')}: give {option(f'budget_{limit.unit.lower()}')} at least "
+            f"{limit.amount(whole)}, or a smaller {option('max_tokens')}"
+        )
 
     def _exceeded_by(self, n_requests: int, each: Callable[[_Limit], float]) -> list[_Limit]:
         """The limits that `n_requests` more requests of this cost would exceed."""

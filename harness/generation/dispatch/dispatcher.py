@@ -182,7 +182,7 @@ class Dispatcher:
             return
         # While requests are in flight, they may use less than their reserve and leave room for the next.
         if not self._flights:
-            self.ending.by_rule(self._budget.sentence())
+            self.ending.by_rule(self._budget.sentence(), repeats=not self._budget.has_begun)
 
     def _ask_one(self) -> bool:
         """Order the next sample from the first lane that has room and work; False if no lane has both."""

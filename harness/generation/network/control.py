@@ -30,6 +30,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.core import codec
 from harness.core.errors import HarnessError, Interrupted, StoreError, UsageError, near_names, option
 from harness.core.inert import quoted, visible
+from harness.core.nouns import count_noun
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission
@@ -252,10 +253,12 @@ class Steering:
         facts = self._facts()
         if verb == "drain":
             self._dispatcher.drain("drained by `harness ctl`")
-            return Answer(sentence=f"draining: {facts.in_flight} requests in flight end, then the session ends")
+            return Answer(
+                sentence=f"draining: {count_noun(facts.in_flight, 'request')} in flight end, then the session ends"
+            )
         if verb == "pause":
             self._dispatcher.pause()
-            return Answer(sentence=f"paused; {facts.in_flight} requests in flight go on")
+            return Answer(sentence=f"paused; in flight: {count_noun(facts.in_flight, 'request')}")
         self._dispatcher.resume()
         return Answer(sentence="resumed" if facts.paused else "the run was not paused")
 
@@ -290,7 +293,8 @@ class Steering:
     def _status(self) -> Answer:
         facts = self._facts()
         state = "ending" if facts.stopping else "paused" if facts.paused else "running"
-        sentence = f"{state}: {facts.done} of {facts.total} samples, {facts.in_flight} of {facts.concurrency} in flight"
+        done = f"{facts.done} of {count_noun(facts.total, 'sample')}"
+        sentence = f"{state}: {done}, {facts.in_flight} of {facts.concurrency} in flight"
         return Answer(sentence=sentence, facts=facts)
 
     def _concurrency(self, value: str) -> Answer:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from harness.core.nouns import count_noun
 from harness.reports.plots.plot import (
     BUDGET_AXIS,
     SERIES,
@@ -162,8 +163,8 @@ def curve_plot(score: Score) -> Plot | None:
     return Plot(
         name="curves",
         title="More samples",
-        summary=f"With {most} samples a question: any right {score.pass_at[most]:.0%}, the majority right "
-        f"{score.maj_at[most]:.0%}. Bands: 95 % sampling intervals (same questions, asked again).",
+        summary=f"With {count_noun(most, 'sample')} a question: any right {score.pass_at[most]:.0%}, the majority "
+        f"right {score.maj_at[most]:.0%}. Bands: 95 % sampling intervals (same questions, asked again).",
         columns=("series", "k", "value", "low", "high"),
         rows=tuple(rows),
         drawing=drawing,

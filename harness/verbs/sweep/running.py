@@ -18,6 +18,7 @@ from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, Sentence, ServerError
 from harness.core.inert import quoted, visible
+from harness.core.nouns import are, count_noun
 from harness.runs import RunFolder, suite_file
 from harness.runs.lock import RunLock
 from harness.runs.suite_file import SuiteNote
@@ -331,4 +332,4 @@ class _Group:
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
     """The reason of a cell with missing samples, with their first cause."""
     why = f": {causes[0]}" if causes else ""
-    return f"{n_owed} of {n_expected} samples are missing{why}"
+    return f"{n_owed} of {count_noun(n_expected, 'sample')} {are(n_owed)} missing{why}"

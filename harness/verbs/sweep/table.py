@@ -16,6 +16,7 @@ import msgspec
 
 from harness.core.files import write_atomically
 from harness.core.inert import csv_cell, visible
+from harness.core.nouns import count_noun
 from harness.reports.comparison_tables import published_table
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
@@ -75,7 +76,7 @@ def write(results: Results) -> list[Path]:
 
     sections, pictures, out = tables(results), plots(results), results.sweep.out
     suite = results.sweep.suite
-    subtitle = suite.title if suite is not None else f"{len(results.results)} cells"
+    subtitle = suite.title if suite is not None else count_noun(len(results.results), "cell")
     texts = {
         "md": to_markdown(sections),
         "csv": to_csv(results),

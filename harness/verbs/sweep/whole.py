@@ -14,9 +14,9 @@ from harness.asking.options import JudgeOptions
 from harness.asking.options.verbs import SweepOptions
 from harness.asking.options.whom import SERVED
 from harness.asking.watching import Watcher
-from harness.core.errors import Sentence, ServerError, UsageError
+from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.verbs.judge import check_judge
+from harness.verbs.judge import try_judge
 from harness.verbs.score import trackers_named
 from harness.verbs.sweep import cells, running, table
 from harness.verbs.sweep import file as files
@@ -89,7 +89,7 @@ def carry_out(
     with running.held(sweep):
         groups = running.owing(sweep)
         if sweep.judge is not None and groups:
-            _check_judge(sweep, sweep.judge, watcher)
+            try_judge(sweep.judge, watcher, may_start=any(group.spec is not None for group in sweep.groups))
         if side_by_side is not None and len(sweep.slots) > 1 and len(groups) > 1:
             side_by_side(groups)
         else:
@@ -100,19 +100,6 @@ def carry_out(
         running.note_suite(sweep)
         cell_results = results(sweep)
         return EndedSweep(results=cell_results, lost=running.swept(sweep).lost, written=table.write(cell_results))
-
-
-def _check_judge(sweep: Sweep, judge: JudgeOptions, watcher: Watcher) -> None:
-    """Raise `UsageError` or `ServerError` where the judge could not be asked, before anything is sampled.
-
-    Where the sweep starts servers, one of them may be the judge: then a judge that does not answer yet is a warning.
-    """
-    try:
-        check_judge(judge, watcher)
-    except ServerError as error:
-        if all(group.spec is None for group in sweep.groups):
-            raise
-        watcher.warn(Sentence(f"the judge cannot be asked now: {error.sentence.marked}"))
 
 
 def disagreement(result: CellResult) -> str:

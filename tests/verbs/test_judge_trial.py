@@ -1,0 +1,126 @@
+"""A judge is tried before a run's first request, as scoring asks it; a judge without a single verdict shows in the exit
+code.
+
+For: harness.verbs.judge, harness.verbs.run, harness.cli.run, harness.cli.judge.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import harness as reasoning_harness
+from harness.core.errors import HarnessError
+from tests.faults.server import FaultServer, Request, Step, completion, http, models
+from tests.system.command import harness
+
+Answer = Callable[[Request], Iterator[Step]]
+
+
+def listing(model: str, reply: Callable[[], Iterator[Step]]) -> Answer:
+    return lambda request: iter([models(model)]) if request.method == "GET" else reply()
+
+
+def saying(text: str) -> Answer:
+    return listing("judge", lambda: completion(text, tokens=5))
+
+
+def refusing(status: int, message: str) -> Answer:
+    return listing("judge", lambda: iter([http(status, {"error": {"message": message}})]))
+
+
+SERVED = listing("able", lambda: completion(r"\boxed{plants burn sugar}", tokens=5))
+
+
+def run_words(folder: Path, server: FaultServer, judge: str, *more: str) -> list[str]:
+    row = {"problem": "How do plants live?", "answer": "the process by which plants make sugar of light"}
+    (folder / "prose.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    words = ["run", "--data", "prose.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "out"]
+    return [*words, "--no-progress", "--judge", "judge", "--judge-base-url", judge, *more]
+
+
+def n_sampled(server: FaultServer) -> int:
+    return sum(request.path.endswith("/completions") for request in server.requests)
+
+
+@pytest.mark.parametrize(
+    ("answer", "refused"),
+    [
+        (refusing(401, "no such key"), "no such key"),
+        (refusing(400, "this template takes no system prompt"), "this template takes no system prompt"),
+        (listing("another", lambda: completion("VERDICT: CORRECT")), "another"),
+        (None, "127.0.0.1:9"),
+    ],
+    ids=["key", "request", "model", "down"],
+)
+def test_a_judge_that_cannot_be_asked_is_refused_before_the_first_sample(
+    answer: Answer | None, refused: str, tmp_path: Path
+) -> None:
+    with FaultServer(SERVED) as server, FaultServer(answer or SERVED) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url if answer else "http://127.0.0.1:9"))
+        assert (done.code, n_sampled(server)) == (2, 0), done.err
+        assert refused in done.err
+        assert not re.search(r"(?<!judge)-base-url", done.err), "the judge's flag, not the run's"
+
+
+def test_the_sentence_of_a_refused_judge_is_that_of_scoring(tmp_path: Path) -> None:
+    with FaultServer(SERVED) as server, FaultServer(refusing(401, "no such key")) as judge:
+        words = run_words(tmp_path, server, judge.base_url)
+        refused = harness(tmp_path, *words)
+        harness(tmp_path, *words[: words.index("--judge")])
+        scored = harness(tmp_path, "score", "out", *words[words.index("--judge") :])
+        (line,) = (line for line in scored.err.splitlines() if line.startswith("harness: ") and "no such key" in line)
+        assert line in refused.err
+
+
+def test_a_judge_that_answers_is_tried_once_and_the_printed_command_asks_it(tmp_path: Path) -> None:
+    with FaultServer(SERVED) as server, FaultServer(saying("VERDICT: CORRECT")) as judge:
+        words = run_words(tmp_path, server, judge.base_url, "--judge-votes", "3", "--judge-header", "X-Team: ours")
+        done = harness(tmp_path, *words)
+        assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 1), done.err
+        assert "warning: the judge" not in done.err
+        assert "trying the judge judge on one answer" in done.err
+        line = next(line for line in done.err.splitlines() if "score them with" in line)
+        command = shlex.split(line.partition("score them with: harness ")[2])
+        assert not any("ours" in word for word in command), "a header may hold a key"
+        assert command[command.index("--judge-votes") + 1] == "3"
+        scored = harness(tmp_path, *command[: command.index("--judge-header")])
+        assert scored.code == 0, scored.err
+        assert "2 samples decided by the judge" in scored.out
+
+
+def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_after(tmp_path: Path) -> None:
+    with FaultServer(SERVED) as server, FaultServer(saying("I am not sure.")) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
+        assert (done.code, n_sampled(server)) == (0, 2), done.err
+        assert "the judge judge gave no verdict when it was tried on one answer" in done.err
+        scored = harness(tmp_path, "score", "out", "--judge", "judge", "--judge-base-url", judge.base_url)
+        assert scored.code == 1
+        assert "was asked about 1 answer and gave no verdict at all" in scored.err
+        folder = scored.err.partition("its replies: harness show ")[2].splitlines()[0]
+        assert "prose: 1 question" in harness(tmp_path, "show", folder).out
+
+
+def test_the_flags_of_a_judge_need_a_judge(tmp_path: Path) -> None:
+    with FaultServer(SERVED) as server:
+        words = run_words(tmp_path, server, "http://127.0.0.1:9")
+        words.remove("--judge")
+        words.remove("judge")
+        done = harness(tmp_path, *words)
+    assert (done.code, n_sampled(server)) == (2, 0)
+    assert "--judge-base-url is an option of the judge and needs --judge MODEL" in done.err
+
+
+def test_python_refuses_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with FaultServer(SERVED) as server, FaultServer(refusing(401, "no such key")) as judge:
+        run_words(tmp_path, server, judge.base_url)
+        who = reasoning_harness.Judge(model="judge", base_url=(judge.base_url,))
+        with pytest.raises(HarnessError, match="no such key"):
+            reasoning_harness.run(data="prose.jsonl", base_url=server.base_url, out="out", judge=who)
+        assert n_sampled(server) == 0
