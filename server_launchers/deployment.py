@@ -20,7 +20,9 @@ class ProcessCommand(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     environment: Mapping[str, str] = {}
     secrets: Mapping[str, str] = {}
-    """Variable of the program → our variable that holds its value; the value is never shown or stored."""
+    """Environment variable of the program → variable of this process that holds its value. The value is never shown or
+    stored.
+    """
     container: str | None = None
     """Name of the container that this program starts as a client; the container is removed once the client is stopped.
     """

@@ -82,7 +82,7 @@ def _count(spec: ServerSpec) -> int:
 
 
 def _devices(spec: ServerSpec, launcher: Launcher, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
-    """The devices of each of `count` processes; None instead of a tuple: the engine uses all devices that it sees."""
+    """The devices of each of `count` processes; None for a process whose engine uses all devices that it sees."""
     sliced = launcher.devices == "sliced" or (launcher.devices == "named" and spec.devices is not None)
     if not sliced or spec.device == "cpu":
         return [None] * count

@@ -314,7 +314,7 @@ def reorder_choices(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
 
 
 def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int = 0) -> Draft:
-    """A row as a question that is not yet rendered: text, answers, choices, rules and metadata.
+    """Make a question without its prompt from a row: text, answers, choices, rules and metadata.
 
     row_digest: checksum of the row, stored with the question. order: number of the shuffled order of the choices, from
     0. Raises `UsageError`.
@@ -387,7 +387,9 @@ def _original(card: Card, row: Row) -> dict[str, str]:
 
 
 class _Programs(Protocol):
-    """The part of the extension for programs that reads rows; see `harness.grading.elsewhere.AnswerExtension`."""
+    """The part of the extension for programs that reads rows: one method of
+    `harness.grading.elsewhere.AnswerExtension`.
+    """
 
     def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]: ...
 

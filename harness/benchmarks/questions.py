@@ -315,9 +315,8 @@ def _recipe(
 
 
 class _Seen:
-    """Collects facts about all rows while they are read one by one: digests, ids, reference answers.
-
-    rows: digest of each row. identities: of each question. ids: the ids in order, as keys.
+    """Collects checksums, ids and reference answers of all rows while they are read one by one. rows: digest of each
+    row. identities: of each question. ids: the ids in order, as keys.
     """
 
     def __init__(self, *, with_answers: bool) -> None:
@@ -436,7 +435,7 @@ class _Selection:
         self._n = 0
 
     def takes(self, draft: Draft) -> bool:
-        """Whether the next question of the source is asked. Raises `UsageError` if a filter names no column."""
+        """Decide whether the next question of the source is asked. Raises `UsageError` if a filter names no column."""
         if self._filters is None:
             self._filters = [self._parse_filter(text, draft) for text in self._texts]
         for index, (name, expected) in enumerate(self._filters):

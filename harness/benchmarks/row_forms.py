@@ -1,4 +1,5 @@
-"""Rows that are no plain question and answer, and the rows that drafts can read which are made of them.
+"""Turns rows of special forms (ARC grids, logic puzzles, lists of instructions …) into rows of a question and an
+answer.
 
 A card names the form by `row_form`. Each form is one struct, which says what a row must hold; its `rows` makes the
 columns `question`, `answer`, `id` and `cluster`, and the row's own columns stay beside these.

@@ -105,6 +105,9 @@ def _print(audit: Audit) -> None:
     raw = "unknown" if audit.accuracy is None else f"{100 * audit.accuracy:.1f} %"
     click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} drawn samples are judged by hand")
     if audit.estimate is None:
-        click.echo("  no estimate yet: judge samples in the order in which they are drawn")
+        click.echo(
+            "  no estimate yet: it needs verdicts on samples that were graded correct and on others; go on judging, "
+            "in the order in which they are drawn"
+        )
     else:
         click.echo(f"  {audit.estimate.sentence}")

@@ -80,7 +80,7 @@ def command(
 
 
 def _gate(pairs: list[RunComparison], margin: float) -> int:
-    """Print which runs the gate refuses, and where the samples are too few for it. Returns the exit code.
+    """Print which runs `--fail-if-worse` refuses, and where the samples are too few for it. Returns the exit code.
 
     margin: the loss of accuracy, a fraction, from which a run is refused. pairs: each run compared with the baseline.
     """
@@ -120,7 +120,7 @@ def _print(pair: RunComparison) -> None:
         f"{decision.verdict}"
     )
     if decision.p_question is None:
-        click.echo("    new questions    one question is too few for this line")
+        click.echo("    new questions unknown: the runs share only one question")
     else:
         click.echo(
             f"  new questions    {_points(paired.question_interval):18} p {_p(decision.p_question)}  "

@@ -95,7 +95,9 @@ def _fitted(settings: RunSettings, sets: list[QuestionSet], contexts: list[int])
 
 
 def _show_unserved(options: RunOptions, questions_asked: Asked) -> None:
-    """Print the settings that are known before the server runs; its neutral values and its context are not."""
+    """Print the settings that are known before the server runs. Not known yet: the server's context, and the sampling
+    values to send so that it fills in none of its own.
+    """
     by_server = "what the server states"
     rows = [
         ("model", str(options.model)),

@@ -169,7 +169,7 @@ def _say_repeats(result: Repeats) -> None:
     click.echo(
         f"  deviation of the accuracy: {_points(result.deviation)} points observed, {_points(result.predicted)} "
         f"predicted: "
-        f"{result.verdict} (by chance alone {limits})"
+        f"{result.verdict} (chance alone gives {limits})"
     )
     if result.verdict == "cannot say":
         click.echo("  the samples of each question are all right or all wrong: no spread is observed or predicted")

@@ -152,7 +152,8 @@ MAX_FILE_BYTES = 1024 * 1024
 
 
 def taken(context: click.Context) -> list[str]:
-    """A text for each option that the environment set: `--max-tokens (HARNESS_RUN_MAX_TOKENS)`.
+    """The options whose value comes from an environment variable, each as a text: `--max-tokens
+    (HARNESS_RUN_MAX_TOKENS)`.
 
     Raises `UsageError` for a variable that matches no option.
     """
@@ -220,7 +221,9 @@ SERVER_SCOPE = "server_"
 
 
 def with_server(given: Mapping[str, Any], engine: str | None) -> dict[str, Any]:
-    """`given` with the flags that describe a server gathered into `serve`. Raises `UsageError` without an engine."""
+    """Return the parameters `given`, with the flags that describe a server to start gathered into the one option
+    `serve`. Raises `UsageError` without an engine.
+    """
     rest = {name: value for name, value in given.items() if not name.startswith(SERVER_SCOPE)}
     described = server_fields(given)
     if engine is None:

@@ -56,7 +56,7 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     """The lines to print on the judge's verdicts for one benchmark."""
     name = visible(report.benchmark, 100)
     if not report.n_answers:
-        yield f"{name}: nothing for the judge (--judge-scope {judge.scope})"
+        yield f"{name}: the judge has nothing to rule on: no sample is in its scope (--judge-scope {judge.scope})"
         return
     yield f"{name}: judged by {visible(judge.model, 100)}, prompt {judge.prompt.name}"
     yield from matrix_lines(report.agreement, "judge")
@@ -66,10 +66,14 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     if report.n_owed:
         parts.append(f"{report.n_owed} not yet judged")
     if report.n_hidden:
-        parts.append(f"{count_noun(report.n_hidden, 'sample')} with nothing to show")
+        parts.append(f"{count_noun(report.n_hidden, 'sample')} without text, which the judge cannot see")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
     yield f"  cost: {_cost(report)}"
-    counts = "the judge's verdict counts" if judge.override else "the rules' verdict counts (see --judge-override)"
+    counts = (
+        "the judge's verdict counts"
+        if judge.override
+        else "where judge and rules differ, the rules count (see --judge-override)"
+    )
     yield from disagreement_lines(report.agreement, "judge", counts)
 
 

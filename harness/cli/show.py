@@ -138,7 +138,9 @@ def _choices(
 
 
 def _graded(benchmark: OpenBenchmark, run: Path) -> None:
-    """Raise `UsageError` if no sample has a grade; otherwise "nothing matches" would be misleading."""
+    """Raise `UsageError` if no sample has a grade: a filter by verdict would find nothing, and "0 samples" would be
+    misleading.
+    """
     if not benchmark.grades and benchmark.n_stored:
         name = visible(benchmark.name)
         raise UsageError(

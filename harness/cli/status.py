@@ -175,7 +175,7 @@ def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = 
 
 
 def _ascii_only() -> bool:
-    """Whether the output's encoding cannot show all characters."""
+    """Whether the output can show ASCII characters only."""
     return not (sys.stdout.encoding or "").lower().startswith("utf")
 
 

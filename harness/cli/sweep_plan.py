@@ -57,7 +57,7 @@ def _server(group: ServerGroup) -> str:
 
 
 def _row(expected: ExpectedCell) -> tuple[str, ...]:
-    """The cells of the table for one run of the sweep; "?" stands for what is not known."""
+    """The texts of one row of the table, for one run of the sweep; "?" stands for what is not known."""
     ahead = expected.forecast
     questions = "?" if expected.n_questions is None else f"{'≤ ' if expected.at_most else ''}{expected.n_questions:,}"
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"

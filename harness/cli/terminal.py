@@ -39,7 +39,7 @@ PIPED_COLUMNS = 1000
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that never reads markup in foreign text and never guesses highlights."""
+    """Make a console of `rich` that shows text as it is: it reads no markup in it and adds no colours."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -199,7 +199,7 @@ class Terminal(Watcher):
         note(f"metrics at {address}")
 
     def standing(self, sentence: Sentence) -> None:
-        """Print the sentence."""
+        """Print how the run stands, in a sentence."""
         note(sentence)
 
     def progressed(self, progress: Progress) -> None:

@@ -214,7 +214,9 @@ class BatchService:
 
 
 class _Open:
-    """Context manager that sends a request and yields the response if its status is 200, before its body is read."""
+    """A context manager that sends a request and yields the response before its body is read. Raises `RequestFailed`
+    for any status but 200.
+    """
 
     def __init__(self, service: BatchService, method: str, path: str, how: dict[str, Any]) -> None:
         self._service = service

@@ -58,7 +58,7 @@ class Deadlines:
 
 
 class Arriving:
-    """How far a reply has come while it is being received; the caller asks, and only then anything is counted.
+    """Tells the caller how far a reply has come while it is being received. Nothing is counted before the caller asks.
 
     count: returns about how many token events have come so far; 0 for a reply that comes in one piece. so_far:
     returns the text received so far; the call may parse bytes that wait unparsed, and so end the request. The transport
@@ -105,8 +105,10 @@ class Transport(Protocol):
 
 
 async def look_last(leftovers: Collection[Leftovers]) -> int:
-    """Wait `LAST_LOOK_S` if any server could still show that its replies were leftovers; then return how many replies
-    may be, as `Transport.close` does. leftovers: of each server, whose connections are still open."""
+    """Wait `LAST_LOOK_S` for a late sign that a server's replies answered other requests than ours (leftovers); then
+    return how many replies may be leftovers, as `Transport.close` does. leftovers: of each server, whose connections
+    are still open.
+    """
     if any(server.n_exposed and not server.doubted for server in leftovers):
         await asyncio.sleep(LAST_LOOK_S)
     return sum(server.n_untold for server in leftovers)

@@ -85,7 +85,7 @@ def decode_loosely(data: bytes) -> Any:
 
 
 def _none(_: str) -> None:
-    """None for the constants NaN and Infinity, which JSON does not have."""
+    """Read the constants NaN and Infinity, which JSON does not have, as None."""
     return None
 
 

@@ -1,4 +1,4 @@
-"""One HTTP request with retries, for everything but samples: model lists, a server's facts, token pages, downloads.
+"""Fetches a page by HTTP, with retries: model lists, a server's facts, token pages, downloads; everything but samples.
 
 The caller makes the httpx client, which decides proxies, certificates and headers. `get` only sends through it.
 Guarantees: a page is bounded in bytes and seconds; only transient failures are retried. `get` blocks: code on an event

@@ -429,7 +429,9 @@ def _is_plain(option: Option, value: Any) -> bool:
 
 
 def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Every option by name, checked, with defaults filled in. Raises `UsageError` about the first problem."""
+    """Check all values: return every option by name, with defaults filled in. Raises `UsageError` about the first
+    problem.
+    """
     options = options_of(declared)
     defaults = {name: option.default for name, option in options.items() if name not in given}
     if (

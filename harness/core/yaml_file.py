@@ -109,7 +109,7 @@ def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
 
 
 def _below(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
-    """(line, node) of the value under a key or an index of `node`; None if there is none."""
+    """The line and the node of the value under a key or an index of `node`; None if there is none."""
     if isinstance(node, yaml.MappingNode):
         return next(((name.start_mark.line, value) for name, value in node.value if name.value == key), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and 0 <= key < len(node.value):

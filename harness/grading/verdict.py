@@ -126,7 +126,9 @@ class AnswerVerdict(NamedTuple):
 
 
 class _Explained:
-    """A slot that is no field: works the steps of a verdict out when they are first read."""
+    """Holds the function that makes the steps of a verdict, which is called when the steps are first read; the function
+    is no field of the record.
+    """
 
     __slots__ = ("explain",)
     explain: Callable[[], tuple[str, ...]]
@@ -156,7 +158,7 @@ class Verdict(_Explained):
     parts: verifier.Parts | None = None
 
     def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
-        """This verdict, whose steps `explain` returns when they are first read, be it to compare, print or copy it."""
+        """This verdict with `explain`, a function that makes its steps; it is called when the steps are first read."""
         # The class is frozen; only this slot is emptied and later filled.
         object.__setattr__(self, "explain", explain)
         object.__delattr__(self, "steps")
@@ -290,7 +292,7 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
 
 
 def _parts(question: Question) -> int | None:
-    """Return how many values the reference has, if several boxes may be one answer; None if only the last box counts.
+    """Return how many values the answer may have in boxes of their own; None if only the last box counts.
 
     Several boxes may be one answer if the reference has several values, or if the card says so.
     """
@@ -433,7 +435,8 @@ NO_ANSWER = AnswerVerdict("no_answer", "no answer", None)
 
 
 def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
-    """Return the verdict on a reply that a verifier cannot be given. empty: the verifier's verdict on an empty reply.
+    """Return the verdict on a reply without an answer to a question that a verifier decides. empty: the verifier's
+    verdict on an empty reply.
 
     The empty reply says how many parts the question has, of which none is right.
     """

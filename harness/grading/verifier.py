@@ -48,8 +48,9 @@ Verifier = Callable[[str, Question], bool | Parts]
 
 
 class Ruling(NamedTuple):
-    """A verifier's result: right, wrong, or None if it raised or returned neither a bool nor `Parts`; then `rule` says
-    which. parts: None if it returned a bool."""
+    """A verifier's result: right, wrong, or undecided (None) if it raised an exception or returned neither a bool nor
+    `Parts`; `rule` says which of these. parts: None if it returned a bool.
+    """
 
     correct: bool | None
     rule: str
@@ -92,7 +93,7 @@ def load(grader: str) -> Verifier:
 
 
 def _require_two_arguments(name: str, parameters: inspect.Signature) -> None:
-    """Raise `TypeError` if the function `name` cannot be called as `ask` calls a verifier."""
+    """Raise `TypeError` if the function `name` cannot be called with two arguments, an answer and a question."""
     try:
         parameters.bind("answer", "question")
     except TypeError as error:

@@ -24,5 +24,5 @@ def read(folder: BenchmarkFolder) -> Sequence[Grade]:
 
 
 def read_file(path: Path) -> Iterator[Grade]:
-    """The grades of any such file, one at a time. Raises as `read` does."""
+    """The grades in a file of the same form as `grades.jsonl`, one at a time. Raises as `read` does."""
     return iterate_lines(path, Grade, _REMEDY)

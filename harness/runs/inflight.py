@@ -94,7 +94,7 @@ class _PartialLine(Partial, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(slots=True)
 class Recovered:
-    """The content of the file. damaged: lines that do not count; notes: oddities, for the log."""
+    """The half-written samples read from the file. damaged: lines that do not count; notes: oddities, for the log."""
 
     partials: dict[SampleKey, Partial] = field(default_factory=dict)
     damaged: int = 0
@@ -174,7 +174,7 @@ def _joined(texts: list[str | None]) -> str | None:
 
 
 def _together(parts: list[Sequence[int] | None]) -> list[int] | None:
-    """The parts joined; None if any line lacks its own."""
+    """The parts joined into one list; None if a line has no part."""
     if any(part is None for part in parts):
         return None
     return [n for part in parts for n in part or ()]
@@ -273,7 +273,9 @@ class Inflight:
         self._submit(self._replace, data)
 
     def sync(self) -> None:
-        """Make everything kept so far survive a crash of the machine. Does not wait."""
+        """Have the disk store all parts that were written so far, so that they survive a crash of the machine. Does not
+        wait.
+        """
         self._submit(self._sync)
 
     def close(self) -> None:
@@ -284,7 +286,7 @@ class Inflight:
         self._close()
 
     def _next_line(self, key: SampleKey, partial: Partial) -> _PartialLine | None:
-        """The line that brings the file up to `partial`; None if it is up to date."""
+        """The line to append so that the file holds all of `partial`; None if the file holds it already."""
         had = self._extents.get(key)
         number = had.lines if had is not None and had.is_beginning_of(partial) else 0
         nonce = had.nonce if had is not None and number else secrets.randbits(48)
@@ -359,7 +361,7 @@ class Inflight:
 
 
 def _after(n: int, text: str | None) -> str | None:
-    """The characters of `text` from number `n` on; None if there is no text, or nothing after the first `n > 0`."""
+    """The part of `text` behind its first `n` characters; None if there is no text, or if n > 0 and nothing is left."""
     return None if text is None or (n and len(text) == n) else text[n:]
 
 

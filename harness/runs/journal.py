@@ -234,7 +234,7 @@ class Journal:
                 return
 
     def _gather(self, item: _Item) -> tuple[list[_Item], bool]:
-        """(`item` and all items queued behind it, whether the journal is being closed)."""
+        """Empty the queue: (`item` and all items queued behind it, whether the journal is being closed)."""
         with self._lock:
             # Before the queue is emptied: a sample that comes in between then hurries a sync; the other order would
             # forget it.
@@ -247,7 +247,7 @@ class Journal:
         return batch, False
 
     def _commit(self, batch: list[_Item]) -> None:
-        """Write, sync, list and acknowledge the batch. Raises `StoreError`."""
+        """Write the batch, sync it to disk, add it to the index, and tell the callers. Raises `StoreError`."""
         self._check_unchanged()
         reached: list[_Item] = []
         stored: list[_Item] = []
@@ -282,7 +282,8 @@ class Journal:
         self._acknowledge(reached, stored, begin, entries)
 
     def _acknowledge(self, reached: list[_Item], stored: list[_Item], begin: int, entries: bytearray) -> None:
-        """Sync and list the samples of `stored` written from `begin` on; then complete everything in `reached`.
+        """Sync the samples of `stored`, which lie from byte `begin` on, and add them to the index; then complete the
+        futures in `reached`.
 
         reached: items of the queue, among them all of `stored`. entries: the index entries of the stored lines.
         """
@@ -352,7 +353,7 @@ class Journal:
         self._begun = self._size
 
     def _list(self, entries: bytearray) -> None:
-        """Add the entries to the index. A failure only costs the next resume time."""
+        """Add the entries to the index. If that fails, only the next resume takes longer."""
         if self._index_descriptor is None:
             return
         try:

@@ -70,17 +70,17 @@ class BenchmarkFolder:
 
     @property
     def overrides(self) -> Path:
-        """Verdicts that a person corrected."""
+        """The file of verdicts that a person corrected."""
         return self.path / "overrides.jsonl"
 
     @property
     def labels(self) -> Path:
-        """Words that a person put on samples."""
+        """The file of words (labels) that a person put on samples."""
         return self.path / "labels.jsonl"
 
     @property
     def opinions(self) -> Path:
-        """The opinions of second graders."""
+        """The file of opinions of second graders."""
         return self.path / "opinions.jsonl"
 
     @property

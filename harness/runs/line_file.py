@@ -211,7 +211,7 @@ class LineFile:
 
 @contextlib.contextmanager
 def _locked(descriptor: int) -> Iterator[None]:
-    """Hold the lock of the file, if the file system has locks."""
+    """A context manager that holds the lock of the file, if the file system has locks."""
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
@@ -222,7 +222,7 @@ def _locked(descriptor: int) -> Iterator[None]:
 
 
 def _ended(descriptor: int, path: Path) -> int:
-    """Make the file end in a newline, or be empty. Returns its size. Raises `OSError`."""
+    """Move a torn tail away, so that the file ends in a newline or is empty. Returns its size. Raises `OSError`."""
     size = os.fstat(descriptor).st_size
     if size == 0 or read_at(descriptor, 1, size - 1) == b"\n":
         return size
@@ -373,7 +373,7 @@ class Filed(Blocks[T]):
 
     @property
     def is_large(self) -> bool:
-        """Whether a `Packed` of these lines would not stay plain."""
+        """Whether these lines are too many to keep in memory as plain records."""
         return len(self) > packed.PLAIN_RECORDS or self._ends[-1] > packed.PLAIN_BYTES
 
     def _lines(self, block: int) -> list[bytes]:

@@ -106,7 +106,7 @@ class RunLock:
         self.release()
 
     def acquire(self) -> None:
-        """Take the run, making its folder if need be, and clear what interrupted writes left in it.
+        """Take the run: make its folder if it is missing, and remove what interrupted writes left in it.
 
         Raises `StoreError` naming the holder's host and process when it is taken.
         """
@@ -161,8 +161,9 @@ class RunLock:
         return InUse(f"{self._folder.path} is in use by {who}; one run has one writer.{hint}")
 
     def _create_stand_in(self) -> None:
-        """Create the file that stands in for a lock. Raises the error that names its holder if another
-        process has it."""
+        """Create the file that replaces the lock on a file system without locks. Raises the error that names the holder
+        if another process has made it.
+        """
         path = self._folder.path / "run.lock.held"
         self.warning = f"{self._folder.path} is on a file system without working locks; {path.name} stands in"
         # O_EXCL decides between two processes even where no lock works.

@@ -50,12 +50,10 @@ COPY_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The result for one benchmark.
-
-    n_samples: in the joined folder. n_added: of them, added by this call. n_expected: planned. n_owed: planned, and not
-    stored. n_again: records whose key a folder before had with the same text. conflicts: keys that came with several
-    texts. shards: the numbers of the given shards; of: how many shards the run has, 0 if it has none. n_damaged: lines
-    that do not count, in all folders.
+    """The result of a merge for one benchmark. n_samples: in the joined folder. n_added: of them, added by this call.
+    n_expected: planned. n_owed: planned, and not stored. n_again: records whose key a folder before had with the same
+    text. conflicts: keys that came with several texts. shards: the numbers of the given shards; of: how many shards the
+    run has, 0 if it has none. n_damaged: lines that do not count, in all folders.
     """
 
     name: str

@@ -89,7 +89,9 @@ def read(folder: BenchmarkFolder) -> list[Override]:
 
 
 def refuse_false_times(path: Path, noun: str, times: Iterable[str]) -> None:
-    """Raise `StoreError` for a `when` that is no time, in a file of records by hand. noun: of one record."""
+    """Raise `StoreError` if the `when` of a record that a person wrote is no time. noun: the word for one record in the
+    message.
+    """
     for number, when in enumerate(times, 1):
         if not _is_time(when):
             raise StoreError(

@@ -130,10 +130,9 @@ def made_by(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> St
 def to_note(
     folder: BenchmarkFolder, questions: Sequence[Question], noted: Callable[[str], RecipeNote | None]
 ) -> dict[str, object]:
-    """The settings to record when `write` stores `questions`: their digest and, if the folder holds no others, a note.
-
-    noted: makes the note of how these questions were made, from the SHA-256 of their file; None if there is none.
-    Raises `StoreError` as `merged` does.
+    """The settings that go into the manifest when `write` stores `questions`: their checksum and, if the file holds no
+    other questions, a note on how they were made. noted: makes the note of how these questions were made, from the
+    SHA-256 of their file; None if there is none. Raises `StoreError` as `merged` does.
     """
     together = merged(folder, questions)
     settings: dict[str, object] = {DIGEST: seal(together)}
@@ -174,7 +173,9 @@ def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Ques
 
 
 def seal(questions: Iterable[Question]) -> str:
-    """A digest of all that a score depends on: prompts, references, choices, kinds, rules. Any order gives the same."""
+    """A checksum of everything in the questions that a score depends on: prompts, references, choices, kinds, rules.
+    The order of the questions does not matter.
+    """
     each = sorted((q.question_id, codec.encode([*_content(q), q.kind, q.rules])) for q in questions)
     return _SEAL + digest_of_each([name, *codec.decode(rest)] for name, rest in each)
 

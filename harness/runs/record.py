@@ -36,7 +36,7 @@ _HEAD = re.compile(rb'\{"benchmark":' + _STRING + rb',"question_id":' + _STRING 
 
 
 class RecordRefused(StoreError):
-    """This one sample cannot be stored; the journal itself is well."""
+    """This one sample cannot be stored; other samples still can."""
 
 
 class Damaged(ValueError):

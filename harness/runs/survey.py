@@ -1,5 +1,5 @@
-"""What stands in a `samples.jsonl`: its lines, its keys, its damage, where the intact part ends, and its
-samples. Reads only, and needs no lock: a run may be writing.
+"""Reads a `samples.jsonl`: its lines, its keys, its damage, where the intact part ends, and its samples. Reads only,
+and needs no lock: a run may be writing.
 
     a line                               counts as
     intact: newline, checksum, decodes   a sample; of a key that came before, a repeat that is reported
@@ -187,7 +187,9 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
 
 
 def _plain(line: Line) -> tuple[bytes, list[str]]:
-    """The line's bytes without what an editor adds, and the names of these additions."""
+    """The line's bytes without a byte order mark or carriage return, which editors add, and the names of what was
+    removed.
+    """
     data, oddities = line.data or b"", []
     if line.offset == 0 and data.startswith(BOM):
         data, oddities = data[len(BOM) :], ["a byte order mark"]
@@ -230,7 +232,7 @@ def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True
 
 
 def _read_on(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> None:
-    """Take the lines that the index does not list, each verified whole, up to a torn tail."""
+    """Read and count the lines that the index does not list, each verified whole, up to a torn tail."""
     name, number, end = folder.name, result.n_listed, result.end
     n_intact = n_again = 0
     file.seek(end)
@@ -275,7 +277,7 @@ def _take(line: Line, folder: BenchmarkFolder, result: Survey) -> bytes:
 
 
 def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> None:
-    """Take the lines that the index lists, up to the first entry that the data contradicts."""
+    """Count the lines that the index lists in `result`, up to the first entry that the data contradicts."""
     descriptor, name, report, keys = file.fileno(), folder.name, result.report, result.keys
     size = os.fstat(descriptor).st_size
     # Only heads and tails are read: the kernel's read-ahead would fetch the whole file.

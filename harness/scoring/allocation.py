@@ -28,7 +28,9 @@ samples."""
 
 
 def chances(right: Array, n: Array | np.float64) -> Array:
-    """The chances of a right sample by a former run: (right + ½) / (n + 1); ½ for a question that it did not ask."""
+    """Each question's chance of a right sample, estimated from a former run: (right + ½) / (n + 1); ½ for a question
+    that this run did not ask.
+    """
     return np.asarray((right + 0.5) / (n + 1.0))
 
 
@@ -52,7 +54,7 @@ def allocate(right: Array, n: Array | np.float64, mean: int, most: int) -> Array
 
 
 class Saving(NamedTuple):
-    """What an allocation is worth if the new run's chances are the former's.
+    """How many samples an allocation saves, if each question is as hard for the new run as for the former one.
 
     equal: how many samples of every question would give the same sampling error. ratio: the allocation's samples as a
     fraction of these.
@@ -63,7 +65,7 @@ class Saving(NamedTuple):
 
 
 def saving(right: Array, n: Array, counts: Array) -> Saving:
-    """The worth of `counts` samples of each question, all (Q,)."""
+    """How many samples `counts` saves beside equal numbers for all questions; all arguments are (Q,), by question."""
     p = chances(right, n)
     spread = p * (1.0 - p)
     equal = float(spread.sum() / (spread / counts).sum())

@@ -1,4 +1,4 @@
-"""Replies that leave a doubt about the server or the model; none of this changes a verdict.
+"""Finds replies that look wrong (loops, garbled text, copies). They are counted and warned of; no verdict changes.
 
 | what | where it is seen |
 | --- | --- |
@@ -56,7 +56,7 @@ COMPRESSED_CHARS = 2000
 """Length in characters from which a text is judged by its compression."""
 
 MIN_ODD = 3
-"""Smallest number of garbled or rare characters that counts as a sign; fewer may be quoted."""
+"""Smallest number of garbled or rare characters that counts as a sign; fewer may be a quotation."""
 
 SWITCH_CHARS, SWITCH_SHARE = 40, 0.02
 """A second script counts as a language switch from this many letters on, if they are also this fraction of all
@@ -106,7 +106,9 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def anomalies(shown: Mapping[Anomaly, NDArray[np.bool_]]) -> Anomalies | None:
-    """The counts. shown: for every sign, (n_samples,), whether each sample shows it. Returns None without samples."""
+    """Count the samples that look wrong, by sign. shown: for every sign, (n_samples,), whether each sample shows it.
+    Returns None without samples.
+    """
     some = np.logical_or.reduce([*shown.values()])
     if not len(some):
         return None
@@ -251,14 +253,16 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class EqualTexts:
-    """The copies of a benchmark. independent: question id → its independent samples; empty if copies are few."""
+    """The copies of a benchmark. independent: question id → as how many independent samples its samples count; empty if
+    copies are few.
+    """
 
     copies: Copies
     independent: Mapping[str, int] = field(default_factory=dict)
 
 
 class Texts:
-    """A checksum and a length for each sample, eight bytes together."""
+    """Finds equal replies: it keeps a checksum and a length of each sample's text, eight bytes together."""
 
     def __init__(self) -> None:
         self._digest, self._length = array("I"), array("I")

@@ -52,8 +52,9 @@ MIN_SHARE = 0.25
 """Share of the audits that the smaller of the two strata gets at least, while it has samples."""
 
 MIN_DISCERNMENT = 0.5
-"""Smallest sensitivity + specificity − 1 of a grader for which the question interval is stretched; a smaller one counts
-as this, so that the interval at most doubles."""
+"""Smallest sensitivity + specificity − 1 of a grader by which the question interval is stretched. A smaller value
+counts as this one, so that the interval at most doubles.
+"""
 
 WHY = "audit"
 """The reason that stands with a verdict of an audit."""
@@ -63,7 +64,7 @@ JUDGE_RULE = "judge"
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """What a score knows of its judge without an audit.
+    """What a score knows of the errors of its judge (a model that decides verdicts), if no person has audited it.
 
     n_judged: samples whose verdict is the judge's, of n_samples. n_both: samples that the rules and the judge both
     decided, n_differing: of them those on which they differ.
@@ -219,7 +220,8 @@ def _checksum(key: Key) -> str:
 
 
 class AuditedPart(NamedTuple):
-    """The audit of one stratum: `drawn` of `population` samples, which together weigh `weight` in the accuracy.
+    """The audit of one stratum (the samples called correct, or the others): `drawn` of `population` samples, which
+    together weigh `weight` in the accuracy.
 
     right: share of the drawn that the person calls correct. trials: independent draws that would say as much, `drawn`
     where all weigh alike.
@@ -234,7 +236,7 @@ class AuditedPart(NamedTuple):
 
 
 def audited(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], intervals: Intervals) -> Audited | None:
-    """The estimate; None where nothing is audited yet in one of the strata.
+    """The accuracy by a person, estimated from the audited samples; None while nothing is audited in one of the strata.
 
     items: `tally(…).questions`. by_hand: `audits(…)`. intervals: of the accuracy by the grades.
     """

@@ -66,7 +66,7 @@ def in_order(
 
 
 def kind(comparison: PublishedComparison, suite: str = "") -> int:
-    """`OWN`, `EQUAL`, `OTHER` or `APART`; see the module.
+    """How near a published score is to the run: `OWN`, `EQUAL`, `OTHER` or `APART`, a row of the module's table.
 
     suite: address of the source of the run's suite; empty without one.
     """

@@ -111,7 +111,8 @@ def scores(
     failed: FailedRequests,
     planned: Plan | int | None = None,
 ) -> tuple[EndpointScore, ...]:
-    """A score for each endpoint, by URL; empty when all samples come from one endpoint.
+    """A score for each endpoint, by URL, with a test whether it differs from the others; empty when all samples come
+    from one endpoint.
 
     rows: the samples of the `grades`. failed: from `failed_requests`. planned: samples of each question; None = as many
     as are stored.

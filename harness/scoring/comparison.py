@@ -210,7 +210,9 @@ class _Counted(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """The sampling line and the question line at one extreme of the missing samples; see the module."""
+    """Errors, intervals and p values for the same questions and for other questions, if all missing samples favour one
+    of the runs.
+    """
 
     difference: float
     sampling_error: float
@@ -231,7 +233,9 @@ def _counted(items: Sequence[QuestionTally]) -> _Counted:
 
 
 def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Lines:
-    """Both lines of a comparison. ours, theirs: (right samples, all samples) of each question."""
+    """The difference with its errors, for the same questions and for other questions of this kind. ours, theirs: (right
+    samples, all samples) of each question.
+    """
     differences = ours[0] / ours[1] - theirs[0] / theirs[1]
     difference = float(differences.mean())
     error = math.sqrt(float(score_variance(*ours, *theirs)))
@@ -311,7 +315,7 @@ def compare_published(
 
 
 class _Own(NamedTuple):
-    """A run's estimate; the fields are those of `uncertainty.Estimate`."""
+    """A run's value of a metric with its errors; the fields are those of `uncertainty.Estimate`."""
 
     value: float
     variance: float
@@ -336,9 +340,8 @@ def _value(score: Score, published: PublishedScore) -> float | None:
 
 
 def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
-    """(the run's estimates, why there is none): one estimate, or its two extremes if samples are missing.
-
-    The second is empty, except where the first is.
+    """(the run's estimates, why there is none): one estimate, or two if samples are missing, as if all were wrong and
+    all right. The reason is empty if there is an estimate.
     """
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"

@@ -1,4 +1,4 @@
-"""Replies as a smaller budget would have cut them, and the tokens before a place in a reply. Pure.
+"""Cuts a reply as a smaller max_tokens would have cut it, and counts the tokens before a place in a reply. No I/O.
 
 A server cuts at a token, but the run stores text. So all tokens of a reply count as equally long: the first b of t
 tokens are the first b/t of the characters of reasoning and text together. A reply cut within its reasoning has no text,

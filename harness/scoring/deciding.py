@@ -1,4 +1,4 @@
-"""Verdicts from comparisons, with Holm's correction over all of them, and the samples that would settle each. Pure.
+"""Says for each comparison of a report which run is better, and how many samples would decide it. No I/O.
 
 Holm's correction keeps the chance that any verdict of one report is a false difference at 5 %. It covers one report
 only: repeated looks at growing runs give chance more occasions, and only a race (`scoring.race`) corrects for these.
@@ -54,7 +54,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict == "worse" and self.paired.difference <= -margin
 
     def could_see(self, margin: float) -> bool:
-        """Whether a true difference of `margin`, a fraction, is found in 80 % of repetitions."""
+        """Whether these samples find a true difference of `margin`, a fraction, in 80 % of repetitions."""
         return self.detectable <= margin
 
     def rules_out(self, margin: float) -> bool:
@@ -119,9 +119,8 @@ def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int 
 
 
 def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | None] | None:
-    """`_settling` for both ends of the sampling interval: first the end farther from 0, then the nearer one.
-
-    n_tests: p values that are corrected together.
+    """The samples of each question that `_settling` gives for the ends of the sampling interval: first for the end
+    farther from 0, then for the nearer one. n_tests: p values that are corrected together.
     """
     low, high = paired.sampling_interval
     fewest = _settling(paired, max(abs(low), abs(high)), n_tests)

@@ -1,6 +1,6 @@
 """Differences of accuracies and how sure they are. Pure functions on arrays; the last axis runs over questions.
 
-Two lines answer two questions:
+Two kinds of error answer two questions:
 
 | line | everyday meaning | variance of the difference | test |
 | --- | --- | --- | --- |

@@ -24,13 +24,14 @@ ESTIMATE_DRAWS = 4000
 
 
 _NEGLIGIBLE = 1e-20
-"""A number of votes is left out of a sum if its share in the chance to win is smaller than this."""
+"""A term of the sum for maj@k (one number of votes) is left out if it adds less than this to the chance to win."""
 
 _MAX_DOUBT = 1e-15
 """A majority counts as certain if the chance of another one is below this, smaller than the rounding of the sums."""
 
 _MAX_DOUBT_OF_DRAWS = 1e-8
-"""The same where maj@k is drawn: among `ESTIMATE_DRAWS` draws another majority would hardly be seen."""
+"""The same where maj@k is estimated from `ESTIMATE_DRAWS` random draws, in which so rare a majority would hardly occur.
+"""
 
 
 _MAX_LEFT_OUT = 8
@@ -124,7 +125,8 @@ def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
 
 
 def _majorities_without_one(groups: Sequence[VoteGroup], silent: int, k: int) -> list[tuple[float, int]]:
-    """(maj@k without a sample, samples for which it is this), all from one product for each size of a right group.
+    """(maj@k if one sample is left out, number of samples for which it has this value), all from one product for each
+    size of a right group.
 
     Each chance that a majority misses a sample is divided by the chance of a draw to miss the sample, 1 − k/n.
     """
@@ -205,7 +207,9 @@ _size = attrgetter("size")
 
 
 def _chance_to_catch_up(first: int, size: int, n: int, k: int) -> float:
-    """The bound of `_decided` for groups of these sizes among n samples."""
+    """An upper bound of the chance that a group of `size` gets as many of k votes as the larger group of `first`, among
+    n samples.
+    """
     return float((1 - (math.sqrt(first / n) - math.sqrt(size / n)) ** 2) ** k)
 
 

@@ -1,4 +1,6 @@
-"""Questions with a different fraction correct in two runs, each with a test whether chance explains it. Pure."""
+"""Finds the questions that two runs answer differently often right, and tests for each whether chance explains it. No
+I/O.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a score reads of a journal, each sample once, in little memory: numbers in columns, and grades in order.
+"""Reads a journal for a score, each sample once and in little memory: its numbers into columns, its grades in order.
 
 **Numbers** beside the grades (times, tokens, flags) stand in columns, without the samples' texts. `Observed.observe`
 gives each sample the next row number; everything else is asked by arrays of these numbers:
@@ -128,7 +128,7 @@ class BitRows:
 
 
 class Observed:
-    """Facts of a benchmark's samples, a row for each; no key may be given twice."""
+    """Facts of a benchmark's samples in columns, one row for each sample. No sample may be given twice."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -144,7 +144,7 @@ class Observed:
         self.texts = Texts()
 
     def observe(self, sample: Sample) -> int:
-        """Take in `sample`; return its row number, the next one."""
+        """Store the numbers of `sample` in the columns; return its row number, the next one."""
         row, timing, usage = self.n, sample.timing, sample.usage
         self.n += 1
         self._endpoint.append(self.endpoints.setdefault(sample.endpoint, len(self.endpoints)))
@@ -285,7 +285,9 @@ class Graded:
 
 
 class _Marks:
-    """Two arrays of equal length: the mark of each sample (see `_mark`), and its row in `Observed`, below 2³²."""
+    """Two arrays of equal length: the mark of each sample (a number by which samples sort, see `_mark`), and its row in
+    `Observed`, below 2³².
+    """
 
     def __init__(self) -> None:
         self.mark, self.row = array("q"), array("I")
@@ -401,6 +403,6 @@ def grade_journal(
 
 
 def basis(question: Question) -> str:
-    """Short digest of the parts of a question on which its grades depend: references, kind, rules, choices."""
+    """Short checksum of the parts of a question on which its grades depend: references, kind, rules, choices."""
     rules = msgspec.to_builtins(question.rules)
     return digest([question.references, question.kind, rules, question.choices])[:12]

@@ -50,7 +50,7 @@ from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_ri
 from harness.scoring.workload import Speed, Workload, speed, workload
 
 _MAX_BASES = 4_096
-"""Questions of a file whose basis is remembered."""
+"""For so many questions of a file the checksum of what their grades depend on is kept."""
 
 MAX_NAMED = 3
 """Largest number of damaged lines or conflicting keys that a warning names; the others are counted."""
@@ -99,7 +99,7 @@ class GradedBenchmark:
         return np.arange(len(self.grades)) if self.salvaged else np.flatnonzero(~self.observed.salvaged(self.rows))
 
     def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
-        """The entries of `grades` that the score counts; `grades` are in the order of the benchmark's grades."""
+        """Return those of `grades` that the score counts. grades: in the order of the benchmark's grades."""
         return grades if self.salvaged else Picked(grades, array("q", self.counts.tobytes()))
 
     @cached_property
@@ -190,9 +190,8 @@ def _graded(
 
 
 def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: GradingOptions) -> int:
-    """Write the grades of a part of a benchmark's journal to the file `out`; return their number.
-
-    span: as in `read_samples`. The order is that of grading the whole journal. Raises as `score_run` does.
+    """Grade a part of a benchmark's journal and write the grades to the file `out`; return their number. span: the
+    part, as in `read_samples`. The order is that of grading the whole journal. Raises as `score_run` does.
     """
     from harness.benchmarks.catalogue import apply_card_rules
 

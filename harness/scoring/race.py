@@ -81,9 +81,8 @@ RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
 
 
 class Totals(NamedTuple):
-    """Results of complete rounds.
-
-    won: only the candidate is right; lost: only the baseline is; tied: both or neither.
+    """Counts over complete rounds (in a round each run answers each question once). won: only the candidate is right;
+    lost: only the baseline is; tied: both or neither.
     """
 
     won: int
@@ -110,8 +109,9 @@ def log_wealth(totals: Totals, m: float) -> float:
 
 
 def lower_end(totals: Totals, alpha: float) -> float:
-    """The largest m that the wealth rules out at level alpha, so that the difference is above m; −1 where there is
-    none."""
+    """The lower end of the interval: the largest m such that the samples rule out a difference of m or less at level
+    alpha; −1 where there is none.
+    """
     bar = -np.log(alpha)
     low, high = -1.0, 1.0
     if log_wealth(totals, low) < bar:

@@ -1,4 +1,4 @@
-"""The deviation between accuracies of repeated runs: observed in repeats, and predicted by the sampling error. Pure.
+"""By how much the accuracies of repeated runs differ: as observed, and as the sampling error predicts. No I/O.
 
 Formulas are functions on arrays whose last axis runs over questions: `correct` of `counts` samples of each question.
 Repeats are runs of their own, or they are drawn without replacement from one set of N samples of each question; the

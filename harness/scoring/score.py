@@ -338,7 +338,8 @@ def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Sco
 
 
 def beside_audit(score: Score, judge_errors: JudgeErrors | None, estimate: Audited | None) -> Score:
-    """Return the score with these facts of its judge and its audit, and with their warning in place of the earlier one.
+    """Return the score with what is known of its judge's errors, and with one warning about them in place of the
+    earlier one.
 
     The warning is the audit's if there is one, else the judge's.
     """

@@ -1,4 +1,4 @@
-"""Whether the number of samples that a source states can be true. Pure.
+"""Tests whether the number of samples that a published score states can be true. No I/O.
 
 Of n samples of each of Q questions, at an accuracy p, a source can print only some numbers. v is the variance of one
 sample of a question, the mean over our own samples of the same questions.

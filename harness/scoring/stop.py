@@ -1,4 +1,6 @@
-"""The rule of the option `target_error`: when a run has enough samples. Pure functions on arrays."""
+"""Decides when a run has enough samples for the error that the option `target_error` names. Functions on arrays,
+without I/O.
+"""
 
 from __future__ import annotations
 

@@ -45,13 +45,11 @@ MAX_NAMED_KEYS = 5
 
 @dataclass(frozen=True, slots=True)
 class QuestionTally:
-    """One question's covered samples.
-
-    planned: how many the score should cover. correct: how many are graded correct. undecided: samples on which the
-    grader could not decide; the accuracy counts them as wrong, the bounds as open. independent: how many independent
-    samples the present ones are worth if some are copies (`copies`); None = all. parts: parts that the answer has, 0
-    where no grade states them. shares, squares: sum over the samples of the fraction of the parts that are right, and
-    of its square; a grade without parts counts 0.
+    """The samples of one question that a score covers. planned: how many the score should cover. correct: how many are
+    graded correct. undecided: samples on which the grader could not decide; the accuracy counts them as wrong, the
+    bounds as open. independent: how many independent samples the present ones are worth if some are copies (`copies`);
+    None = all. parts: parts that the answer has, 0 where no grade states them. shares, squares: sum over the samples of
+    the fraction of the parts that are right, and of its square; a grade without parts counts 0.
     """
 
     question: Question
@@ -202,7 +200,8 @@ def tally(
 
 
 def _complete_rounds(index: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sample indices of which no question lacks its sample; empty if a question has a sample at none of them.
+    """The indices of the complete rounds: those at which no question lacks its sample. Empty if some question has a
+    sample in none of them.
 
     A question whose planned number of samples is i or less needs no sample of index i. index: of each sample that is
     there, all within their questions' plans. most: of each question, its planned number of samples.
@@ -226,13 +225,13 @@ def _numbers(questions: Sequence[Question]) -> dict[str, int]:
 
 
 def _in_order(question_of: NDArray[np.int64], index: NDArray[np.int64]) -> bool:
-    """Whether the samples rise by question and index, as a run's grades do."""
+    """Whether the samples are sorted by question and index, as a run's grades are."""
     rising = (question_of[1:] > question_of[:-1]) | ((question_of[1:] == question_of[:-1]) & (index[1:] >= index[:-1]))
     return bool(rising.all())
 
 
 def slim(question: Question, *, row: bool = False) -> Question:
-    """The question with only its id and metadata, since its texts would take most of the memory.
+    """A copy of the question with only its id and metadata: its texts would take most of the memory.
 
     row: also keep the digest of its row, which pairs it with the question of another run.
     """
@@ -287,7 +286,7 @@ class SampleColumns:
 
 
 class GradeKind(NamedTuple):
-    """The facts of a grade that decide how its sample is counted."""
+    """The facts of a grade by which the samples of a score are counted in kinds."""
 
     verdict: Verdict
     rule: str

@@ -1,4 +1,4 @@
-"""Tokens of a benchmark's samples, and the accuracy within a smaller budget of tokens. Pure.
+"""Counts the tokens of a benchmark's samples, and estimates the accuracy under a smaller max_tokens. No I/O.
 
 The accuracy within a budget b counts a sample as right if it is right and took at most b tokens. From a run with a
 larger limit this estimates without bias the accuracy of a run with `max_tokens = b` in which every cut reply counts as
@@ -210,7 +210,9 @@ def accuracy_of_first_right(
 
 
 def _until_right(grade: Grade, tokens_before: Mapping[Key, int]) -> int:
-    """Completion tokens of a right reply up to its right answer; all of them if it is not known where that stands."""
+    """Completion tokens of a right reply up to its right answer; all its tokens if the place of the answer is not
+    known.
+    """
     whole = grade.completion_tokens or 0
     return min(tokens_before.get(grade.key, whole), whole)
 

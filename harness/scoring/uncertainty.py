@@ -162,9 +162,8 @@ def accuracy_intervals(items: Sequence[QuestionTally]) -> Intervals:
 def rate_intervals(
     hits: Sequence[int], items: Sequence[QuestionTally], samples: Sequence[int] | None = None
 ) -> Intervals:
-    """The intervals of the mean over questions of hits / samples.
-
-    hits: of each question. samples: of each question, all above 0; None = all that the question has.
+    """The intervals of the mean over questions of hits / samples. hits: samples of each question that have the property
+    in question, such as "correct". samples: of each question, all above 0; None = all that the question has.
     """
     counts = np.array([item.n for item in items] if samples is None else samples, dtype=float)
     right = np.array(hits, dtype=float)
@@ -181,7 +180,7 @@ def rate_intervals(
 
 
 def rate(items: Sequence[QuestionTally], hits: Sequence[int]) -> tuple[float, Intervals]:
-    """(mean over questions of hits / samples, its intervals); every question has samples."""
+    """(mean over questions of hits / samples, its intervals), as `rate_intervals`; every question has samples."""
     mean = math.fsum(hit / item.n for hit, item in zip(hits, items, strict=True)) / len(items)
     return mean, rate_intervals(hits, items)
 
@@ -259,14 +258,14 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estim
 
 
 def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """(samples graded correct, samples) of each question; copies count as one sample."""
+    """(samples graded correct, samples) of each question; equal replies beyond chance count as one sample."""
     counts, independent = sample_counts(items)
     correct = np.fromiter((item.correct for item in items), float, len(items))
     return correct * independent / counts, independent
 
 
 def sample_counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """(samples, samples of which copies count as one) of each question."""
+    """(samples, samples if equal replies count as one) of each question."""
     # From generators: a list of pairs would take 100 bytes a question.
     counts = np.fromiter((item.n for item in items), float, len(items))
     independent = np.fromiter(

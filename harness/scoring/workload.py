@@ -241,7 +241,7 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
 
 
 def _stated(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The values that are no NaN."""
+    """The values that are not NaN."""
     return values[~np.isnan(values)]
 
 

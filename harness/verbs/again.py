@@ -13,9 +13,8 @@ from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs.manifest import SELECTED, SHARD, BenchmarkRecord, Manifest
 
 FILLED_BY_SERVER = "filled_by_server"
-"""A setting of a run's record.
-
-Records without this setting are older than harness versions that send neutral values.
+"""A setting of a run's record that says what the server filled in. Records without it come from versions that sent no
+neutral values (values without effect, sent so that a server does not use its own defaults).
 """
 
 DATA = "QUESTIONS_FILE"
@@ -58,7 +57,7 @@ def python_call(options: Mapping[str, Any]) -> str:
 
 
 def _without_benchmarks(group: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a group, to compare groups by them."""
+    """The options of a group without its benchmarks: groups with equal options are merged."""
     return {name: value for name, value in group.items() if name != "benchmarks"}
 
 

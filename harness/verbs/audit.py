@@ -48,7 +48,7 @@ class Audit:
 
 
 class _VerdictLine(msgspec.Struct, frozen=True):
-    """A line of a file of verdicts, as far as it matters here."""
+    """The fields of a line in a file of verdicts that are read here."""
 
     benchmark: str
     question_id: str

@@ -279,7 +279,9 @@ def _graders(benchmark: ScoredBenchmark) -> set[str]:
 
 
 def _differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequence[Difference]:
-    """The settings of two runs that differ and are known for both, and whether the chosen questions differ."""
+    """The settings that differ between two runs (only those that both runs record), and whether the chosen questions
+    differ.
+    """
     if first.imported or second.imported:
         return ()
     ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]

@@ -57,7 +57,7 @@ class ServedReplicas(Protocol):
         """Return when all replicas are ready. Raises `ServerError` for a replica that cannot be started."""
 
     def hold(self) -> None:
-        """Report replicas that are lost or ready again. Raises `ServerError` when no replica is left."""
+        """Report each replica that is lost or ready again. Raises `ServerError` when no replica is left."""
 
 
 class ClusterExtension(Protocol):

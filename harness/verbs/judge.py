@@ -115,7 +115,8 @@ class Server:
 
 
 Serve = Callable[[], AbstractContextManager[Server]]
-"""Makes a server available for the length of a `with` block; called only when replies are missing."""
+"""Looks up or starts the judge's server for the length of a `with` block; called only when replies are missing.
+"""
 
 
 def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[JudgeSettings, Serve]:
@@ -322,9 +323,8 @@ def judge_grades(
 
 @dataclass(frozen=True, slots=True)
 class _Cases:
-    """What a judge is asked about one benchmark.
-
-    questions: judge questions by id. case_of: sample → id of its judge question. n_hidden: samples without text.
+    """The questions to a judge about one benchmark. questions: judge questions by id. case_of: sample → id of its judge
+    question. n_hidden: samples without text.
     """
 
     benchmark: str

@@ -1,4 +1,4 @@
-"""Run folders of one run, joined into one folder."""
+"""Joins the run folders of one run (its shards) into one folder."""
 
 from __future__ import annotations
 

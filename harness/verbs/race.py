@@ -218,7 +218,7 @@ def play(
 
 
 def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | None, on_look: OnLook) -> Raced:
-    """Play the race of the prepared candidates, in the folder that they share.
+    """Carry out the race of the prepared candidates, in the folder that they share.
 
     entered: the prepared runs by candidate, the baseline first.
     """

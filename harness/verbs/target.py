@@ -82,7 +82,7 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
 
 
 def _wanted(reached: Reached, error: float, most: int) -> int:
-    """Samples that each question should have after the next stage; the present number if the error is reached.
+    """Samples that each question should have after the next stage; the present number if the target error is reached.
 
     error: the target, a fraction. most: largest number allowed.
     """

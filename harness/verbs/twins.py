@@ -49,7 +49,7 @@ def _with_drop(folder: RunFolder, benchmarks: dict[str, ScoredBenchmark], score:
 
 
 def _drop(folder: RunFolder, originals: ScoredBenchmark, twins: ScoredBenchmark) -> TwinDrop | None:
-    """The drop; None if there is no pair of an original and a twin that both have samples."""
+    """The drop in accuracy from originals to twins; None if no original with samples has a twin with samples."""
     pairs = by_original(questions.iterate(folder.benchmark(originals.name)), twins.questions)
     paired = [item for item in originals.questions if item.question.question_id in pairs]
     # `compare_runs` raises without a pair, which is no error in a run that has only begun.

@@ -64,7 +64,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class KeptProcess:
-    """One engine process with its log and its known descendants."""
+    """One process of the server (a member), with its log and its known descendants."""
 
     def __init__(self, record: dict[str, Any], secrets: list[str], mark: str) -> None:
         self.record = record
@@ -139,7 +139,7 @@ class KeptProcess:
 
 
 class Guard:
-    """The loop over pipes, children and signals."""
+    """Keeps one server: watches its pipes, its processes and the signals, until all processes have ended."""
 
     def __init__(self, config: dict[str, Any], rest: bytes) -> None:
         self.state_path = Path(config["state_path"])
@@ -233,7 +233,9 @@ class Guard:
         self.selector.register(member.pipe, selectors.EVENT_READ, lambda: self._drain(member))
 
     def _turn(self, seconds: float) -> None:
-        """Handle what is pending, for at most `seconds`; then reap ended children and react to deaths."""
+        """Wait for output, signals and orders of the harness, for at most `seconds`, and handle them; then react to
+        processes that have ended.
+        """
         for key, _ in self.selector.select(seconds):
             # Another member's handler may have emptied the pipe since `select` answered.
             with contextlib.suppress(BlockingIOError):

@@ -38,7 +38,7 @@ def unreadable() -> dict[Path, list[int]]:
 def find(name: str | None = None) -> ServerState:
     """The only running server, or the one called `name`. Raises LaunchError that lists the running servers."""
     ready = {server.name: server for server in status() if server.status == "ready"}
-    problem = "cannot tell which server is meant" if name is None else f"no server {name} is ready"
+    problem = "without a name there must be exactly one ready server" if name is None else f"no server {name} is ready"
     return ready[_only([*ready], name, problem, listed="running")]
 
 

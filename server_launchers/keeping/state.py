@@ -100,7 +100,7 @@ class ServerState(msgspec.Struct, frozen=True):
 
     @property
     def ended(self) -> tuple[MemberState, Path] | None:
-        """The first member that has ended, with its log; None if all run."""
+        """The first process (member) of the server that has ended, with its log; None if all run."""
         pairs = zip(self.members, self.logs, strict=True)
         return next((pair for pair in pairs if pair[0].exit_code is not None), None)
 
@@ -161,7 +161,7 @@ def read(path: Path) -> ServerState | None:
 
 
 def unreadable() -> list[Path]:
-    """State files that are damaged; their servers may still be running."""
+    """The state files that are damaged; their servers may still be running."""
     return [path for path in _files() if read(path) is None and path.is_file()]
 
 

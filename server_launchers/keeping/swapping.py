@@ -19,7 +19,8 @@ SWAP_SECONDS = 1800.0
 
 
 def possible(running: ServerSpec, target: ServerSpec) -> bool:
-    """Whether a server of the spec `running` can serve the spec `target` after it has loaded other weights.
+    """Whether a running server with the settings `running` can serve those of `target` once it has loaded other
+    weights.
 
     It cannot with several replicas, with a key, or with a served name of its own, which SGLang loses in the swap.
     """

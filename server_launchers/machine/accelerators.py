@@ -28,7 +28,7 @@ VARIABLES: dict[Accelerator, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The accelerators of one kind in this machine; `ids` is None where no tool could list them."""
+    """The accelerators of one kind (such as NVIDIA GPUs) in this machine; `ids`: None where no tool lists them."""
 
     ids: tuple[str, ...] | None
     driver: str | None = None

@@ -125,7 +125,7 @@ def test_metrics_are_named_as_ours_or_passed_over(
     assert [one.metric for one in load_published(write(record))] == [*([metric] if metric else []), "pass@1"]
     if metric is None:
         del record["evaluation_results"][1]
-        with pytest.raises(UsageError, match=r"has no accuracy, pass@k or maj@k to compare with, found "):
+        with pytest.raises(UsageError, match=r"has no accuracy, pass@k or maj@k to compare with; it holds "):
             load_published(write(record))
 
 
@@ -220,7 +220,7 @@ def test_what_is_optional_may_be_absent(write: Callable[[Any], Path]) -> None:
         (changed(((*METRIC, "metric_unit"), "points"), ((*METRIC, "max_score"), 10)), "accuracy in no known unit"),
         (changed(((*DETAILS, "uncertainty", "num_samples"), -1)), "uncertainty.num_samples"),
         (changed((("source_metadata", "evaluator_relationship"), "friend")), "evaluator_relationship"),
-        (changed((("evaluation_results",), [])), "found no result"),
+        (changed((("evaluation_results",), [])), "it holds no result"),
         (changed((("evaluation_results",), [0] * 10_001)), "more than 10,000 evaluation_results"),
         ({"results": {"gsm8k": {"exact_match": 0.5}}}, "record.json is no record of Every Eval Ever"),
         ([], "record.json is no record of Every Eval Ever"),

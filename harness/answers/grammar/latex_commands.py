@@ -15,7 +15,7 @@ _BARE_ARGUMENT_STOP = names("+ - ± ∓ * / ) ] } rset , ; | & row ∪ ∩ ∖ :
 
 
 class Commands(Cursor):
-    """The rules for what begins with a name."""
+    """The rules of the grammar for what begins with a name."""
 
     def argument(self, whole_number: bool = False) -> Node:
         r"""Parse the argument of a command: a group in braces, or the next token.

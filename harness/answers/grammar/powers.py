@@ -18,7 +18,7 @@ _TRANSPOSED = (sym("T"), sym("t"), sym("top"), sym("intercal"))
 
 
 class Powers(Atoms):
-    """The rules for a factor with what stands behind it."""
+    """The rules of the grammar for a factor and the exponents, units and marks behind it."""
 
     def power(self) -> Node:
         """Parse an atom with the exponents, indices, units and marks behind it."""

@@ -35,7 +35,7 @@ class Node(NamedTuple):
 
 
 def names(words: str) -> frozenset[str]:
-    """Return the words of a line as a set."""
+    """Split a line into its words; return them as a set."""
     return frozenset(words.split())
 
 

@@ -187,8 +187,9 @@ class Note(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Something wrong with a request, found before it is sent. certain: the provider is known to refuse it, so the run
-    stops; else a warning."""
+    """A fault in a request that the provider will refuse or ignore, found before the request is sent. certain: the
+    provider is known to refuse it, so the run stops; else a warning.
+    """
 
     sentence: str
     certain: bool
@@ -302,7 +303,9 @@ class Provider(Part):
         )
 
     def _begun(self, prefill: str, engine: str | None) -> Prefill:
-        """How to make this provider or engine continue the text `prefill`. Raises `UsageError` if no way is known."""
+        """The request fields that make this provider or engine continue the text `prefill`. Raises `UsageError` if no
+        way is known.
+        """
         begun = self.prefill_on(engine)
         if begun is None:
             engine_names = sorted({begun_by.engine for begun_by in self.prefill if begun_by.engine})

@@ -63,7 +63,7 @@ def get(
 
 
 def _fulfil(answer: Future[Page], *arguments: Any) -> None:
-    """Put the page that `_get` returns, or what it raises, into `answer`."""
+    """Read a page and put it, or the exception that came, into the future `answer`."""
     try:
         answer.set_result(_get(*arguments))
     except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited

@@ -191,7 +191,7 @@ class BatchReader:
             read += 1
 
     def _begin_body(self) -> None:
-        """Note what the head says about the body. Raises a failure if the body is compressed."""
+        """Read from the response's head how the body is sent. Raises a failure if the body is compressed."""
         if self.http.status != 200:
             self.error_body = bytearray()
             return

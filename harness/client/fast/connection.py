@@ -365,7 +365,9 @@ class Connection:
         return self._parse()
 
     def _user_stamp(self) -> bytes:
-        """The present time as a stamp, where the kernel gives none; the reply's clock is then noted as "user"."""
+        """The present time as a receive stamp, used where the kernel gives none; the reply's clock is then noted as
+        "user".
+        """
         if self._future is not None:
             self._parser.clock = "user"
         return stamp_now()
@@ -484,7 +486,9 @@ class Connection:
         return age >= SLOW_BATCH_S or self._size >= RIPE_BYTES or b"[DONE]" in self._pieces[-1]
 
     def _finish(self, cut: str) -> bool:
-        """End the request with the reply as it is now. cut: why the body ended early; empty if it did not."""
+        """End the request with the reply that the bytes so far make. cut: why the body ended early; empty if it did
+        not.
+        """
         return self._conclude(self._parser.finish, time.monotonic(), cut)
 
     def _conclude(self, end: Callable[..., Reply], *arguments: object) -> bool:
@@ -514,7 +518,8 @@ class Connection:
         )
 
     def _over(self, outcome: Reply | Exception, *, keep: bool = True) -> bool:
-        """Give `outcome` to the waiting caller. The connection is kept if `keep` and HTTP allow another request on it.
+        """End the request: give `outcome` to the waiting caller. The connection is kept if `keep` and HTTP allow
+        another request on it.
 
         Returns True: the request is over.
         """

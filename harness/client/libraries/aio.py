@@ -242,7 +242,9 @@ class _Protocol(ResponseHandler):
         super().data_received(data)
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-        """Take a response of which the head has come, and count such heads: 1xx ones are bounded."""
+        """Accept a response whose head has come. Heads of status 1xx are counted, and too many of them end the
+        connection.
+        """
         if 100 <= data[0].code < 200 and data[0].code != 101:
             self._n_interim += 1
             if self._n_interim > MAX_INTERIM_HEADS:

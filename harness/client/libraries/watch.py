@@ -95,7 +95,7 @@ class LibraryTransport:
     def _begin(
         self, endpoint: Endpoint, deadlines: Deadlines, max_body_bytes: int, arriving: Arriving | None
     ) -> tuple[ReplyParser, Watch, tuple[Secret, ...]]:
-        """(parser, watch over the deadlines, texts that no message may show) for a request that begins now."""
+        """Begin a request: (parser of its reply, watch over its deadlines, texts that no message may show)."""
         secrets = secrets_of(endpoint, self._secrets)
         parser = ReplyParser(
             started=asyncio.get_running_loop().time(),

@@ -410,7 +410,7 @@ class Completion:
             self._n_odd_logprobs += type(value) not in (int, float)
 
     def _take(self, which: int, piece: str) -> bool:
-        """Store a piece of the text number `which`; returns whether it has any characters."""
+        """Store a piece of the text number `which` (0: text, 1: reasoning); returns whether it has any characters."""
         self._came[which] = True
         if not piece:
             return False
@@ -424,7 +424,7 @@ class Completion:
         return True
 
     def _join(self) -> None:
-        """Join the token texts that are kept apart into one block of each text."""
+        """Join the stored token texts, for the text and for the reasoning, each into one string."""
         for which, pieces in enumerate(self._pieces):
             if pieces:
                 self._add_block(which, "".join(pieces))
@@ -490,7 +490,7 @@ class Completion:
             self.notes.append(note)
 
     def _text(self, which: int) -> str | None:
-        """The text number `which`, joined from its pieces; None if it never came."""
+        """The text number `which` (0: text, 1: reasoning), joined from its pieces; None if it never came."""
         if not self._came[which]:
             return None
         text = "".join([*self._blocks[which], *self._pieces[which]])

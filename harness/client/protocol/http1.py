@@ -345,8 +345,9 @@ REQUEST_TIMEOUT_HEAD = b"HTTP/1.1 408"
 
 
 class Mark(NamedTuple):
-    """Features by which a reply is recognised if it comes again. text: hash of text and reasoning. prompt: see
-    `prompt_of`."""
+    """The features of a reply by which it is recognised if it comes again. text: hash of text and reasoning. prompt:
+    see `prompt_of`.
+    """
 
     reply_id: str
     text: int
@@ -398,7 +399,9 @@ class Leftovers:
             self.doubted = self._untold = True
 
     def judge_unasked(self, data: bytes) -> None:
-        """Judge bytes that came while no request was waiting; empty `data` says that the connection was closed."""
+        """Decide whether bytes that came while no request was waiting make the server doubted; empty `data` says that
+        the connection was closed.
+        """
         if data and not data.startswith(REQUEST_TIMEOUT_HEAD):
             self.doubt()
 

@@ -61,7 +61,7 @@ class Ending:
         self.why = ""
         """Why no more was asked, in a sentence; empty if everything was."""
         self.rule = ""
-        """The user's rule that ended the run early; empty if none did."""
+        """The rule of the user (a budget, a target error) that ended the run early; empty if none did."""
         self.repeats = False
         """Whether the rule ended the session before its first request, as it would end the same command again."""
         self.error: BaseException | None = None
@@ -96,7 +96,7 @@ class Ending:
         return True
 
     def by_rule(self, why: str, *, repeats: bool) -> None:
-        """Send no more requests, because of a rule of the user's. repeats: as the attribute."""
+        """Send no more requests, because a rule of the user (such as a budget) is met. repeats: see the attribute."""
         self.drain(why)
         self.rule = self.why
         self.repeats = repeats
@@ -113,7 +113,7 @@ class Ending:
 MINUTE_S = 60.0
 
 SHORTEST_WAIT_S = 1e-6
-"""Shortest wait in seconds; sums of floats may be off by less."""
+"""Shortest wait in seconds: a rounding error of a sum of times is smaller, and causes no wait."""
 
 
 class _Bucket:
@@ -207,7 +207,7 @@ class _Limit:
 
 
 class Budget:
-    """The budget of a session; see the module. Without a budget in `settings`, everything fits."""
+    """How many tokens or USD a session may still use. Without a budget in `settings`, every request fits."""
 
     def __init__(self, settings: RunSettings, rows: Sequence[Owed], max_tokens: Collection[int]) -> None:
         """max_tokens: of the benchmarks that have one."""
@@ -326,7 +326,7 @@ class Budget:
 
     @property
     def _is_known(self) -> bool:
-        """Whether so many replies have ended that their lengths give a limit for the length of the next one."""
+        """Whether enough replies have ended to bound the length of the next one by the longest of them."""
         return self._n_finished >= KNOWN and not self._first
 
     def _reserve(self, limit: _Limit) -> float:

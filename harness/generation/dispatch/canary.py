@@ -1,4 +1,4 @@
-"""Signs in the replies that a run is not worth continuing. Pure.
+"""Looks in the replies of a session for signs that the run's set-up is broken. No I/O.
 
 - The first samples are all truncated, all empty, all the same text, or all without an answer: the run stops.
 - A reply comes from another model than the run's first reply: the run stops.
@@ -42,7 +42,9 @@ Answered = Callable[[Task, str | None, str | None], bool]
 
 
 class Canary:
-    """Watches the first `FIRST_SAMPLES` samples of a session."""
+    """Stops a run whose set-up is broken: its first `FIRST_SAMPLES` samples are all truncated, empty, equal or without
+    an answer.
+    """
 
     def __init__(self, answered: Answered | None = None, *, on: bool = True) -> None:
         self._answered = answered

@@ -47,7 +47,7 @@ wrong.
 """
 
 SHORTEST_WAIT_S = 0.001
-"""Shortest wait in seconds; sums of times may be off by less."""
+"""Shortest wait in seconds: a rounding error of a sum of times is smaller, and causes no wait."""
 
 _LOWERED = "the concurrency was lowered after the request was planned"
 
@@ -139,8 +139,9 @@ class Dispatcher:
         return Done() if self._ended() else Wait(self._seconds_to_next_change())
 
     def _let_time_pass(self) -> None:
-        """Do what only the time brings about: end a grace or a hopeless session, ask failed samples again,
-        wake lanes."""
+        """Do what is due by now: end a grace period, end a session that no endpoint answers, ask failed samples again,
+        let endpoints begin again.
+        """
         now, ending = self._clock(), self.ending
         if ending.phase != "stopping":
             if ending.grace_ends is not None and now >= ending.grace_ends:
@@ -366,7 +367,8 @@ class Dispatcher:
             self._scheduler.give_back(task)
 
     def _continuation_failed(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
-        """Ask again for a sample whose continuation brought no token (second table of `retry`).
+        """Ask again for a sample whose continuation (a request that goes on from a half-written reply) brought no
+        token.
 
         The failure costs no retry and no attempt. An endpoint that is up is not blamed for it: at most its number of
         requests at once falls.
@@ -397,7 +399,7 @@ class Dispatcher:
             self._log("continuations_off", endpoint=endpoint)
 
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
-        """Do not ask for `task` again; it is in flight or postponed."""
+        """Do not ask for `task` again in this session, and list why. It is in flight, or waits for a retry."""
         self._scheduler.drop(task)
         self._forget(task, kind, message, status)
 
@@ -554,7 +556,7 @@ class Dispatcher:
         )  # fmt: skip
 
     def outlook(self) -> Outlook:
-        """The facts that predict the end of the session."""
+        """The facts from which the time to the end of the session is estimated."""
         if not self.ending.asking:
             return self._arrivals.outlook({}, ())
         return self._arrivals.outlook(self._scheduler.waiting_by_question(), self._retries.postponed)

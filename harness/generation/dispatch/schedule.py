@@ -250,7 +250,7 @@ class Scheduler:
         return sorted(task for task in waiting if self._failed_by[task].issuperset(endpoints))
 
     def drop(self, task: Task) -> None:
-        """End the running `task` for good: it is not asked again in this run and stays missing."""
+        """End the running `task`: it is not asked again in this session and stays missing."""
         self._end(task)
         self._forget(task)
 

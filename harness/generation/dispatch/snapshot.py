@@ -1,6 +1,6 @@
 """What has happened in a session so far: counts, causes of failures, and `Progress`, the value that displays show.
 
-    RequestFailed ──▶ Causes   why samples are still owed, one example a cause in the server's own words ─┐
+    RequestFailed ──▶ Causes   why samples are missing, one example a cause in the server's own words ───┐
     Sample, Reply ──▶ Counts   done, truncated, tokens, retries, oddities ────────────────────────────────┼─▶ Progress
     tokens under way ─▶ Arrivals, the phase (`budget.Ending`) ────────────────────────────────────────────────┘
 
@@ -68,7 +68,7 @@ class _Stream:
         self._since = now
 
     def look(self, now: float) -> None:
-        """Remember the present counts, from which `pace` is measured. now: in seconds, on the session's clock."""
+        """Remember the present counts; `pace` is measured from them. now: in seconds, on the session's clock."""
         self.advance(now)
         self._looks.append((now, self.busy, self.tokens))
         # The first look stays until the second is old enough, so the pace is measured over the whole period.
@@ -189,7 +189,9 @@ class Arrivals:
         return None
 
     def outlook(self, waiting: Mapping[QuestionKey, int], again: Iterable[Task]) -> Outlook:
-        """The facts that predict the end of the session. waiting: samples to come; again: samples to be asked again."""
+        """The facts from which the time to the end of the session is estimated. waiting: samples not asked yet; again:
+        samples to be asked again.
+        """
         to_come = dict(waiting)
         for task in again:
             question = task.benchmark, task.question_id
@@ -261,7 +263,7 @@ class Causes:
         self._failures[task] = (failure.kind, failure.status, failure.message)
 
     def gave_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
-        """Note the failure after which `task` is not asked again and stays owed."""
+        """Note the failure after which `task` is not asked again and stays missing."""
         self._failures[task] = (kind, status, message)
         self._given_up.add(task)
 

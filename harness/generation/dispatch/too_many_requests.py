@@ -198,7 +198,7 @@ class _SecondOpinions:
             self._refused = refused
 
     def record_decision(self, ticket: Ticket, now: float, *, refused: bool) -> bool:
-        """Take in whether the endpoint refused this request; return whether refusals have just proved to be random.
+        """Note whether the endpoint refused this request; return whether refusals have just proved to be random.
 
         now: in seconds.
         """

@@ -1,4 +1,5 @@
-"""Whether two answers are the same: compared as texts, then as trees, cheap comparisons before expensive ones.
+"""Decides whether two answers are the same: compares them as texts, then as trees, by cheap rules before expensive
+ones.
 
 Enter by `equivalence.equal`; `canonical.canonical` gives the form by which an answer votes.
 

@@ -1,5 +1,5 @@
-"""How many digits tell two algebraic numbers apart: the root separation bound of Burnikel, Funke, Mehlhorn, Schirra and
-Schmitt (BFMSS).
+"""Computes how many digits tell two algebraic numbers apart: the root separation bound of Burnikel, Funke, Mehlhorn,
+Schirra and Schmitt (BFMSS).
 
 For an expression of integers, + − · / and roots the bound follows from the expression alone. Each node gets numbers
 u and l, by which it is a quotient of algebraic integers whose conjugates are at most u and l in size:
@@ -104,16 +104,15 @@ def _log2(number: int) -> float:
 
 
 def _sum(sizes: list[_Size]) -> _Size:
-    """Return the bounds of a sum from those of its terms.
-
-    A sum is at most its largest term times their number; adding the powers themselves would overflow a float.
+    """Return the bounds u and l (the module's table) of a sum, from those of its terms. A sum is at most its largest
+    term times their number; adding the powers themselves would overflow a float.
     """
     below = sum(size.l for size in sizes)
     return _Size(max(size.u + below - size.l for size in sizes) + log2(len(sizes)), below)
 
 
 def _quotient(top: _Size, bottom: _Size) -> _Size:
-    """Return the bounds of a quotient."""
+    """Return the bounds u and l (the module's table) of a quotient."""
     return _Size(top.u + bottom.l, top.l + bottom.u)
 
 

@@ -115,7 +115,7 @@ def _polynomials_of(node: Node) -> Iterator[Polynomial]:
 
 
 def _factors(node: Node) -> list[Node]:
-    """Return expressions one of which is 0, or a divisor of 0, wherever `node` is."""
+    """Return expressions of which one is 0, or divides by 0, wherever `node` is 0."""
     if node.op in ("mul", "div", "neg"):
         return [factor for part in node.args for factor in _factors(part)]
     if node.op == "pow" and not symbols(node.args[1]):
@@ -124,7 +124,7 @@ def _factors(node: Node) -> list[Node]:
 
 
 def _quotients(node: Node) -> list[tuple[Polynomial, Polynomial]]:
-    """Return `node` as a quotient of polynomials, for each branch of the corners in it. Raises `NoBreaks`."""
+    """Return `node` as quotients of polynomials, one for each choice of signs of the |u| in it. Raises `NoBreaks`."""
     op, args = node
     if not symbols(node):
         return [(_constant(node), _ONE)]

@@ -59,7 +59,9 @@ def canonical(answer: str, question: Question) -> str | None:
 
 
 def _form(node: Node, *, ordered: bool = False) -> str:
-    """Return the vote of a tree. ordered: the items of a list keep their order."""
+    """Return the text by which an answer, given as a tree, is counted for maj@k. ordered: the items of a list keep
+    their order.
+    """
     op, args = node
     if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
         return _form(parts.values[-1], ordered=ordered)
@@ -124,6 +126,6 @@ def _digits(node: Node) -> str | None:
 
 
 def _interval_vote(piece: RealInterval) -> str:
-    """Return the vote of an interval."""
+    """Return the text by which an interval is counted for maj@k."""
     opening, closing = "[" if piece.closed_low else "(", "]" if piece.closed_high else ")"
     return f"{opening}{_form(piece.low)}, {_form(piece.high)}{closing}"

@@ -216,9 +216,8 @@ def _integer_points() -> Iterator[PointAt]:
 
 
 def _point(index: int, budget: list[int], **values: Any) -> PointAt:
-    """Return the function that makes point number `index` for a number of digits.
-
-    budget: one number, the evaluations left. values: which values the letters get, as for `Point`.
+    """Return a function: number of digits → point number `index` with so many digits. budget: a list of one number, the
+    evaluations left. values: which values the letters get, as for `Point`.
     """
     return partial(_at, index, budget, values)
 

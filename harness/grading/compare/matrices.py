@@ -11,7 +11,7 @@ _MAX_ENTRIES = 400
 
 
 class NotAMatrix(ValueError):
-    """The node is no combination of matrices whose sizes fit."""
+    """The tree is no matrix: its matrices have sizes that cannot be added or multiplied, or it holds something else."""
 
 
 def compute_matrices(node: Node) -> Node:

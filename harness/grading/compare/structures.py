@@ -165,7 +165,7 @@ def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) 
 
 
 def _are_of_other_numbers(reference: Node, answer: Node) -> bool:
-    """Whether both sides are read in full, and one holds a single number where the other holds several."""
+    """Whether one side is a single number and the other holds several; False if a side holds anything but numbers."""
     counts = [_count(node) for node in (reference, answer)]
     return None not in counts and 1 in counts and counts[0] != counts[1]
 

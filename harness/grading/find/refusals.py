@@ -27,7 +27,9 @@ _REFUSED_BEHIND = re.compile(
     r"(?i)[$)*\s]*(?:(?:is|are|was|does|do|did|can|could|will|would|should)(?:\s*n['’]t|\s*not|\s+never)\b"
     r"|(?:is|was|are|were)\s+(?:wrong|incorrect|false|impossible|invalid|excluded|ruled\s+out|a\s+mistake|too\s)\b|fails\b)"
 )
-"""`_REFUSED_BEFORE`, `_REFUSED_BEHIND`: words beside a number which say that it is not the answer, or a part of it."""
+"""`_REFUSED_BEFORE`, `_REFUSED_BEHIND`: words beside a number which say that the number is not the answer, or is only a
+part of it.
+"""
 
 _LEADS_TO_ANSWER = names(
     "so thus hence therefore then and finally consequently now but well also overall here clearly that as with is "

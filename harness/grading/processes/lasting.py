@@ -52,7 +52,7 @@ class LastingPool:
 
     @contextmanager
     def held(self, deadline_s: float) -> Iterator[Pool]:
-        """Lend the pool to this thread alone for the length of the block, with `deadline_s` seconds for each answer."""
+        """A context manager that gives the pool to this thread alone, with `deadline_s` seconds for each answer."""
         with self._lock:
             try:
                 yield self._ready(deadline_s)

@@ -188,7 +188,9 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outc
 def first_right(
     questions: Iterable[tuple[Key, Question, Sequence[str]]], *, workers: int = 1, deadline_s: float = DEADLINE_SECONDS
 ) -> Iterator[tuple[Key, int | None]]:
-    """For each key the index of its first right answer, None if no answer is right; in the order of `questions`."""
+    """Find where each reply first states the right answer: for each key the index of its first right answer, None if no
+    answer is right; in the order of `questions`.
+    """
     with Pool(workers, deadline_s) as pool:
         waiting: deque[tuple[Key, list[_Job]]] = deque()
 
@@ -386,7 +388,9 @@ class _PendingElsewhere(NamedTuple):
 
 
 class _Elsewhere:
-    """The deciders of extensions, opened when they are needed; a context manager that closes them."""
+    """Holds the deciders of extensions (such as sandboxes for programs); opens each when it is needed. A context
+    manager that closes them.
+    """
 
     def __init__(self, workers: int, sandbox: str | None) -> None:
         self._workers, self._sandbox = workers, sandbox
@@ -574,7 +578,9 @@ class Pool:
 
     # --- receiving ---
     def pump(self, timeout: float) -> None:
-        """Wait up to `timeout` seconds for replies or the next deadline; take replies, replace late workers."""
+        """Wait up to `timeout` seconds for replies of workers or the next deadline; then store the replies that came
+        and replace late workers.
+        """
         now = time.monotonic()
         busy = [worker.deadline.ends_at for worker in self.workers if worker.owed]
         wait = min([timeout, *(max(deadline - now, 0.0) for deadline in busy)])

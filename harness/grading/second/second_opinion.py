@@ -46,9 +46,8 @@ SECOND_GRADERS = {
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples of one question with one answer, on which the graders differ.
-
-    effect: by how much they could change the accuracy, a fraction of 1.
+    """Samples of one question that gave the same answer, on which the graders differ. effect: by how much they could
+    change the accuracy, a fraction of 1.
     """
 
     question_id: str

@@ -21,7 +21,7 @@ MAX_OPENINGS = 400
 """
 
 Table = dict[str, dict[str, str]]
-"""House → attribute → its value, folded."""
+"""A solved puzzle: house → attribute → its value, in lower case and without outer blanks."""
 
 
 def same_grid(answer: str, question: Question) -> bool:

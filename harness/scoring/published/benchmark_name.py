@@ -1,4 +1,4 @@
-"""The card that a source means by its benchmark, from the names and the data sets that the source states.
+"""Finds the card of the benchmark that a source of published scores means, from the names and data sets that it states.
 
 A card is meant where one of the names is the card's name or alias, whatever its case, blanks and hyphens; else where
 one of the data sets goes by such a name, or is the source of exactly one card. A card that is known by its data set
@@ -20,7 +20,9 @@ _OVERALL = re.compile(r"\s*\((?:overall|average)\)\s*$|[/.: ]overall$", re.IGNOR
 
 
 class NamedBenchmark(NamedTuple):
-    """card: None where no card is meant. by_name: the card's own name was stated, not only its data set."""
+    """The card that a source means. card: its name; None where no card is meant. by_name: the source stated the card's
+    own name, not only its data set.
+    """
 
     card: Card | None
     by_name: bool

@@ -134,7 +134,7 @@ def read(path: Path) -> list[PublishedScore]:
     scores, passed_over = scores_of(data, str(path))
     if not scores:
         passed = ", ".join(list(dict.fromkeys(passed_over))[:10]) or "no result"
-        raise UsageError(f"{path} has no accuracy, pass@k or maj@k to compare with, found {passed}")
+        raise UsageError(f"{path} has no accuracy, pass@k or maj@k to compare with; it holds {passed}")
     return scores
 
 

@@ -151,7 +151,7 @@ def _score(*, model: str, task: str, dataset: str, value: float, source: Source)
     card = card_of_task(dataset, task)
     if card is None:
         raise _NotAScoreError(
-            f"{visible(dataset, 60)} is the data set of no card, or of several of which none is named"
+            f"{visible(dataset, 60)} is the data set of no card, or of several and its task names none of them"
         )
     if value > 100:
         raise _NotAScoreError(f"a value above 100 of {visible(dataset, 60)}")

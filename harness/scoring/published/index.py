@@ -73,8 +73,10 @@ reason why not. Raises `UsageError` for a file without any score."""
 
 @dataclass(frozen=True, kw_only=True)
 class Updated:
-    """What an update did. read, unchanged, gone: files. scores: in the index now, of this origin. passed_over: reasons
-    for which results of this origin are not in the index → their number, the commonest first."""
+    """What an update of the index did. read, unchanged, gone: numbers of files. scores: in the index now, of this
+    origin. passed_over: reasons for which results of this origin are not in the index → their number, the commonest
+    first.
+    """
 
     read: int
     unchanged: int
@@ -267,7 +269,7 @@ def _opened(path: Path, *, for_writing: bool = False) -> Iterator[sqlite3.Connec
 
 
 def _make(database: sqlite3.Connection) -> None:
-    """Drop the tables of the index, and create empty ones of this version."""
+    """Empty the index: drop its tables, and create those of this version."""
     names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('files', 'scores')")
     dropped = "".join(f"DROP TABLE {name};" for (name,) in names.fetchall())
     # One transaction: an interrupted change leaves no half-made tables.

@@ -1,4 +1,4 @@
-"""How the probe asks a server: the request of a run, changed only in the fields that a check is about.
+"""Sends the requests of a probe: the request of a run, changed only in the fields that a check is about.
 
 The client of a run keeps text, usage and times. A probe also needs log-probabilities and further choices, so this
 module reads whole replies by the client for small requests. Streams are read by the same client that reads a run's
@@ -173,7 +173,7 @@ class Choice(msgspec.Struct):
 
     @property
     def whole(self) -> str:
-        """Reasoning and text."""
+        """The reasoning followed by the text."""
         return self.thought + self.content
 
     @property

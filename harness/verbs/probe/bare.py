@@ -59,7 +59,8 @@ MIN_CHANGES = 2
 
 
 def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
-    """(piece of the whole reply, the piece of the stream in its place) → number of such changes.
+    """Compare a streamed reply with the whole reply to the same request: (piece of the whole reply, the piece of the
+    stream in its place) → number of such changes.
 
     The changes are those that a server makes to characters when it streams. Other words do not count: the same request
     may bring them in another batch, and all text after them differs. So a change counts only if it is short, stands
@@ -87,7 +88,9 @@ def _request_body(subject: Subject, messages: Messages, **fields: Any) -> dict[s
 
 
 def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | None:
-    """Whether what `messages` has beyond `without` reached the model; None if nothing shows it. Raises `Refused`."""
+    """Whether the messages that are in `messages` and not in `without` reached the model; None if nothing shows it.
+    Raises `Refused`.
+    """
     body, less = _request_body(subject, messages), _request_body(subject, without)
     try:
         before, after = ask(subject.server, [body] * MIN_REPEATS), ask(subject.server, [less] * MIN_REPEATS)

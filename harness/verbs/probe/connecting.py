@@ -1,4 +1,4 @@
-"""Finds out about each server of a probe, once, before its checks."""
+"""Looks up model, engine and context of each server that is probed, once, before its checks."""
 
 from __future__ import annotations
 

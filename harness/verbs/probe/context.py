@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from harness.core.errors import option
 from harness.core.inert import quoted
 from harness.verbs.probe.asking import Inquiry, ProbeReply, Refused
 from harness.verbs.probe.effect import MIN_EFFECT, MIN_REPEATS, Shift, Top, ask, shift_of
@@ -52,14 +53,16 @@ def _tokens_by_words(subject: Subject) -> tuple[float, float] | None:
 
 
 DEPTHS = {"head": 0.02, "first quarter": 0.25, "middle": 0.5, "last quarter": 0.75, "tail": 0.98}
-"""Where the code words stand in a long prompt: name → fraction of the words before."""
+"""The places in a long prompt at which a code word stands: name → fraction of the prompt's words before it."""
 
 CODE_WORDS = ("amber", "walnut", "cobalt", "lantern", "saffron")
 OTHER_WORDS = ("violin", "granite", "meadow", "copper", "thistle")
-"""Code words at the depths, and those that take their place when a depth is tested."""
+"""Code words at the places of `DEPTHS`, and the words that replace them when a place is tested."""
 
 EFFECT_PROMPTS = 8
-"""Number of prompts of full length that a test of all code words by effect takes, if each has its effect."""
+"""Number of prompts of full length that it takes to test whether each code word changes the model's next token, if each
+does.
+"""
 
 AROUND = 16
 """Number of words around a code word that are exchanged too if the code word alone shows no effect; few enough to stay
@@ -71,7 +74,9 @@ effect."""
 
 
 def needles(words: int, codes: Sequence[str]) -> str:
-    """A prompt of about `words` words with these code words at `DEPTHS`, which asks for the code words."""
+    """A prompt of about `words` words that holds these code words at the places of `DEPTHS` and asks the model to
+    repeat them.
+    """
     filler = ["word"] * words
     # From the end, because each insertion moves all words after it.
     for depth, code in reversed(list(zip(DEPTHS.values(), codes, strict=True))):
@@ -80,14 +85,16 @@ def needles(words: int, codes: Sequence[str]) -> str:
 
 
 def _line_and_speed(subject: Subject) -> tuple[tuple[float, float] | None, float]:
-    """(the result of `_tokens_by_words`, the number of words that the server reads in `SECONDS`)."""
+    """(the tokens of a prompt as a line over its words, see `_tokens_by_words`; the number of words that the server
+    reads in `SECONDS`).
+    """
     begun = time.monotonic()
     line = _tokens_by_words(subject)
     return line, (SHORT + LONGER) / max(time.monotonic() - begun, 1e-6) * SECONDS
 
 
 def _long_prompt_check(subject: Subject) -> Seen:
-    """Send a prompt nearly as long as the context, and look for its code words and for its count of tokens.
+    """Check that a prompt nearly as long as the context arrives whole: by its code words and by its count of tokens.
 
     Two short prompts give the tokens per word and the speed of reading; a slow server gets a shorter prompt, unless
     the context to try was stated by the user.
@@ -150,7 +157,11 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
     if subject.mixed:
         return reached, subject.mixed
     if subject.room is not None and subject.room < EFFECT_PROMPTS * words:
-        return reached, "the reply does not name all code words; the budget has no room to test the others by effect"
+        missing = ", ".join(depth for depth in DEPTHS if depth not in reached)
+        return reached, (
+            f"the reply does not repeat the code words at its {missing}; whether they reached the model takes "
+            f"{EFFECT_PROMPTS} more long prompts, for which the budget is too small: raise {option('budget')}"
+        )
     try:
         shifts = _shifts(subject, words, set(reached))
     except Refused as refused:
@@ -175,9 +186,9 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
 
 
 def _shifts(subject: Subject, words: int, named: set[str]) -> dict[str, Shift]:
-    """What other words do, depth by depth; at named depths only where a depth without an effect has to be compared.
-
-    Raises `Refused` where a request fails or brings no log-probabilities.
+    """By how much other words at each depth move the next token's log-probabilities. A depth whose code word the reply
+    named is tried only to compare it with a depth without an effect. Raises `Refused` where a request fails or brings
+    no log-probabilities.
     """
 
     def tops(prompt: str, n: int) -> list[Top]:
@@ -211,9 +222,11 @@ def _exchanged(words: int, i: int, around: int = 0) -> str:
 
 
 def _whole_context_check(subject: Subject) -> Seen:
-    """Compare the longest prompt that reached the model with the context; a part that was not tried is untested."""
+    """Check that prompts as long as the context were tried; if not, the check is untested and says how much of the
+    context is left.
+    """
     stated = subject.context or subject.server.context
-    sent = "the longest prompt of this probe beside the context"
+    sent = "the longest prompt that this probe sent, compared with the context that the server states"
     if not subject.longest:
         return untested(sent, "no long prompt is known to have reached the model")
     if stated is None:
@@ -236,7 +249,7 @@ def _beyond_context_check(subject: Subject) -> Seen:
     if subject.room is not None and 1.2 * stated > subject.room:
         return untested(
             f"a prompt of {1.2 * stated:,.0f} tokens; the context is {stated:,}",
-            "the budget has no room for it: a server that cuts it would bill it",
+            "not sent, because a server that cuts the prompt would bill it, and the budget is too small",
         )
     line = _tokens_by_words(subject)
     base, slope = line or (64.0, 1.0)

@@ -1,4 +1,5 @@
-"""What a server is compared with: another server, a saved reference, a run's fingerprint, or a model on this machine.
+"""Finds the reference that a probed server is compared with: another server, a saved reference, a run's fingerprint
+(the first words of eight greedy replies), or a model on this machine.
 
 A model's folder supplies its chat template and, where it holds weights, what transformers computes from them. A GGUF
 file is served by llama.cpp for the length of the probe.
@@ -129,7 +130,7 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class RunFingerprint:
-    """The fingerprint of a stored run: only the beginnings of its greedy replies."""
+    """The fingerprint of a stored run as a reference: it has only the beginnings of eight greedy replies."""
 
     named: str
     begun: Sequence[str]

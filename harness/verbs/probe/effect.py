@@ -53,7 +53,7 @@ Top = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Shift:
-    """What a change of the prompt did, in nats.
+    """By how much a change of the prompt moved the next token's log-probabilities, in nats.
 
     distance: root mean square between the mean log-probabilities; infinite if too few tokens are shared. chance: the
     distance that noise alone makes. noise: standard deviation of repeats.
@@ -84,10 +84,8 @@ class Shift:
 
 
 def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
-    """What a change of the prompt did to the next token's log-probabilities.
-
-    before, after: the lists (token → log-probability) of each request without and with the change; at least
-    `MIN_REPEATS` before.
+    """By how much a change of the prompt moved the next token's log-probabilities. before, after: the lists (token →
+    log-probability) of each request without and with the change; at least `MIN_REPEATS` before.
     """
     assert len(before) >= MIN_REPEATS
     assert after

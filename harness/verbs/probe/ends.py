@@ -1,4 +1,5 @@
-"""Checks where replies end: a natural end that a longer request walks past, a limit that nobody asked for, a cap.
+"""Checks that replies end where they should: an end that the reply calls its own must be one, and no limit may cut it
+that nobody asked for.
 
 A reply says how it ended: `stop` for the model's own end, `length` for max_tokens. Both are compared with what the same
 greedy prompt brings at other limits, and with the number of tokens at which quite different replies end.
@@ -62,7 +63,9 @@ class Ended:
         return cls(limit, text, reply.finish_reason or "", reply.usage.completion_tokens)
 
     def walked_past_by(self, longer: Ended) -> bool:
-        """Whether this reply says that it ended by itself, and the longer one begins with it and goes on."""
+        """Whether this reply claims that it ended by itself although `longer`, of a larger max_tokens, begins with the
+        same text and goes on.
+        """
         # The end of a reply may be trimmed, or hold half a character.
         text = self.text.rstrip().rstrip("\ufffd")
         return (
@@ -75,7 +78,9 @@ class Ended:
 
 
 def unnatural(replies: Sequence[Ended]) -> str | None:
-    """What is odd about the ends of one greedy prompt's replies at rising limits; None if nothing is."""
+    """What is odd about the ends of replies to one greedy prompt, each with a larger max_tokens than the one before;
+    None if nothing is.
+    """
     for i, shorter in enumerate(replies):
         for longer in replies[i + 1 :]:
             if shorter.walked_past_by(longer):
@@ -117,7 +122,7 @@ def _end_of(subject: Subject, text: str, limit: int, **fields: object) -> Ended 
 
 def _ends(subject: Subject) -> Seen:
     """Send one greedy prompt with several limits; a false end must show in two rounds."""
-    sent = f"the story prompt as streams, max_tokens {', '.join(map(str, LIMITS))}"
+    sent = f"a prompt for a short story as streams, with max_tokens {', '.join(map(str, LIMITS))}"
     lies: list[str] = []
     for _ in range(ROUNDS):
         replies = [_end_of(subject, STORY, limit) for limit in LIMITS]
@@ -136,7 +141,7 @@ def _ends(subject: Subject) -> Seen:
     if all(end.reason == "stop" for end in ends) and len({end.text for end in ends}) == 1:
         return untested(sent, f"the reply ends by itself{_after(ends[0])}, below all limits")
     shown = ", ".join(f"{end.reason or 'no reason'}{_after(end)}" for end in ends)
-    return sound(sent, f"{shown}; no end that a longer reply walks past")
+    return sound(sent, f"{shown}; no reply ended by itself where a longer limit lets it go on")
 
 
 def _long_stream(subject: Subject) -> Seen:

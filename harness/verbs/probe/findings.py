@@ -30,10 +30,8 @@ The other checks together get the same chance.
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """The observation of one check.
-
-    p: the chance that a sound server shows something as odd. With a p, the stated outcome holds only if Holm's method
-    rejects.
+    """The observation of one check. p: the chance that a sound server shows something as odd; None without a test. With
+    a p, the outcome holds only if Holm's method, over all tests of the probe, finds it too small for chance.
     """
 
     outcome: Outcome
@@ -112,7 +110,7 @@ class Check:
 
 
 def sound(sent: str, came: str) -> Seen:
-    """An observation as expected."""
+    """An observation as expected: the check passes."""
     return Seen(outcome="sound", sent=sent, came=came)
 
 

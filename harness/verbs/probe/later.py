@@ -128,7 +128,7 @@ def _later(choices: Sequence[Choice]) -> list[Token]:
 
 
 def _finding(sent: str, us: Sequence[float], n_all: int) -> Seen:
-    """The observation from the mean rank of later tokens.
+    """The observation that the mean rank of later tokens leads to (see `rank`).
 
     sent: what was asked. us: the ranks (see `rank`) of the tokens tested. n_all: number of all tokens after the first.
     """
@@ -196,7 +196,8 @@ def _later_cold_draws(subject: Subject) -> Seen:
 
 
 def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:
-    """(tokens outside a cut such as top_k, the chance that a server without the cut would have drawn one).
+    """How many of `tokens` a cut such as top_k forbids, and the chance that a server without the cut would have drawn
+    one.
 
     smallest: from all listed probabilities, in falling order, the smallest one that the cut keeps. A token is outside
     if it is `NEAR` times less likely than that.

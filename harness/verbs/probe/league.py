@@ -1,8 +1,7 @@
-"""Providers of one model over days: which of them changed, and which differs from the others.
-
-A look asks each provider for `DRAWS` sampled first words after each of `PROMPTS`. Two sets of words are compared by the
-chi-square statistic of their counts, summed over the prompts. Its p-value is by exact Monte Carlo: if one model drew
-both, any division of all words between the two is as likely as the one that came. No log-probabilities are needed.
+"""Compares the providers of one model over days: which of them changed, and which differs from the others. A look asks
+each provider for `DRAWS` sampled first words after each of `PROMPTS`. Two sets of words are compared by the chi-square
+statistic of their counts, summed over the prompts. Its p-value is by exact Monte Carlo: if one model drew both, any
+division of all words between the two is as likely as the one that came. No log-probabilities are needed.
 
     family of tests     what is compared                              error it may spend at look k
     changed             a provider with its own earlier looks         ALPHA / 2 · 1 / (k (k − 1)), k at least 2
@@ -111,7 +110,7 @@ Draws = Sequence[Mapping[str, int]]
 
 
 def apart(ours: Draws, theirs: Draws, seed: int, level: float) -> float:
-    """The p-value of the hypothesis that one model drew both sets of words.
+    """Test whether one model can have drawn both sets of words: the p-value of this hypothesis.
 
     ours, theirs: of each prompt, first word → how often it came. seed: of the simulation. level: the smallest bound
     that the p-value is compared with.
@@ -192,7 +191,8 @@ def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed
 
 
 def _rejected(p_values: Sequence[float | None], alpha: float) -> list[bool | None]:
-    """Holm's method over the p-values that there are; False where there is none, None where none could be rejected.
+    """Which of these hypotheses Holm's method rejects; False for a p-value that is None, and None for each if no
+    p-value could be small enough.
 
     alpha: the error that these tests share.
     """

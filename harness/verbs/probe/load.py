@@ -45,12 +45,11 @@ MAX_ODD_SAME = 1
 
 @dataclass(frozen=True)
 class Crowd:
-    """Replies of one crowd of requests beside the replies to the same requests one by one.
-
-    The own reply is the one that the same prompt got alone. n: all replies. same: equal to the own reply. swapped:
-    equal to the own reply of another prompt, which begins otherwise. empty: without text. cut: a beginning of the own
-    reply, with finish_reason `stop`. strange: beginning otherwise than the own reply, and not swapped. A reply that
-    begins like the own one and goes on otherwise is counted in `n` alone: a batch makes such replies.
+    """Compares the replies to many requests at once (a crowd) with the replies to the same requests one by one. The own
+    reply is the one that the same prompt got alone. n: all replies. same: equal to the own reply. swapped: equal to the
+    own reply of another prompt, which begins otherwise. empty: without text. cut: a beginning of the own reply, with
+    finish_reason `stop`. strange: beginning otherwise than the own reply, and not swapped. A reply that begins like the
+    own one and goes on otherwise is counted in `n` alone: a batch makes such replies.
     """
 
     n: int
@@ -192,8 +191,8 @@ def _prefix_cache(subject: Subject) -> Seen:
 
 
 SUSPICIOUS, COPIED = 0.3, 0.6
-"""Shares of text that replies to eight different questions begin with in common. From the first on, the questions are
-asked again; a mean of three from the second on is not explained by the words that the prompts share.
+"""Fractions of their text that replies to eight different questions begin with in common. From the first on, the
+questions are asked again; a mean of three from the second on is not explained by the words that the prompts share.
 
 In 300 sound toys whose replies depend on the prompt's first words, one share in 20 is above 0.37; copies that a batch
 changed have 0.34 at least, and mostly more than 0.9.
@@ -201,7 +200,7 @@ changed have 0.34 at least, and mostly more than 0.9.
 
 
 def _begun(number: int, text: str) -> str:
-    """A prompt that begins with words that other prompts share, and ends in its own question.
+    """A prompt whose beginning other prompts share and whose question at the end is its own.
 
     number: a new number makes the shared words new, so that no cache has them yet.
     """
@@ -209,7 +208,7 @@ def _begun(number: int, text: str) -> str:
 
 
 def _ended(number: int, text: str) -> str:
-    """A prompt that begins with its own question and ends in words that other prompts share.
+    """A prompt whose question at the beginning is its own and whose end other prompts share.
 
     number: a new number makes the shared words new, so that no cache knows them yet.
     """

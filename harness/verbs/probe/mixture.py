@@ -26,7 +26,8 @@ stay below it, 4-bit copies exceed it."""
 
 
 def models(tops: Sequence[Mapping[str, float]]) -> list[int]:
-    """How many lists belong to each model, the largest number first.
+    """Group the lists of likeliest tokens by the model that must have made them: the number of lists of each group, the
+    largest first.
 
     Two lists less than `APART` from one another are of one model, and so are lists linked by a chain of such pairs.
     """
@@ -34,7 +35,7 @@ def models(tops: Sequence[Mapping[str, float]]) -> list[int]:
     links = list(range(len(tops)))
 
     def root(i: int) -> int:
-        """The list to which the links from list `i` lead in the end; it stands for the model."""
+        """The list to which the links from list `i` lead in the end; it stands for its group."""
         while links[i] != i:
             i = links[i]
         return i

@@ -144,9 +144,13 @@ def examine(
 
 
 def _left_out(check: Check, n: int) -> Seen:
-    """The observation of a check that the budget has no room for. n: kinds of faults that only this check finds."""
-    finds = "" if n == 0 else " and finds one kind of faults more" if n == 1 else f" and finds {n} kinds of faults more"
-    return untested("nothing", f"it costs about {check.tokens:,} tokens{finds}; the budget has no room for it")
+    """The observation of a check that would exceed the budget and is not made. n: kinds of faults that only this check
+    finds.
+    """
+    faults = "one kind of faults" if n == 1 else f"{n} kinds of faults"
+    finds = f" and finds {faults} that no other check finds" if n else ""
+    cost = f"it costs about {check.tokens:,} tokens{finds}"
+    return untested("nothing", f"{cost}, more than is left of the budget")
 
 
 def _observation(check: Check, subject: Subject) -> Seen:

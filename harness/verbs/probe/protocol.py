@@ -38,7 +38,7 @@ REPLACED = "\ufffd"
 
 
 def _streaming(subject: Subject) -> Seen:
-    """Compare a greedy stream with the whole reply: text, reasoning and finish_reason must be equal."""
+    """Check that a greedy stream equals the whole reply to the same request: in text, reasoning and finish_reason."""
     for text in PROMPTS[:TRIED]:
         seen, reply = _stream_beside_whole(subject, text)
         if seen.outcome != "sound" or len(set(reply)) >= MIN_DISTINCT:
@@ -47,7 +47,9 @@ def _streaming(subject: Subject) -> Seen:
 
 
 def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
-    """The observation for one prompt, and its whole reply; empty if the stream failed."""
+    """(the comparison of the stream with the whole reply to one prompt, that whole reply); the reply is empty if the
+    stream failed.
+    """
     inquiry = Inquiry(prompt, {"max_tokens": LONG, "temperature": 0})
     sent = f"one greedy request of {LONG} tokens, streamed and whole"
     streams: list[tuple[str, str | None]] = []
@@ -114,7 +116,7 @@ def _usage(subject: Subject) -> Seen:
 
 def _length(subject: Subject) -> Seen:
     """Ask for exactly `CUT` new tokens: the reply must have that length and say finish_reason "length"."""
-    sent = f"the story prompt, max_tokens {CUT}"
+    sent = f"a prompt for a short story, with max_tokens {CUT}"
     answer = _with_logprobs(subject, max_tokens=CUT)
     choice, usage = answer.first, answer.usage
     n = len(choice.tokens) or (usage.completion_tokens if usage else None)
@@ -211,7 +213,9 @@ def _logprobs(subject: Subject) -> Seen:
 
 
 def _utf8(subject: Subject) -> Seen:
-    """Force multi-byte characters by the engine's grammar: none may get lost between two tokens."""
+    """Check that no character of several bytes gets lost between two tokens; the engine's grammar forces such
+    characters.
+    """
     sent = f"the greedy reply held to {UNICODE!r} by the engine's grammar, streamed and whole"
     held_to = engines.dialect(subject.server.engine).held_to
     held = {} if held_to is None else held_to(UNICODE)

@@ -166,7 +166,7 @@ def _whole(template: RequestTemplate) -> RequestTemplate:
 
 
 class Begun(Protocol):
-    """The source of greedy replies to compare with. named: its name in a report."""
+    """A reference that has only greedy replies to compare with. named: its name in a report."""
 
     @property
     def named(self) -> str: ...
@@ -240,14 +240,12 @@ class ServerReference:
 
 @dataclass(frozen=True)
 class TokenComparison:
-    """One next token under both distributions.
-
-    divergence: of the server from the reference, in nats. ratio: logarithm of the server's probability of its own draw
-    over the reference's. surprise: minus the logarithm of the reference's probability of that draw; expected and
-    variance: of the surprise, if the draw were the reference's. same: whether both have the same likeliest token.
-    rounding: divergence of the reference's own model in 16 bits, if known. flip: by how many nats the reference prefers
-    its likeliest token to the server's; 0 where they are the same. events: the reference's probabilities of the tokens
-    that both list, and of the rest.
+    """The server's and the reference's distribution of the next token at one place. divergence: of the server from the
+    reference, in nats. ratio: logarithm of the server's probability of its own draw over the reference's. surprise:
+    minus the logarithm of the reference's probability of that draw; expected and variance: of the surprise, if the draw
+    were the reference's. same: whether both have the same likeliest token. rounding: divergence of the reference's own
+    model in 16 bits, if known. flip: by how many nats the reference prefers its likeliest token to the server's; 0
+    where they are the same. events: the reference's probabilities of the tokens that both list, and of the rest.
     """
 
     passage: int
@@ -344,9 +342,8 @@ def times_rounding(comparisons: Sequence[TokenComparison]) -> tuple[float, float
 
 
 def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome, str]:
-    """The outcome that the divergences lead to, and a sentence on them.
-
-    named: the reference's name in the sentence.
+    """Decide from all places whether the server has the reference's weights: the outcome, and a sentence that gives the
+    divergences. named: the reference's name in the sentence.
     """
     mean, low, high = interval([(token.passage, token.divergence) for token in comparisons])
     times = times_rounding(comparisons)

@@ -43,7 +43,7 @@ CLOSED = "no log-probabilities, or no prompt with several likely first tokens"
 
 def _greedy(subject: Subject) -> Seen:
     """Ask for the greedy reply three times: each token must be the likeliest one."""
-    sent = "the story prompt at temperature 0, three times"
+    sent = "a prompt for a short story at temperature 0, three times"
     choice = subject.greedy
     # Rounding in a batch may swap tokens that are nearly equal; 0.2 nats is more than rounding moves.
     odd = [t for t in choice.tokens if t.top and t.logprob is not None and max(t.top.values()) - t.logprob > 0.2]

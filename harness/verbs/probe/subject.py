@@ -1,4 +1,4 @@
-"""A server under examination. What several checks need is asked once and kept."""
+"""Holds the server that is probed, and the replies that several checks need, each asked for once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which checks a budget of tokens is spent on: those that find the most kinds of faults for their price.
+"""Chooses the checks that a budget of tokens is spent on: those that find the most kinds of faults for their price.
 
 `FINDS` is what the table of coverage of `bench/simulate_probe.py` measured: which of the simulated kinds of faults
 each check notices, gathered into classes. `CLASSES` says how many kinds a class has. A check's worth is the number of

@@ -36,7 +36,7 @@ MAX_NAME_CHARS = 200
 """Longest name of a cell: it is a folder's, and a file's with a suffix."""
 
 _LAUNCHERS = ("port", "host", "model", "served_name")
-"""Placeholders in a user's command that the launcher fills in when it starts the server."""
+"""Placeholders in a user's command that the code that starts the server fills in, such as the port."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 # The last number of a checkpoint's name: in `qwen3-8b-step-500` the earlier ones belong to the model.
@@ -421,7 +421,7 @@ def _cell(
 
 
 def _made(kind: Any, given: Mapping[str, Any], where: str) -> Any:
-    """Options of this class from their values. Raises `UsageError` with `where`, the file and line."""
+    """Make options of the class `kind` from values of the file. Raises `UsageError` with `where`, the file and line."""
     try:
         return kind.of(**given)
     except UsageError as error:
@@ -452,7 +452,9 @@ def _judge(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
-    """The devices of each slot; a number in the file means so many slots without devices of their own."""
+    """The devices of each slot (a place for one of the servers that run at once); a number in the file means so many
+    slots without devices of their own.
+    """
     if isinstance(given, int):
         return ((),) * given
     parts = [slot.split(",") if isinstance(slot, str) else slot for slot in given]

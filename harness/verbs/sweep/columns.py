@@ -38,9 +38,8 @@ class Notes:
 
 
 class TableColumn(NamedTuple):
-    """A column. head: the heading; `{k}` in it stands for the k of pass@k.
-
-    text: makes the text of a scored cell from (its result, k, the footnotes).
+    """A column of a sweep's tables. head: the heading; `{k}` in it stands for the k of pass@k. text: makes the text of
+    a scored cell from (its result, k, the footnotes).
     """
 
     head: str

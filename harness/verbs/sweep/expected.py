@@ -95,11 +95,10 @@ def _lost(
     samples: int,
     max_tokens: int | None,
 ) -> str:
-    """Why the cell would end without a score; empty if no reason is known.
-
-    The reasons looked for: too few samples for a k of pass@k, and no room for the reply in the context of the server
-    that the sweep starts. questions_asked: None if the questions are not on this machine; then the lengths of prompts
-    are unknown. samples: samples a question. max_tokens: bound of a reply; None: unknown.
+    """Why the cell would end without a score; empty if no reason is known. Two reasons are looked for: too few samples
+    for a k of pass@k, and no room for the reply in the context of the server that the sweep starts. questions_asked:
+    None if the questions are not on this machine; then the lengths of prompts are unknown. samples: samples a question.
+    max_tokens: bound of a reply; None: unknown.
     """
     few = [k for k in sweep.score.k if k > samples]
     if few:

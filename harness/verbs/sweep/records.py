@@ -89,7 +89,7 @@ def write(sweep: Sweep, record: CellRecord) -> None:
 
 
 def of_samples(group: ServerGroup, cell: Cell) -> str:
-    """Checksum of everything that determines the cell's samples."""
+    """Checksum of everything that determines the cell's samples; if it changes, the cell is sampled again."""
     options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
     if "target_error" in options:  # A fraction, because the checksums of sweeps begun earlier hold fractions.
         options["target_error"] = round(options["target_error"] / 100, 12)
@@ -109,7 +109,7 @@ def _content(path: str) -> str:
 
 
 def scoring(sweep: Sweep) -> str:
-    """Checksum of everything that determines how cells are scored."""
+    """Checksum of everything that determines how cells are scored; if it changes, cells are scored again."""
     judge = sweep.judge.plain if sweep.judge is not None else None
     options = dict(sweep.score.plain)
     if len(options.get("also", ())) == 1:  # A text, because the checksums of sweeps begun earlier hold a text.

@@ -124,7 +124,7 @@ class Hold:
 
 
 def owing(sweep: Sweep) -> list[ServerGroup]:
-    """The groups with a cell left to sample or score.
+    """The groups (cells that share one server) with a cell left to sample or score.
 
     A cell that lacks only the verdicts of a judge with its own server counts as finished: `judge_late` does the rest.
     """
@@ -213,7 +213,7 @@ def _is_done(sweep: Sweep, group: ServerGroup, cell: Cell, *, judging: bool) -> 
 
 
 class _Group:
-    """The cells of one server, one after the other."""
+    """Carries out the cells of one server, one after the other."""
 
     def __init__(self, sweep: Sweep, group: ServerGroup, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
         self._sweep, self._group, self._score, self._watcher, self._on_cell = sweep, group, score, watcher, on_cell

@@ -351,7 +351,7 @@ def _series(results: Results) -> dict[str, list[Step]]:
 
 
 def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Point]:
-    """The distinct points of these axes, in order, each with the entries of `fixed` added."""
+    """The distinct combinations of entries of these axes (points), in order, each with the entries of `fixed` added."""
     seen: dict[tuple[str, ...], Point] = {}
     for result in results.results:
         key = tuple(result.cell.point[axis] for axis in axes)

@@ -103,5 +103,5 @@ def carry_out(
 
 
 def disagreement(result: CellResult) -> str:
-    """The sentence on a cell that disagrees with published scores."""
+    """The error message for a cell that disagrees with published scores."""
     return f"{visible(result.cell.name, 200)} does not agree with published scores of {visible(result.cell.model, 100)}"

@@ -90,7 +90,7 @@ class TooLargeError(Exception):
 
 @dataclass
 class UnpackedBytes:
-    """Counts the unpacked bytes of a file. max_bytes: the bound."""
+    """Counts the unpacked bytes of a file, and refuses the file at a bound. max_bytes: the bound."""
 
     max_bytes: int
     n_bytes: int = 0
@@ -194,7 +194,8 @@ class _Pages:
             self._add(repetitions, definitions, ByteReader(values), described.integer(4))
 
     def _count(self, n_entries: int) -> int:
-        """Charge the budget for the entries that a page claims to have, before memory is allocated for them.
+        """Count the entries that a page claims to have against the bound of the whole file, before memory is allocated
+        for them.
 
         Returns `n_entries`.
         """
