@@ -1,10 +1,10 @@
-"""Memory and processor seconds of a score beyond reading and grading: grades put in order, counted, written.
+"""Measures memory and CPU of the last part of `harness score`: grades are sorted, counted and written.
 
     python bench/aggregate.py [--questions 10000] [--samples 1000]
 
-The journal's samples and their grades are made up on the way, without text and without a worker, so that ten million
-take minutes. What follows is the code of `harness score`; its peak is printed after each of its stages, and a digest of
-the two files that it writes, by which two versions are compared. Linux only.
+Samples and grades are made up, without texts and without graders, so that ten million take minutes. Everything after
+that is the code of `harness score`. Prints the peak of memory after each stage, and a checksum of the two files that
+are written, by which two versions can be compared. Linux only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.scoring.workload import speed, workload
 
 
 class Journal:
-    """Samples round by round, as a run stores them."""
+    """A made-up journal: gives samples round by round, as a run stores them."""
 
     def __init__(self, n_questions: int, samples: int) -> None:
         self.n_questions, self.samples = n_questions, samples
@@ -51,7 +51,7 @@ class Journal:
 
 
 def grade_all(questions: Any, samples: Iterable[Sample], **_: Any) -> Iterator[Grade]:
-    """Two of three right, the wrong ones of a hundred kinds."""
+    """Make up a grade for each sample: two of three are right, and wrong answers are of a hundred kinds."""
     for number, sample in enumerate(samples):
         right = number % 3 != 2
         answer = sample.question_id if right else str(number % 100)

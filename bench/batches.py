@@ -1,10 +1,10 @@
-"""A large run by a provider's batches: memory and seconds of the client, and what the provider was handed.
+"""Measures memory and seconds of a large run by a provider's batch API, and checks what the provider was sent.
 
     python -m bench.batches [--samples 100000] [--prompt-bytes 500]
 
-The server is the tests' (`tests/faults/batch_server.py`), in a process of its own; it answers every request of a batch
-once. Its limits are OpenAI's, since an address that is no known provider's is asked as OpenAI's is. Exit code 1 where a
-request was handed in twice or never, a file exceeds a limit, or a sample is not stored once. Linux only.
+The provider is the test server `tests/faults/batch_server.py`, in a process of its own. It answers every request of a
+batch once, and has OpenAI's limits on files. Exit code 1 if a request was sent twice or never, a file exceeds a limit,
+or a sample is missing or stored twice. Linux only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ QUESTIONS = 1000
 
 
 def serve(pipe: Connection) -> None:
-    """Tell the address; when asked, say what was handed in: (requests, distinct ones, most a file, most bytes)."""
+    """Run the server and send its address; on request, send what it got: (requests, different requests, most requests
+    of a file, most bytes of a file).
+    """
     provider = BatchProvider()
     with FaultServer(provider.answer) as server:
         pipe.send(server.base_url)
@@ -42,7 +44,7 @@ def serve(pipe: Connection) -> None:
 
 
 def main() -> int:
-    """Returns the exit code."""
+    """Carry out the run, and print and check its numbers. Returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--samples", type=int, default=100_000, help="in all, a multiple of 1,000")
     parser.add_argument("--prompt-bytes", type=int, default=500)

@@ -1,10 +1,11 @@
-"""The same 50 questions × 4 by this harness and by its peers, each in an environment of its own: docs/beside.md.
+"""Times the same run (50 questions × 4 samples) by this harness and by other harnesses; docs/beside.md has the result.
 
     python -m bench.beside FOLDER [TOOL ...]      # FOLDER/TOOL/bin: environments, made by `make bench-beside`
 
-A toy server on the loopback answers sums after `LATENCY_SECONDS`. Its n-th reply to a question is right or wrong by a
-draw from question and n, so that every tool meets the same 200 replies. Each tool gets the questions in the file that
-it reads, 32 requests in flight and temperature 0.6. Wall time is that of whole commands, imports and scoring included.
+Each tool has an environment of its own. A toy server on this machine answers sums after `LATENCY_SECONDS`. Whether its
+n-th reply to a question is right follows from the question and n, so every tool gets the same 200 replies. Each tool
+gets the questions in the file that it reads, 32 requests in flight and temperature 0.6. Wall time is that of whole
+commands, imports and scoring included.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ COMMANDS = {
         '--eval-batch-size 32 --generation-config {{"temperature":0.6,"max_tokens":512}}',
     ),
 }
-"""Tool -> its commands; a blank separates two words."""
+"""Name of a tool → its commands; words are separated by blanks."""
 
 
 class _Toy(http.server.BaseHTTPRequestHandler):
@@ -136,17 +137,17 @@ class _Toy(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Quiet."""
+        """Print no line for each request."""
 
 
 def right(first: int, second: int, n: int) -> bool:
-    """Whether the n-th reply to a question is right: in 7 of 10 cases."""
+    """Whether the toy server's n-th reply to the question `first + second` is right; 7 of 10 are."""
     return hashlib.sha256(f"{first} {second} {n}".encode()).digest()[0] < 180
 
 
 @contextmanager
 def toy_server() -> Iterator[str]:
-    """The address of a new toy server, which has not been asked anything."""
+    """Start a toy server and return its address."""
 
     class Fresh(_Toy):
         asked: ClassVar[Counter[str]] = Counter()
@@ -175,13 +176,13 @@ def prepare(folder: Path) -> None:
 
 
 def true_accuracy() -> float:
-    """The share of right replies among the 200."""
+    """The fraction of the 200 replies that are right."""
     pairs = [(17 * n + 3, 29 * n + 8) for n in range(QUESTIONS)]
     return sum(right(a, b, n) for a, b in pairs for n in range(SAMPLES)) / (QUESTIONS * SAMPLES)
 
 
 def measured(tool: str, binaries: Path) -> tuple[float, int, str]:
-    """(wall seconds of the tool's commands, the last exit code, the end of what they printed)."""
+    """Run a tool's commands: (wall seconds, exit code of the last one, end of what they printed)."""
     with tempfile.TemporaryDirectory() as name, toy_server() as url:
         folder = Path(name)
         prepare(folder)

@@ -1,4 +1,5 @@
-"""CPU of the client per streamed token and per request, beside aiohttp and the openai SDK; every reply is checked.
+"""Measures the client's CPU per streamed token and per request, beside aiohttp, the openai SDK and others; checks every
+reply.
 
     python bench/client.py [--repeats 3] [--only fast,aiohttp-raw] [--cases paced,burst]
                            [--vllm-function FILE] [--c-client PROGRAM]
@@ -55,10 +56,10 @@ MEANING = {
     "flood": "10,000 in flight, 8 tokens each, connects included",
 }
 SLOW = {"openai-sdk": 16, "httpx-raw": 16}
-"""Clients so slow that they get a share of the requests where the server does not set the pace."""
+"""Slow client → fraction of the requests that it gets in cases where the server answers as fast as it can."""
 
 HTTPX_STREAMS = 64
-"""httpx looks through all of its pool for each request, so it gets no more streams than this."""
+"""Largest number of streams for httpx: it searches its whole pool for each request."""
 
 PEERS = ("fast", "aiohttp", "aiohttp-raw", "openai-sdk", "httpx-raw")
 UNFIT = {
@@ -67,15 +68,15 @@ UNFIT = {
     "vllm": ("reasoning",),  # it drops reasoning
     "c": ("reasoning",),  # it knows `reasoning_content` only
 }
-"""Cases that a client is left out of."""
+"""Client → cases that it is left out of."""
 
 _decode = msgspec.json.Decoder().decode
 Ask = Callable[[int], Awaitable[tuple[str, str | None, int | None]]]
-"""Seed → (text, fingerprint, completion tokens) of one reply."""
+"""A function that sends one request: seed → (text, fingerprint, completion tokens) of the reply."""
 
 
 async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
-    """A transport of the harness."""
+    """A client: the harness's own transport of this name."""
     from harness.client.address.endpoint import Endpoint
     from harness.client.chooser import open_transport
     from harness.client.interface import Deadlines
@@ -107,7 +108,9 @@ async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awai
 
 
 async def read_stream(body: AsyncIterator[bytes]) -> tuple[str, str | None, int | None]:
-    """The least code that reads all of a stream and stamps each token: (text, fingerprint, completion tokens)."""
+    """Read a whole stream with as little code as possible, with a time stamp for each token: (text, fingerprint,
+    completion tokens).
+    """
     texts, stamps, fingerprint, tokens, rest = [], [], None, None, b""
     async for data in body:
         events = (rest + data).split(b"\n\n")
@@ -130,7 +133,7 @@ async def read_stream(body: AsyncIterator[bytes]) -> tuple[str, str | None, int 
 
 
 async def aiohttp_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
-    """aiohttp and `read_stream`."""
+    """A client: aiohttp with `read_stream`."""
     import aiohttp
 
     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None))
@@ -146,7 +149,7 @@ async def aiohttp_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitabl
 
 
 async def httpx_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
-    """httpx and `read_stream`."""
+    """A client: httpx with `read_stream`."""
     import httpx
 
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
@@ -161,7 +164,9 @@ async def httpx_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[
 
 
 async def vllm(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
-    """vLLM's request function, from its file; it shows no fingerprint, so that is made from what the server sends."""
+    """A client: vLLM's request function, from its file. It does not return the server's fingerprint, so the checksum of
+    the text takes its place.
+    """
     import aiohttp
 
     spec = importlib.util.spec_from_file_location("vllm_request_function", os.environ["HARNESS_BENCH_VLLM"])
@@ -192,7 +197,7 @@ async def vllm(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]
 
 
 async def openai_sdk(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
-    """The openai SDK as its documentation shows it."""
+    """A client: the openai SDK, used as its documentation shows."""
     import openai
 
     client = openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="x", max_retries=0, timeout=None)
@@ -216,7 +221,7 @@ async def openai_sdk(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable
 
 
 def request(model: str, seed: int) -> dict[str, Any]:
-    """What all clients send."""
+    """The body of the request that all clients send."""
     return {
         "model": model,
         "messages": [{"role": "user", "content": "hi"}],
@@ -227,7 +232,9 @@ def request(model: str, seed: int) -> dict[str, Any]:
 
 
 async def work(name: str, port: int, model: str, requests: int, in_flight: int) -> dict[str, Any]:
-    """Send `requests`, `in_flight` at once; CPU, tokens and broken replies."""
+    """Send `requests` requests by one client, `in_flight` at once; return CPU seconds, tokens and the number of broken
+    replies.
+    """
     if name == "aiohttp-raw":
         ask, close = await aiohttp_raw(port, model)
     elif name == "openai-sdk":
@@ -276,7 +283,7 @@ def measure(name: str, case: str, port: int) -> None:
 
 
 def n_requests(name: str, case: str) -> int:
-    """How many requests a client makes."""
+    """Number of requests that a client makes in a case."""
     model, requests, _, _ = CASES[case]
     if name == "httpx-raw":
         requests = min(requests, 16 * HTTPX_STREAMS if ",d=" not in model else HTTPX_STREAMS)
@@ -284,7 +291,7 @@ def n_requests(name: str, case: str) -> int:
 
 
 def main() -> int:
-    """Run all clients on all cases in turn, print the table; 1 if any reply was broken."""
+    """Run all clients on all cases in turn and print the table. Returns 1 if any reply was broken, else 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", help="clients, by comma: " + ", ".join((*PEERS, "vllm", "c")))
@@ -321,9 +328,8 @@ def main() -> int:
 
 @contextmanager
 def fresh_server() -> Iterator[str]:
-    """The port of a server on a core of its own.
-
-    One for each run: thousands of ports that the client before left in TIME_WAIT would double what a connect costs.
+    """Start a server on a core of its own and return its port. Each run gets a new server: thousands of sockets that
+    the client before left in TIME_WAIT would double the cost of a connection.
     """
     server = subprocess.Popen([sys.executable, HERE / "fake_server.py"], stdout=subprocess.PIPE, text=True)
     try:
@@ -337,13 +343,13 @@ def fresh_server() -> Iterator[str]:
 
 
 def pin_client() -> None:
-    """The client gets a core of its own; the server has another."""
+    """Bind this process, the client, to one core; the server has another one."""
     if len(os.sched_getaffinity(0)) > 1:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def result(name: str, case: str, printed: dict[str, Any]) -> dict[str, Any]:
-    """What a client printed, with the fields of `work`."""
+    """The result of a client's process, from what it printed; fields as in `work`."""
     if name != "c":
         return printed
     model, requests, _, _ = CASES[case]
@@ -352,7 +358,7 @@ def result(name: str, case: str, printed: dict[str, Any]) -> dict[str, Any]:
 
 
 def show(results: dict[tuple[str, str], list[dict[str, Any]]], cases: list[str], peers: list[str]) -> int:
-    """Print the table of medians; how many replies were broken."""
+    """Print the table of medians; return how many replies were broken."""
     references = [name for name in ("aiohttp-raw", "vllm", "openai-sdk", "c") if name in peers]
     table = Table(title="CPU of the client: median of the repeats; ratios to others of the same repeat")
     for column in ("case", "client", "µs", "per", *(f"/ {name}" for name in references), "wall s", "broken"):

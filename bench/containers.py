@@ -1,10 +1,11 @@
-"""What each home-made container saves beside Python's own, numpy's or sqlite3: memory and CPU of 200,000 questions × 2.
+"""Measures what the project's own containers save beside lists, numpy or sqlite3: memory and CPU for 200,000 questions
+× 2.
 
     python bench/containers.py [--questions 200000]
 
-Each variant is built and used in a process of its own. Memory is what the process holds more than an empty one of the
-same imports (peak resident, MB); CPU is that of building and of one pass of look-ups (seconds). The figures stand in
-docs/decisions/containers.md.
+Each variant is built and used in a process of its own. Memory is the peak of the process minus that of an empty process
+with the same imports (MB). CPU is the time to build the container and to look everything up once (seconds). The figures
+stand in docs/decisions/containers.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Copies of a model that are not quite it, for bench/probe_engines.py; run by a python with torch and transformers.
+"""Makes copies of a model that differ from it slightly, for bench/probe_engines.py. Needs a Python with torch and
+transformers.
 
     ENV/bin/python bench/copies.py MODEL FOLDER
 
@@ -53,7 +54,9 @@ def main(model: Path, out: Path) -> None:
 
 
 def coarsen(model: torch.nn.Module, bits: int) -> None:
-    """Round the matrices inside the layers, block by block, to the multiples of a scale that reach the largest."""
+    """Quantise the matrices of the layers: each block of 32 weights is rounded to multiples of a step, such that the
+    block's largest weight is still reached.
+    """
     most = 2 ** (bits - 1) - 1
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -64,7 +67,7 @@ def coarsen(model: torch.nn.Module, bits: int) -> None:
 
 
 def train(model: torch.nn.Module, tokenizer: AutoTokenizer) -> None:
-    """A few steps of AdamW in 32 bits, back to the type of before."""
+    """Train the model for a few steps (AdamW in 32 bits), then convert it back to its type."""
     dtype = model.dtype
     model.float().train()
     steps = torch.optim.AdamW(model.parameters(), lr=RATE)

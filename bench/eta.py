@@ -1,4 +1,4 @@
-"""How often the end of a run lies in the range that is printed, and how wide the range is.
+"""Tests the forecast of a run's end: how often the end lies in the printed range, and how wide the range is.
 
     python bench/eta.py [--seeds 20] [--questions 35 --samples 16 --in-flight 32] [--without tail]
 
@@ -29,7 +29,7 @@ distribution = forecast._distribution
 
 
 class EqualWeights(Random):
-    """Weighs every member of the population by 1."""
+    """A variant of the forecast that gives all lengths of earlier samples the same weight."""
 
     def expovariate(self, lambd: float = 1.0) -> float:
         return lambd
@@ -49,7 +49,9 @@ def no_weights() -> None:
 
 
 def no_shrinkage() -> None:
-    """One imagined sample of the benchmark's mean, whatever the variances are."""
+    """A variant of the forecast without shrinkage: every question counts one imagined sample of the benchmark's mean
+    length, whatever the variances are.
+    """
     init = forecast._Centres.__init__
 
     def equal(self: forecast._Centres, outlook: forecast.Outlook) -> None:
@@ -69,7 +71,7 @@ PARTS: dict[str, Callable[[], None]] = {
 
 
 def judged(kind: str, seed: int, options: argparse.Namespace) -> Iterator[tuple[float, float, float]]:
-    """(least, most, truly left), in seconds, at each moment looked at."""
+    """Play one session: (shortest forecast, longest forecast, time really left), in seconds, at each moment."""
     sizes = lengths(kind, seed, options.questions, options.samples)
     *moments, end = played(sizes, options.in_flight, step=5.0)
     late: list[Moment] = [moment for moment in moments if moment.progress.done >= 0.2 * moment.progress.total]

@@ -1,12 +1,12 @@
-"""A fast fake completion server, so that a client can be measured: one process, one epoll loop, no dependencies.
+"""A fast fake completion server for measurements of clients: one process, one epoll loop, no dependencies.
 
     python bench/fake_server.py [PORT [TOKENS [MS]]]
 
-Parameters ride in the request's model name: `m,n=200,d=20,r=50` = 200 token events (default: TOKENS, else 100), 20 ms
+The model name in a request sets the reply: `m,n=200,d=20,r=50` = 200 token events (default: TOKENS, else 100), 20 ms
 apart (default: MS, else 0 = flat out), the first 50 % of them as reasoning; without `"stream": true` the text comes
-whole. Events look like vLLM's; tokens hold escapes, UTF-8 and JSON look-alikes. The finish event's
-`system_fingerprint` is the CRC-32 of the whole text (reasoning, then content), so that a client that loses or changes
-a byte is caught. It prints its port on the first line. `GET /served` tells how many completions were asked for.
+whole. Events look like vLLM's; tokens hold escapes, UTF-8 and JSON look-alikes. The finish event's `system_fingerprint`
+is the CRC-32 of the whole text (reasoning, then content), so that a client that loses or changes a byte is caught. It
+prints its port on the first line. `GET /served` tells how many completions were asked for.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ DEFAULT_STEP_MS = float(_ARGUMENTS[2]) if len(_ARGUMENTS) > 2 else 0.0
 
 
 def frame(value: object) -> bytes:
-    """An event in an HTTP chunk of its own."""
+    """An event of the stream as an HTTP chunk."""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     event = f"data: {text}\n\n".encode()
     return b"%x\r\n%b\r\n" % (len(event), event)
@@ -57,7 +57,7 @@ def frame(value: object) -> bytes:
 
 @functools.lru_cache(64)
 def reply(n: int, reasoning_percent: int, variant: int) -> tuple[bytes, ...]:
-    """The segments of one reply: head and role, `n` token events, the closing events."""
+    """The parts of a streamed reply, which are sent in turn: head and role, `n` token events, closing events."""
     rng = random.Random(variant)
     tokens = [rng.choice(TOKENS) for _ in range(n)]
 
@@ -78,7 +78,7 @@ def reply(n: int, reasoning_percent: int, variant: int) -> tuple[bytes, ...]:
 
 
 def page(status: str, value: object) -> tuple[bytes]:
-    """A whole answer in JSON."""
+    """An HTTP response with a JSON body."""
     body = json.dumps(value).encode()
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return (head.encode() + body,)
@@ -97,10 +97,10 @@ def whole_reply(n: int, variant: int) -> tuple[bytes]:
 
 
 class Connection:
-    """One client: its unread request, and the segments that it is still owed."""
+    """The connection of one client: bytes of its request so far, and the parts of the reply still to be sent."""
 
     completions = 0
-    """Asked for so far, over all connections."""
+    """Number of completions requested so far, over all connections."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -112,7 +112,7 @@ class Connection:
         self.unsent = b""
 
     def received(self, data: bytes) -> bool:
-        """Whether a whole request is there now."""
+        """Add bytes of the request; return whether the request is whole."""
         self.request += data
         end = self.request.find(b"\r\n\r\n")
         if end < 0:
@@ -150,7 +150,7 @@ class Connection:
         return True
 
     def send(self) -> bool:
-        """Send the next segment, or what the last one left; whether the socket took it all."""
+        """Send the next part of the reply, or the rest of the last part; return whether the socket took all of it."""
         data = self.unsent or self.segments[self.next]
         if not self.unsent:
             self.next += 1

@@ -1,4 +1,5 @@
-"""How far a run's fingerprint changes when the server that is asked has other work. See docs/provenance.md.
+"""Measures how far a run's fingerprint (first words of greedy replies) changes while the server has other work; see
+docs/provenance.md.
 
     python bench/fingerprint.py --base-url URL --engine vllm --model NAME [--repeats 20] [--load 32]
 
@@ -41,7 +42,7 @@ PLACES = ("a harbour", "the moon", "a library", "a mine", "a bakery", "the deser
 
 @contextlib.contextmanager
 def busy(endpoint: Endpoint, model: str, n: int) -> Iterator[None]:
-    """`n` sampled requests in flight while the block runs."""
+    """A context manager that keeps `n` sampled requests in flight."""
     over, begun = threading.Event(), threading.Event()
 
     async def one_request(transport, number: int) -> None:
@@ -83,12 +84,12 @@ def busy(endpoint: Endpoint, model: str, n: int) -> Iterator[None]:
 
 
 def agreeing(first: list[int], second: list[int]) -> int:
-    """Tokens with which both begin."""
+    """Number of tokens that both lists begin with in common."""
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def sampled(endpoint: Endpoint, model: str, at_once: int) -> list[str]:
-    """A longer answer to each prompt, at temperature 1 with a seed."""
+    """Ask for a longer answer to each prompt, at temperature 1 with a seed; `at_once` requests in flight."""
 
     def reply_to(text: str) -> str:
         body = {
@@ -107,7 +108,7 @@ def sampled(endpoint: Endpoint, model: str, at_once: int) -> list[str]:
 
 
 def main() -> None:
-    """Print a line for each repeat, and what they come to."""
+    """Print a line for each repeat, and then a summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base-url", required=True)
     parser.add_argument(

@@ -1,4 +1,6 @@
-"""A server that notes when its client first asks and what CPU it has used by then; and the client. Linux only."""
+"""A server that notes when its client sends the first request and how much CPU the client has used by then, and the
+start of that client. Linux only.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ MODEL = "m"
 
 
 def start(words: list[str], checkout: Path = HERE) -> subprocess.Popen[bytes]:
-    """`harness` with `words`, as an installation has it: with compiled modules. checkout: of another version."""
+    """Start the command `harness` with `words`, with compiled modules as in an installation. checkout: the folder of
+    the version to start.
+    """
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.Popen(
         [sys.executable, "-m", "harness", *words],
@@ -26,7 +30,7 @@ def start(words: list[str], checkout: Path = HERE) -> subprocess.Popen[bytes]:
 
 
 class Server(ThreadingHTTPServer):
-    """Lists one model, answers any completion by a number.
+    """A server that lists one model and answers every completion with a number.
 
     first_at: on the monotonic clock; first_cpu: seconds that the client had used then; None before the first request.
     enough: `n_until` were asked.
@@ -42,7 +46,7 @@ class Server(ThreadingHTTPServer):
         Thread(target=self.serve_forever, daemon=True).start()
 
     def started(self, words: list[str], checkout: Path = HERE, *, n_until: int = 0) -> subprocess.Popen[bytes]:
-        """The client, which `words` send here; requests are counted anew."""
+        """Start a client by the command `words`, which sends its requests here; requests are counted anew."""
         self.n_requests, self.n_until = 0, n_until
         self.first_at: float | None = None
         self.first_cpu: float | None = None
@@ -82,6 +86,6 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of CPU that all threads of a process have used."""
+    """CPU seconds that all threads of a process have used so far."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9

@@ -1,4 +1,4 @@
-"""Accuracy and speed of the grader on labelled pairs and outputs; Math-Verify beside it where it is installed.
+"""Measures accuracy and speed of the grader on labelled pairs and outputs, and of Math-Verify if it is installed.
 
     python bench/grading.py [--shared FOLDER] [--math-verify PYTHON] [--quick]
 
@@ -42,7 +42,7 @@ from harness.grading.second.second_opinion import second_verdicts
 SPEED_ROWS = 4_000
 SPEED_CHARS = 100_000
 SECOND_ROWS = 100
-"""Rows of the throughput test that Math-Verify is given; its time is scaled up."""
+"""Number of rows of the throughput test that Math-Verify grades; its time is scaled up to all rows."""
 
 say = sys.stdout.write
 
@@ -188,7 +188,7 @@ def _rules(ours: list[Grade]) -> None:
 
 
 def _times(labelled: list[Row]) -> None:
-    """Times of single steps, each pair with cold caches."""
+    """Print the times of single steps; each pair is compared with empty caches."""
     rules = GradeRules()
     pairs = [
         (row.reference, extraction.answer)
@@ -233,7 +233,7 @@ def _best(work: Callable[[], object]) -> float:
 
 
 def _throughput(data: Path, python: str | None) -> None:
-    """MATH-500 × 8 with long reasoning, from JSON lines: processor time of the parent and the workers."""
+    """Print the CPU time, workers included, of grading MATH-500 × 8 with long reasoning, read from JSON lines."""
     questions, lines = _long_samples(data)
     path = Path(f"/tmp/bench-grading-{os.getpid()}.jsonl")
     path.write_bytes(b"\n".join(lines))
@@ -264,7 +264,9 @@ for line in open(sys.argv[1]):
 
 
 def _command(data: Path, python: str | None) -> None:
-    """`harness score FILE` with one worker, start included, beside one process of Math-Verify on the same responses."""
+    """Print the CPU time of `harness score FILE` with one worker, start included, and of one process of Math-Verify on
+    the same responses.
+    """
     compileall.compile_dir(Path(harness.__file__).parent, quiet=2)  # as an installer does
     questions, lines = _long_samples(data)
     for name, every in (("of 100 kB", 10), ("short", 1)):
@@ -291,7 +293,7 @@ def _command(data: Path, python: str | None) -> None:
 
 
 def _child(command: list[str]) -> float:
-    """Processor time of a process and its children, in seconds."""
+    """Run a command; return the CPU seconds of its process and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""What the journal costs: appends of records of about 100 kB, and the resume of a large one.
+"""Measures the journal: appending records of about 100 kB, and the resume of a large journal.
 
     python bench/journal.py [MEGABYTES] [--folder DIR] [--records N]
 
@@ -22,7 +22,7 @@ from harness.core.records import Sample, Timing, Usage
 from harness.runs import Journal, RunFolder
 
 RECORD_CHARS = 88_000
-"""A record holds this many characters of text, about 100 kB in the file."""
+"""Characters of text in a record, which takes about 100 kB in the file."""
 
 _WORDS = ["the", "value", r"x\frac{1}{2}", "is", "so", "wait,", "é", "\n\n", '"q"', "中文"]
 
@@ -57,7 +57,7 @@ def cpu() -> float:
 
 
 def append(folder: Path, n_records: int, interval: float) -> None:
-    """Append at a pace of one record an `interval` (seconds; 0 = at once) and print the figures."""
+    """Append a record every `interval` seconds (0: all at once) and print the figures."""
     samples = [sample(i, text) for i, text in zip(range(n_records), texts(16) * n_records, strict=False)]
     blocked: list[float] = []
     durable: list[float] = []
@@ -91,7 +91,7 @@ def _quantile(values: list[float], q: float) -> float:
 
 
 def resume(folder: Path) -> None:
-    """Open the journal as a resume does and print the figures; to be run in a process of its own."""
+    """Open the journal as a resume does and print the figures. Runs in a process of its own."""
     begin = cpu()
     with Journal.open(RunFolder(folder).benchmark("bench")) as journal:
         used, n_keys = cpu() - begin, len(journal.keys)
@@ -114,7 +114,7 @@ def generate(folder: Path, megabytes: int) -> None:
 
 
 def main() -> None:
-    """Run all three and remove what they wrote."""
+    """Make the journals, measure them, and remove all files."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("megabytes", nargs="?", type=int, default=200, help="size of the journal to resume")
     arguments.add_argument("--records", type=int, default=500, help="records to append")

@@ -1,4 +1,4 @@
-"""What joining shards costs: seconds, rate and memory of `harness merge`, each merge in a process of its own.
+"""Measures `harness merge`, which joins shards: seconds, rate and memory; each merge runs in a process of its own.
 
     python bench/merge.py [--shards 8] [--records 2000] [--characters 20000]
 
@@ -42,7 +42,7 @@ def sample(question: int, index: int, text: str) -> Sample:
 
 
 def write_shards(scratch: Path, of: int, n_records: int, n_characters: int) -> list[Path]:
-    """Shards of `n_records` each, at least of one question, as a run writes them."""
+    """Write shards as runs write them: `n_records` samples each, of one question or more."""
     chance = random.Random(0)
     texts = [" ".join(chance.choices(_WORDS, k=n_characters // 4))[:n_characters] for _ in range(32)]
     n_questions = max(of, of * n_records // SAMPLES)  # each shard has one at least
@@ -70,7 +70,7 @@ def write_shards(scratch: Path, of: int, n_records: int, n_characters: int) -> l
 
 
 def measured(scratch: Path, out: Path) -> None:
-    """Merge in this process, and print what it took."""
+    """Merge in this process, and print the seconds, the rate and the memory."""
     started = time.perf_counter()
     merged = merge([RunFolder(path) for path in sorted(scratch.glob("shard*"))], RunFolder(out))
     seconds = time.perf_counter() - started

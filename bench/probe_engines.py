@@ -1,20 +1,21 @@
-"""Real engines: what `harness probe` says of a sound one, and of copies that are not the model.
+"""Runs `harness probe` against real engines: sound ones, and ones that serve a slightly different copy of the model.
 
     python bench/probe_engines.py --sound --repeats 50 [--model FILE.gguf] [--vllm PYTHON --model FOLDER]
     python bench/probe_engines.py --vllm PYTHON --transformers PYTHON --model FOLDER [--copies FOLDER] [--repeats 3]
     python bench/probe_engines.py … --passages questions.jsonl --repeats 50
 
---sound: the whole probe of a server that is nothing but sound, beside a reference saved from itself, --repeats times
-with other seeds: vLLM with --vllm, else llama.cpp, with the embedded weights if there is no --model. --without leaves
+--sound: probe a sound server --repeats times with other seeds, with all checks and with a reference saved from the
+server itself: vLLM with --vllm, else llama.cpp, with the embedded weights if there is no --model. --without leaves
 checks out, --context makes the long prompts shorter. bench/random_model.py makes a model small enough for many probes.
 
---model: a folder of safetensors with its chat template. Each copy of bench/copies.py is served by vLLM on the CPU and
-held against what transformers makes of the model itself, and against what was kept of the same weights on vLLM.
+--model: a folder of safetensors with its chat template. Each copy of bench/copies.py is served by vLLM on the CPU. It
+is compared with the model itself as transformers computes it, and with a reference saved from vLLM with the same
+weights.
 
 --passages: a file of JSON lines with a question each, of 24 words and more (GSM8K's will do). Then the check of weights
 alone is made --repeats times, each time in 96 places that no other repeat has: 16 passages serve three repeats, whose
-places are a word apart. vLLM says what it makes of all words of a passage in one request (echo), which is what it makes
-of the first n of them but for the batch.
+places are a word apart. vLLM returns the distributions after all words of a passage in one request (echo); apart from
+the batch, they equal those of n requests.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ from server_launchers.keeping import supervisor
 from server_launchers.spec import ServerSpec
 
 EACH = len(reference.PASSAGES)
-"""Passages of a repeat: as many as a probe has."""
+"""Number of passages of a repeat: as many as a probe has."""
 
 WORDS = range(reference.FIRST_WORD, reference.FIRST_WORD + reference.STEP * reference.PLACES)
-"""Numbers of the words before a place."""
+"""Numbers of words before the places that are compared in a passage."""
 
 COPIES = ("the same weights", "8bit", "4bit", "rope", "template", "sibling")
 
@@ -106,13 +107,13 @@ def main() -> None:
 
 
 def endpoint_of(server: supervisor.RunningServer) -> ProbedEndpoint:
-    """The server, as a probe asks it."""
+    """Connect to the server in the way a probe does."""
     (endpoint,) = probed(WhichServer.of(base_url=server.base_urls[0]), Watcher())
     return endpoint
 
 
 def passages(path: Path, repeats: int) -> list[list[str]]:
-    """Words of each question that has enough, as many questions as the repeats need."""
+    """The words of as many questions as the repeats need; questions with too few words are left out."""
     read = (json.loads(line)["question"].split() for line in path.read_text("utf-8").splitlines())
     needed = EACH * math.ceil(repeats / reference.STEP)
     beginnings = [words[: WORDS.stop] for words in read if len(words) >= WORDS.stop][:needed]
@@ -122,8 +123,10 @@ def passages(path: Path, repeats: int) -> list[list[str]]:
 
 
 def repeated(name: str, server: ProbedEndpoint, true: FolderReference, held: list[list[str]]) -> None:
-    """Print how often each outcome came, with the yardstick and without, and how many times rounding it was. held: of
-    each passage, the texts whose next token is looked at."""
+    """Make the check of weights again and again. Print how often each outcome came (with and without a known rounding
+    error of the model), and the divergence as a multiple of that rounding error. held: of each passage, the texts whose
+    next token is compared.
+    """
     common = {"max_tokens": 1, "temperature": 1.0, "seed": 1, "echo": True, **logprob_fields(COMPLETIONS)}
     inquiries = [Inquiry(texts[-1], common, COMPLETIONS) for texts in held]
     answers = server.many([inquiry.body(server.asker) for inquiry in inquiries], COMPLETIONS)
@@ -156,7 +159,9 @@ def repeated(name: str, server: ProbedEndpoint, true: FolderReference, held: lis
 
 
 def count_accusations(server: supervisor.RunningServer, repeats: int, without: list[str], context: int | None) -> None:
-    """Probe a sound server again and again, and print each probe, how often each check said what, and the accused."""
+    """Probe a sound server again and again. Print each probe, the outcomes of each check, and the probes that accused
+    the server.
+    """
     saved = SavedReference.of(reference.ServerReference(endpoint_of(server), server.base_urls[0]))
     counts: dict[str, Counter[str]] = {}
     n_accused = 0
@@ -183,13 +188,13 @@ def show(name: str, report: ProbeReport) -> None:
 
 
 def llama_cpp(model: Path | None) -> ServerSpec:
-    """llama.cpp with that GGUF file, or with the embedded weights."""
+    """The settings of a llama.cpp server with that GGUF file, or with the embedded weights."""
     path = weights.fetch("smollm2-135m") if model is None else model.absolute()
     return ServerSpec(engine="llama_cpp", model=str(path), served_name="model", name="probe-llama-cpp")
 
 
 def spec(python: Path, folder: Path) -> ServerSpec:
-    """A server of that folder, on the CPU."""
+    """The settings of a vLLM server of that model folder, on the CPU."""
     return ServerSpec(
         engine="vllm", model=str(folder.absolute()), python=python, served_name="model", name=f"probe-{folder.name}",
         device="cpu", dtype="bfloat16", eager=True, context=2048, max_sequences=8,

@@ -1,12 +1,11 @@
-"""The embedded server beside itself and beside coarser copies of its weights: what `harness probe --reference` says.
+"""Runs `harness probe --reference` against the embedded server, with its own weights and with coarser copies of them.
 
     python bench/probe_weights.py [--reference FILE]
 
-The copies are made by ggml's own quantisation, out of the library that serves them: the weights of the file's Q4_1
-tensors, as they are computed with, in 8, 5 and 4 bits a weight. The reference is the copy in 8 bits. A last copy has
-the 8-bit weights and another base of its rotary embedding. --reference: a kept reference of the same weights, made of
-a folder into which transformers has read the file; copies in bfloat16, float16, 8 and 5 bits are then held against it
-instead.
+The copies are made by the quantisation of ggml, the library that also serves them: the weights of the file's Q4_1
+tensors are stored again in 8, 5 and 4 bits. The reference is the copy in 8 bits. A last copy has the 8-bit weights and
+another base of its rotary embedding. --reference: a saved reference of the same weights, made by transformers; copies
+in bfloat16, float16, 8 and 5 bits are then compared with it instead.
 """
 
 from __future__ import annotations
@@ -33,10 +32,12 @@ from server_launchers.keeping import supervisor
 from server_launchers.spec import ServerSpec
 
 SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-"""Bytes of a value by GGUF's number of its type (ggml, docs/gguf.md); 8 is a string, 9 an array."""
+"""GGUF's number of a type → bytes of a value of it (ggml, docs/gguf.md). Type 8 is a string and 9 an array, which have
+no fixed size.
+"""
 
 BLOCK = 32
-"""Weights of a block of the types below."""
+"""Number of weights in a block of the quantised types below."""
 
 BLOCK_BYTES = {2: 18, 3: 20, 6: 22, 8: 34}
 Q4_0, Q4_1, Q5_0, Q8_0 = BLOCK_BYTES
@@ -48,7 +49,7 @@ ROPE_BASE = b"llama.rope.freq_base"
 
 @cache
 def ggml() -> ctypes.CDLL:
-    """The library inside the package that serves the files."""
+    """The ggml library inside the package that serves the files."""
     (path,) = Path(xllamacpp.__file__).parent.glob("xllamacpp*.so")
     library = ctypes.CDLL(str(path))
     pointer, wide = ctypes.c_void_p, ctypes.c_int64
@@ -61,7 +62,9 @@ def ggml() -> ctypes.CDLL:
 
 @dataclass(frozen=True)
 class Tensor:
-    """One of a file: its entry in the header but for type and offset, ggml's type, shape, and offset into the data."""
+    """A tensor of a GGUF file: its entry in the header (without type and offset), ggml's number of its type, its shape,
+    and its offset in the data.
+    """
 
     entry: bytes
     kind: int
@@ -70,7 +73,9 @@ class Tensor:
 
 
 class File:
-    """A GGUF file taken apart. head: what precedes the entries of tensors; rope: where the rotary base stands in it."""
+    """The parts of a GGUF file. head: the bytes before the entries of tensors. rope: position of the rotary base in
+    `head`.
+    """
 
     def __init__(self, content: bytes) -> None:
         self.content, self._at = content, 4
@@ -96,7 +101,7 @@ class File:
         self.data = self._aligned(self._at)
 
     def quantised(self, kind: int, rope: float | None = None) -> bytes:
-        """The same file with another type in place of Q4_1; rope: another base of the rotary embedding."""
+        """The same file with its Q4_1 tensors in another type. rope: another base of the rotary embedding."""
         head = bytearray(self.head)
         if rope is not None:
             struct.pack_into("<f", head, self.rope, rope)
@@ -180,14 +185,14 @@ def main() -> None:
 
 
 def show_findings(label: str, server: supervisor.RunningServer, reference: str) -> None:
-    """Print what is found beside that reference."""
+    """Probe the server against that reference and print the findings."""
     report = probe(ProbeOptions(base_url=server.base_urls[0], reference=reference, checks=["reference"]))
     for finding in report.findings:
         print(f"{label}: {finding.check}: {finding.outcome}: {finding.came}", flush=True)
 
 
 def spec(name: str, path: Path, slots: int) -> ServerSpec:
-    """A server of that copy."""
+    """The settings of a server of that copy."""
     return ServerSpec(engine="llama_cpp", model=str(path), served_name="smollm2", max_sequences=slots, name=name)
 
 

@@ -1,6 +1,6 @@
-"""Small programs in the sandbox beside bare `subprocess`, by CPU time: `python -m bench.programs [N]`.
+"""Measures the CPU time of small programs in the sandbox, beside plain `subprocess`: `python -m bench.programs [N]`.
 
-CPU seconds of this process and of all that it started, so that other work on the machine changes little.
+It counts CPU seconds of this process and of all processes that it started, so other work on the machine changes little.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.extensions.answers.program.decide import decide
 from harness.extensions.answers.program.tests_of import Case, QuestionTests
 
 inside = 0.0
-"""CPU seconds in sandboxes that were ended."""
+"""CPU seconds of the sandboxes that have ended."""
 
 CODE = "print(2 * int(input()))"
 
@@ -31,7 +31,9 @@ def cpu_seconds() -> float:
 
 
 def _ended(cell: SandboxCell) -> None:
-    """Add the CPU time of all that was in the sandbox, which no process here waits for; end it."""
+    """End the sandbox, and add the CPU time of its processes to `inside`; no process here waits for them, so the system
+    does not.
+    """
     global inside
     assert cell._process is not None
     inside += sum(
@@ -63,7 +65,7 @@ def bare(n: int) -> None:
 
 
 def rate(run: Callable[[int], None], n: int) -> float:
-    """Programs a CPU second."""
+    """Programs that are run in a second of CPU time."""
     run(2)
     before = cpu_seconds()
     run(n)

@@ -1,8 +1,9 @@
-"""Verdicts on an idle and on a busy machine: `python -m bench.programs_under_load [N] [LOAD] [SEED]`.
+"""Tests that verdicts on programs do not depend on the machine's load: `python -m bench.programs_under_load [N] [LOAD]
+[SEED]`.
 
-N generated programs, each of which spends a known share of its limits of CPU time or sleep, are graded twice: as the
-machine is, and beside LOAD processes that never rest. Prints how many verdicts differ from each other and from what the
-program was made for; exit code 1 if any does.
+N generated programs, each of which uses a known fraction of its limit of CPU time or sleep, are graded twice: as the
+machine is, and beside LOAD processes that use a processor all the time. Prints how many verdicts differ between the
+two, and how many are not those that the program was made for. Exit code 1 if there are any.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ CPU_SECONDS = 0.2
 
 SPEND = "import time\nwhile time.process_time() < {}: pass\n"
 SHARES = (0.0, 0.2, 0.5, 0.8, 1.3, 2.0)
-"""Shares of the CPU limit that programs spend."""
+"""Fractions of the CPU limit that the programs use."""
 
 
 def programs(n: int, seed: int) -> Iterator[tuple[str, QuestionTests, str]]:
-    """(code, tests, the rule that must decide) of n programs of all styles."""
+    """Make n programs with tests of all styles: (code, tests, the rule that must decide)."""
     draw = random.Random(seed)
     for number in range(n):
         share, right = draw.choice(SHARES), draw.random() < 0.5

@@ -1,4 +1,4 @@
-"""What the local index of public scores costs: N made-up records read into it, read again unchanged, and looked up."""
+"""Measures the local index of public scores: N made-up records are read in, read again unchanged, and looked up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How far sources lie apart that publish one model's accuracy on one benchmark: the constants of `all_sources`.
+"""Fits how far sources differ that publish one model's accuracy on one benchmark: the constants of
+`harness.scoring.published.all_sources`.
 
 Each group of at least two sources of one model, benchmark and metric pass@1 (shipped rows; quoted ones left out) gives
 a variance of arcsin √accuracy. Its scale and degrees of freedom are those of a scaled inverse chi-squared distribution,
@@ -18,7 +19,7 @@ from harness.scoring.published.model_name import NameParts
 
 
 def variances() -> list[tuple[int, float]]:
-    """(degrees of freedom, variance) of each group in which the sources differ at all."""
+    """(degrees of freedom, variance) of each group of sources that do not all state the same accuracy."""
     groups: dict[tuple[NameParts, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for score in load_published():
         if score.metric == "pass@1" and not score.quoted and "attention_budget" not in score.settings:
@@ -31,7 +32,7 @@ def variances() -> list[tuple[int, float]]:
 
 
 def fitted(groups: list[tuple[int, float]]) -> tuple[float, float]:
-    """(degrees of freedom, scale as a standard deviation) of the distribution that the variances come from."""
+    """Fit the distribution of the variances: (degrees of freedom, scale as a standard deviation)."""
     logs = [math.log(v) - float(mpmath.digamma(d / 2)) + math.log(d / 2) for d, v in groups]
     excess = statistics.variance(logs) - statistics.fmean(float(mpmath.polygamma(1, d / 2)) for d, _ in groups)
     freedom = float(mpmath.findroot(lambda x: mpmath.polygamma(1, x / 2) - excess, 2.0)) if excess > 0 else math.inf

@@ -1,4 +1,4 @@
-"""`harness verify --against any` beside an index of made-up records with known truth: how often it is wrong.
+"""Tests how often `harness verify --against any` is wrong, on made-up records of public scores with known truth.
 
 Each model has a true accuracy on each benchmark. Each source, and each run that measures the same, lies around it by
 the spread between sources (`PRIOR_SPREAD`), on the scale arcsin √accuracy, and has its own chance error. A run of
@@ -27,7 +27,7 @@ from tests.verbs.test_public_scores import record, write
 
 QUESTIONS, SAMPLES = 200, 2
 SOURCES = (1, 2, 3, 5, 10)
-"""Sources of a model and benchmark, equally many pairs of each number."""
+"""Numbers of sources of a model and benchmark; each number is tried equally often."""
 
 BENCHMARKS = 8
 """Benchmarks of a model that have the same number of sources; a record of a source holds a score on each."""
@@ -35,17 +35,17 @@ BENCHMARKS = 8
 LOOK_UPS = 30
 
 WORSE = 0.15
-"""How much worse another model is."""
+"""By how much another model's accuracy is worse, a fraction."""
 
 
 def around(chance: random.Random, accuracy: float) -> float:
-    """The accuracy that one more source of this truth has."""
+    """Draw the accuracy that one more source reports if the true one is `accuracy`."""
     scaled = math.asin(math.sqrt(accuracy)) + chance.gauss(0, PRIOR_SPREAD)
     return math.sin(min(max(scaled, 0.0), math.pi / 2)) ** 2
 
 
 def strength_of(accuracy: float) -> float:
-    """`write_run`'s strength that gives this mean over the questions."""
+    """The value of `write_run`'s parameter `strength` that gives this mean accuracy over the questions."""
     low, high = 0.0, 1_000.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -81,7 +81,9 @@ def fill(store: Path, n_scores: int, chance: random.Random) -> dict[int, list[tu
 def share_unlike(
     cases: list[tuple[str, str, float]], shift: float, folder: Path, chance: random.Random, n_runs: int
 ) -> float:
-    """The share of runs that `verify` calls unlike what others report."""
+    """The fraction of runs of which `verify` says that they differ from what others report. shift: by how much the
+    runs' true accuracy is worse.
+    """
     unlike = 0
     for number, (model, benchmark, truth) in enumerate(chance.sample(cases, n_runs)):
         run = folder / f"{benchmark}-{number}-{chance.getrandbits(32)}"
@@ -94,7 +96,9 @@ def share_unlike(
 
 
 def main(show: Callable[[str], None] = print) -> None:
-    """Print, by number of sources, the share called unlike of runs that measure the same, and of worse ones."""
+    """Print, by number of sources, the fraction of runs that `verify` says differ: of runs that measure the same, and
+    of worse ones.
+    """
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--records", type=int, default=100_000, help="scores in the index")
     parser.add_argument("--runs", type=int, default=200, help="runs a cell")

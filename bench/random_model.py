@@ -1,4 +1,4 @@
-"""A small Llama of random weights in a part of another model's vocabulary, for bench/probe_engines.py --sound.
+"""Makes a small Llama with random weights and a part of another model's vocabulary, for bench/probe_engines.py --sound.
 
     ENV/bin/python bench/random_model.py MODEL FOLDER     an interpreter with torch, transformers and gguf
 
@@ -31,11 +31,11 @@ SPREAD = 3.0
 """Standard deviation of the logits of words, in nats."""
 
 SHARPNESS = 4.0
-"""By how much the queries are larger than random ones."""
+"""Factor by which the attention's queries are larger than random ones."""
 
 
 def main(model: Path, out: Path) -> None:
-    """Make both copies."""
+    """Make both copies: for vLLM and for llama.cpp."""
     tokenizer = AutoTokenizer.from_pretrained(model)
     words = [n for n, piece in enumerate(tokenizer.convert_ids_to_tokens(range(VOCABULARY)))
              if re.fullmatch("Ġ[a-z]{3,8}", piece)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a reward costs: `harness.rewards.accuracy_reward` on a batch, beside Math-Verify on the same texts.
+"""Measures the reward function `harness.rewards.accuracy_reward` on a batch, beside Math-Verify on the same texts.
 
     python bench/rewards.py [--batch 10000]
 
@@ -20,7 +20,7 @@ from harness import rewards
 
 
 def batch(n: int) -> tuple[list[str], list[str]]:
-    """n completions, eight a question, half of them right, and their references."""
+    """Make n completions and their references: eight for each question, half of them right."""
     draws = random.Random(1)
     texts, references = [], []
     while len(texts) < n:
@@ -40,14 +40,14 @@ def batch(n: int) -> tuple[list[str], list[str]]:
 
 
 def processor() -> float:
-    """Seconds of this process and of its children that run."""
+    """CPU seconds of this process and of its running children."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     children = [child.cpu_times() for child in psutil.Process().children()]
     return own.ru_utime + own.ru_stime + sum(child.user + child.system for child in children)
 
 
 def timed(work: Callable[[], list[float | None]]) -> tuple[list[float | None], float, float]:
-    """What `work` gives, its processor seconds, its wall seconds."""
+    """Call `work`: (its result, its CPU seconds, its wall seconds)."""
     processor_before, before = processor(), time.perf_counter()
     result = work()
     return result, processor() - processor_before, time.perf_counter() - before

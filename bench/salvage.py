@@ -1,4 +1,5 @@
-"""What going on with half-written answers saves, whether it changes them, and what it costs. See docs/salvage.md.
+"""Measures what continuing half-written answers saves, whether it changes the answers, and what it costs; see
+docs/salvage.md.
 
 python bench/salvage.py simulate   # interruptions an hour: tokens and hours with it and without
 python bench/salvage.py kill       # the embedded server, kill -9 of the client, the same command again
@@ -35,14 +36,16 @@ CLIENT_US = 8.4
 """Microseconds of the client's CPU a token, 512 streams (docs/performance.md)."""
 
 LOST_SECONDS = 5.0
-"""A kill loses this many seconds of a stream: those between two looks."""
+"""Seconds of each stream that a kill loses: those since the half-written answers were last stored."""
 
 DOWN_SECONDS = 300.0
-"""A run goes on this many seconds after an interruption."""
+"""Seconds between an interruption and the next session of the run."""
 
 
 def simulate(seeds: int) -> None:
-    """A run of 20 answers a slot, 256 in flight, interrupted once an hour on average."""
+    """Simulate runs of 20 answers for each of 256 requests in flight that are interrupted once an hour on average;
+    print tokens and hours.
+    """
     print(f"256 in flight, {RATE:g} tokens/s each, an interruption an hour, {DOWN_SECONDS:g} s down, {seeds} seeds\n")
     print("| answers | after an interruption | tokens written / kept | hours | mean length |")
     print("| --- | --- | --- | --- | --- |")
@@ -54,7 +57,9 @@ def simulate(seeds: int) -> None:
 
 
 def _one_run(chance: random.Random, mean: float, cap: int, how: str) -> tuple[float, float, float]:
-    """(tokens written per token kept, hours, mean length)."""
+    """Simulate one run: (tokens written for each token kept, hours, mean length). how: what is done with half-written
+    answers.
+    """
     slots, per_slot, sigma = 256, 20, 0.7
 
     def drawn() -> float:
@@ -108,7 +113,7 @@ def _server(folder: Path) -> Any:
 
 
 def kill(seconds: float) -> None:
-    """kill -9 in the middle of long answers, then the same command again."""
+    """Kill a run by SIGKILL in the middle of long answers, and give the same command again; print what was lost."""
     from harness.generation.network.control import ControlCommand, send
     from harness.runs import inflight, read_samples
     from harness.runs.layout import RunFolder
@@ -154,7 +159,8 @@ def kill(seconds: float) -> None:
 
 
 def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> None:
-    """Two runs of the same questions: one undisturbed, one whose every stream is cut after 16 to 24 tokens.
+    """Compare two runs of the same questions: one undisturbed, and one in which every stream is cut after 16 to 24
+    tokens and continued.
 
     url: a server of `engine` that is running and serves the model as smollm2-135m; "" = the embedded one, started here.
     out: folder in which both are kept, and gone on with by the same command; "" = a temporary one.
@@ -176,7 +182,7 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
     from harness.runs.layout import RunFolder
 
     class Cutting(FastTransport):
-        """Breaks each chat stream once; what goes on with one is left alone."""
+        """A proxy that cuts each chat stream once; requests that continue a stream are not cut."""
 
         async def complete(self, endpoint: Any, path: str, *given: Any) -> Any:
             body, deadlines, max_body_bytes, *rest = given
@@ -256,7 +262,7 @@ def _compare(samples_of: dict[str, list[Any]], answers: dict[str, int]) -> None:
 
 
 def _mean(samples: list[Any], measure: Any) -> tuple[float, float]:
-    """(mean over questions, its standard error): the questions are the same in both arms."""
+    """(mean over questions, its standard error); both runs have the same questions."""
     by: dict[str, list[float]] = {}
     for sample in samples:
         by.setdefault(sample.question_id, []).append(measure(sample))
@@ -268,11 +274,12 @@ def _mean(samples: list[Any], measure: Any) -> tuple[float, float]:
 
 
 def seam(url: str, answers: int, at_once: int) -> None:
-    """What a vLLM says of the next token inside whole answers, beside what it says when they are gone on with there.
+    """Compare the next-token distributions of a vLLM server inside whole answers with those that it gives when the
+    answer is continued at that place (the seam).
 
-    Whole answers are sampled at temperature 0.8, `at_once` in flight. In four places of each the model is asked to go
-    on, as the product does: given the ids, and given the ids that the tokenizer makes of the text. Batch noise is what
-    the same server says in the same places of the same answers, when it is asked one by one.
+    Whole answers are sampled at temperature 0.8, `at_once` in flight. At four places of each answer, the model is asked
+    to continue as the harness does it: from the token ids, and from the ids that the tokenizer makes of the text. The
+    noise of batches is measured by asking at the same places again, one request at a time.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -298,7 +305,7 @@ def seam(url: str, answers: int, at_once: int) -> None:
             })  # fmt: skip
 
         def next_token(prompt: list[int]) -> dict[str, float]:
-            """token → log-probability of the likeliest after these ids."""
+            """Ask for the likeliest next tokens after these token ids: token → log-probability."""
             body = {"prompt": prompt, "max_tokens": 1, "temperature": 0.8, "logprobs": 20}
             return dict(post("/v1/completions", body)["choices"][0]["logprobs"]["top_logprobs"][0])
 
@@ -310,7 +317,7 @@ def seam(url: str, answers: int, at_once: int) -> None:
             return {entry["token"]: entry["logprob"] for entry in listed}
 
         def as_text(ids: list[int]) -> list[int]:
-            """The ids that the tokenizer makes of what these say."""
+            """Turn token ids into text and back: the ids that the tokenizer makes of the text."""
             named = {"model": common["model"]}
             text = client.post("/detokenize", json={**named, "tokens": ids}).json()["prompt"]
             reply = client.post("/tokenize", json={**named, "prompt": text, "add_special_tokens": False}).json()
@@ -368,7 +375,7 @@ def seam(url: str, answers: int, at_once: int) -> None:
 
 
 class _Clock:
-    """Moved by hand."""
+    """A clock that is moved by hand."""
 
     now_seconds = 0.0
 
@@ -377,7 +384,9 @@ class _Clock:
 
 
 def cost(streams: int, tokens: int) -> None:
-    """CPU of keeping all streams once, against that of reading what they bring in the time between two looks."""
+    """Compare the CPU of storing all half-written answers once with the CPU of reading the streams in the time between
+    two such stores.
+    """
     from harness.client.interface import Arriving
     from harness.client.protocol.sse import ReplyParser
     from harness.client.protocol.written import WrittenTokens

@@ -1,4 +1,5 @@
-"""How well the scheduler keeps servers busy: simulated makespan over a lower bound, no server needed.
+"""Measures how well the scheduler keeps servers busy: the simulated time until the last sample, over a lower bound. No
+server is needed.
 
     python bench/schedule.py [--repeats 5]
 
@@ -31,18 +32,20 @@ ONE_SERVER = [(30, 64, 64), (30, 64, 256), (30, 64, 512), (198, 8, 128), (198, 8
 TWO_SERVERS = [(30, 64, 128), (30, 64, 512), (198, 8, 256), (500, 4, 512)]
 
 Lengths = list[list[int]]
-"""Tokens by question, then sample."""
+"""Tokens of each sample, by question."""
 
 
 @dataclass
 class Server:
-    """`base` + `per_request` * k seconds a token with k in flight; at most `slots` in flight."""
+    """A simulated server: with k requests in flight a token takes `base` + `per_request` * k seconds; at most `slots`
+    are in flight.
+    """
 
     base: float
     per_request: float
     slots: int
     tokens: float = 0.0
-    """Tokens that each of its streams has received since the start."""
+    """Number of tokens that each stream would have received since the start of the simulation."""
     running: list[tuple[float, Task]] = field(default_factory=list)
 
     def step(self, k: int) -> float:
@@ -50,7 +53,9 @@ class Server:
 
 
 class Policy(NamedTuple):
-    """pick(server index) → the next sample; done(sample, tokens)."""
+    """A rule that chooses samples. pick(number of the server) returns its next sample; done(sample, tokens) reports
+    that it has finished.
+    """
 
     pick: Callable[[int], Task | None]
     done: Callable[[Task, int], None]
@@ -79,7 +84,9 @@ def length(lengths: Lengths, task: Task) -> int:
 def makespan(
     lengths: Lengths, servers: Sequence[Server], policy: Policy, clock: Clock, n_owed: int | None = None
 ) -> float:
-    """Seconds until the last sample has finished. Checks that every sample, or these n_owed, was asked exactly once."""
+    """Simulate a run; return the seconds until the last sample has finished. Checks that each sample (or n_owed of
+    them) was asked for exactly once.
+    """
     requested: set[Task] = set()
 
     def fill() -> None:
@@ -139,7 +146,7 @@ def lower_bound(lengths: Lengths, servers: Sequence[Server]) -> float:
 
 
 def simulate(shape: tuple[int, int, int], seed: int, two_servers: bool) -> dict[str, float]:
-    """Makespan over the lower bound by policy."""
+    """Policy → its time until the last sample, over the lower bound."""
     questions, samples, slots = shape
     rng = random.Random(seed)
     lengths = draw_lengths(questions, samples, rng)
@@ -171,7 +178,7 @@ def simulate(shape: tuple[int, int, int], seed: int, two_servers: bool) -> dict[
 def table(
     title: str, shapes: list[tuple[int, int, int]], repeats: int, two_servers: bool, peer: str, limit: float
 ) -> bool:
-    """Print one table; whether every row keeps ours/`peer` at or under `limit`."""
+    """Print one table; return whether ours takes at most `limit` × the time of `peer` in every row."""
     print(f"\n{title}: makespan / lower bound, mean of {repeats}")
     holds = True
     for number, shape in enumerate(shapes):
@@ -193,7 +200,7 @@ def table(
 
 
 def main() -> int:
-    """Exit code 1 when a bound is not kept."""
+    """Print all tables. Returns 1 if a bound is not kept, else 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats

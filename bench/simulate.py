@@ -1,4 +1,5 @@
-"""Do the intervals and tests keep their promises? Simulated coverage and false alarms, no server needed.
+"""Tests by simulation whether intervals and tests keep their promises: how often an interval holds the truth, how often
+a test finds a difference that is none. No server is needed.
 
     python bench/simulate.py [--repeats 4000] [--table sampling] [--seed 1]
 
@@ -61,7 +62,9 @@ MAX_ALARMS = 0.07
 
 
 class Rate(NamedTuple):
-    """How often something held in one cell, of so many repetitions. note: what else the cell tells."""
+    """The result of one cell: in what fraction of how many repetitions something was true (an interval held the truth,
+    say). note: a second number of the cell, whose meaning the table states.
+    """
 
     rate: float
     repeats: int
@@ -69,19 +72,21 @@ class Rate(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Three standard errors of the rate at 95 %."""
+        """The tolerance of the comparison with a bound: three standard errors of a rate of 95 %."""
         return 3 * math.sqrt(0.05 * 0.95 / self.repeats)
 
 
 class Row(NamedTuple):
-    """What the row's cells have in common, and their rates."""
+    """A row of a table: what its cells have in common, and their rates."""
 
     name: str
     rates: list[Rate]
 
 
 class Table(NamedTuple):
-    """least, most: bounds that every rate must keep, up to its own simulation error; note: what the notes are."""
+    """A table of rates. least, most: bounds that every rate must keep, up to the simulation's own error. note: the
+    meaning of the cells' second number.
+    """
 
     title: str
     rows: list[Row]
@@ -104,7 +109,7 @@ class Cell(NamedTuple):
     concentration: float
 
     def chances(self, rng: np.random.Generator, repeats: int) -> Array:
-        """(repeats, Q): one set of questions each."""
+        """Draw the questions' chances of a right sample: (repeats, Q), a new set of questions in each repetition."""
         a, b = self.accuracy * self.concentration, (1 - self.accuracy) * self.concentration
         return rng.beta(a, b, size=(repeats, self.n_questions))
 
@@ -116,12 +121,14 @@ def cells(n_questions: int) -> Iterator[Cell]:
 
 
 def draw(rng: np.random.Generator, chances: Array, n: int) -> Array:
-    """Samples right of n, by question."""
+    """Draw how many of n samples of each question are right."""
     return rng.binomial(n, chances).astype(float)
 
 
 def covered(limits: intervals.IntervalEnds, truth: Array | float, *, width: Array | None = None) -> Rate:
-    """How often the truth lies inside; the note is the median width over that of `width`."""
+    """The rate at which the truth lies inside the limits; the note is their median width over that of the interval
+    `width`.
+    """
     inside = (limits.low <= truth) & (truth <= limits.high)
     ratio = math.nan
     if width is not None and (width > 0).any():
@@ -130,7 +137,7 @@ def covered(limits: intervals.IntervalEnds, truth: Array | float, *, width: Arra
 
 
 def _repeats(repeats: int, n_questions: int) -> int:
-    """Fewer for large sets, so that every cell takes about as long."""
+    """Number of repetitions of a cell: fewer for large sets, so that all cells take about as long."""
     return max(repeats // 4, min(repeats, repeats * 200 // n_questions))
 
 
@@ -168,7 +175,7 @@ def question(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def fixed_sets(rng: np.random.Generator, repeats: int) -> Table:
-    """Sets made to be hard: a few questions carry all of the variance."""
+    """Table: the sampling interval on sets made to be hard, in which a few questions have all of the variance."""
     rows = []
     for n_questions in (30, 198):
         for n in (2, 4, 16, 64):
@@ -186,7 +193,9 @@ def fixed_sets(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def half_rounds(rng: np.random.Generator, repeats: int) -> Table:
-    """A run that is looked at while its second or third round is under way; also questions that are all alike."""
+    """Table: the sampling interval of a run that is scored while its second or third round is under way; also with
+    questions that are all alike.
+    """
     rows = []
     for n_questions in (30, 198):
         for done in (1, 2):
@@ -207,7 +216,9 @@ def half_rounds(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def clusters(rng: np.random.Generator, repeats: int) -> Table:
-    """Templates of which each question differs a little: 4 a cluster, chances alike to a correlation of about 0.8."""
+    """Table: the question interval where questions come from templates: 4 questions of a template (a cluster), whose
+    chances have a correlation of about 0.8.
+    """
     rows = []
     for n_clusters in (30, 100):
         labels = np.repeat(np.arange(n_clusters), 4)
@@ -240,7 +251,9 @@ CLUSTER_MODELS = ((0.3, 0.5), (0.7, 2.0), (0.9, 2.0))
 
 
 def unequal_clusters(rng: np.random.Generator, repeats: int) -> Table:
-    """Questions of a cluster have one chance, clusters are of unequal size; 4 samples a question."""
+    """Table: the question interval with clusters of unequal size, whose questions all have one chance; 4 samples of
+    each question.
+    """
     rows = []
     for name, sizes in CLUSTER_SIZES.items():
         labels, rates = np.repeat(np.arange(len(sizes)), sizes), []
@@ -253,7 +266,7 @@ def unequal_clusters(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Table:
-    """False alarms of the question line between equally good models, by clusters of unequal size."""
+    """Table: how often two equally good models are found to differ on other questions; clusters are of unequal size."""
     rows = []
     for name, sizes in CLUSTER_SIZES.items():
         labels, rates = np.repeat(np.arange(len(sizes)), sizes), []
@@ -273,7 +286,9 @@ FEW_AND_MANY = ((2, 8), (2, 32), (4, 16))
 
 
 def by_outcome(rng: np.random.Generator, repeats: int) -> Table:
-    """The easier, or the harder, half of the questions has fewer samples: the interval holds, or the score warns."""
+    """Table: the easier (or harder) half of the questions has fewer samples; how often the sampling interval holds the
+    truth, or the score warns.
+    """
     rows = []
     for n_questions in (30, 198):
         for fewer, more in FEW_AND_MANY:
@@ -303,7 +318,9 @@ GRADED = Path(__file__).parents[2] / "shared" / "data" / "outputs" / "qwen_math_
 
 
 def allocated(rng: np.random.Generator, repeats: int) -> Table:
-    """Samples by a former run of a model whose chances are like these: does the interval hold, how many are saved?"""
+    """Table: samples distributed by a former run of a similar model: how often the sampling interval holds the truth,
+    and how many samples are saved.
+    """
     rows = []
     for n_questions, n, n_former in ((30, 8, 8), (30, 64, 2), (30, 64, 64), (198, 8, 2), (198, 8, 8), (500, 4, 8)):
         rates = [
@@ -325,7 +342,9 @@ def allocated(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def _allocated_rate(rng: np.random.Generator, former: Array, n: int, n_former: int) -> Rate:
-    """former: the former model's chances, (repeats, Q); the new model's are like them, not equal."""
+    """One cell of `allocated`. former: the former model's chances, (repeats, Q); the new model's are similar, not
+    equal.
+    """
     chances = rng.beta(np.maximum(8 * former, 0.05), np.maximum(8 * (1 - former), 0.05))
     counts = allocation.allocate(draw(rng, former, n_former), np.float64(n_former), n, MAX_ALLOCATED)
     limits = intervals.sampling_limits(rng.binomial(counts.astype(int), chances).astype(float), counts)
@@ -335,11 +354,13 @@ def _allocated_rate(rng: np.random.Generator, former: Array, n: int, n_former: i
 
 
 COPY_SHARES = (0.1, 0.25, 0.5, 1.0)
-"""Shares of a question's samples that are one text."""
+"""Fractions of a question's samples that have one and the same text."""
 
 
 def copied(rng: np.random.Generator, repeats: int) -> Table:
-    """Sampling interval where some samples of every question are one long text; copies count as one sample."""
+    """Table: the sampling interval where some samples of every question have the same long text; such copies count as
+    one sample.
+    """
     rows = []
     for n_questions in (30, 198):
         for n in (8, 64):
@@ -376,7 +397,7 @@ WRONG_ANSWERS = (0.6, 0.3, 0.1)
 
 
 def over_k(rng: np.random.Generator, repeats: int) -> Table:
-    """pass@k and pass^k up to half of the samples, and beyond ("at most")."""
+    """Table: the sampling interval of pass@k and pass^k, for k up to half of the samples, and beyond ("at most")."""
     rows = []
     for n_questions in (30, 198):
         for n, k in ((4, 2), (8, 2), (8, 4), (16, 8), (64, 8), (64, 32), (4, 4), (8, 6), (16, 16), (64, 48)):
@@ -401,7 +422,7 @@ def over_k(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def over_k_questions(rng: np.random.Generator, repeats: int) -> Table:
-    """The same over other questions, at every k."""
+    """Table: the question interval of pass@k and pass^k, at every k."""
     rows = []
     for n_questions in (30, 198):
         for n, k in ((4, 2), (4, 4), (16, 8), (16, 16), (64, 8), (64, 64)):
@@ -424,7 +445,7 @@ TAUS = (0.5, 0.75)
 
 
 def g_pass(rng: np.random.Generator, repeats: int) -> Table:
-    """G-Pass@k with τ, up to half of the samples, and at k = n ("at most")."""
+    """Table: the sampling interval of G-Pass@k with τ, for k up to half of the samples, and at k = n ("at most")."""
     rows = []
     for n_questions in (30, 198):
         for n, k in ((8, 4), (16, 8), (16, 16), (64, 32)):
@@ -469,8 +490,9 @@ EARLY_PLACE = (2.0, 2.0)
 
 
 def tokens(rng: np.random.Generator, repeats: int) -> Table:
-    """Mean tokens of all samples, of the right ones only, and up to the first right answer: long-tailed, wrong replies
-    longer. Both intervals."""
+    """Table: both intervals of the mean tokens of all samples, of the right ones only, and up to the first right
+    answer. Lengths are long-tailed, and wrong replies are longer.
+    """
     rows, level_mean = [], math.exp(8 + 0.7**2 / 2)
     early = EARLY_PLACE[0] / sum(EARLY_PLACE)
     for n_questions, n in TOKEN_RUNS:
@@ -500,7 +522,7 @@ def tokens(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tuple[intervals.Interval, ...]:
-    """Both intervals of a mean of tokens; one that is withheld says nothing, and counts as right."""
+    """Both intervals of a mean of tokens. An interval that the score withholds counts as holding the truth."""
     if np.isnan(values).all():
         return (ALL_TOKENS, ALL_TOKENS)
     both = mean_intervals(values, of, np.arange(n_questions))
@@ -508,7 +530,9 @@ def _token_limits(values: Array, of: NDArray[np.intp], n_questions: int) -> tupl
 
 
 def weighted(rng: np.random.Generator, repeats: int) -> Table:
-    """Votes weighted by 1/tokens: the widest interval, and how far the estimate of few draws lies from the truth."""
+    """Table: votes weighted by 1/tokens: how often their (widest) interval holds the truth, and how far the estimate
+    from few draws lies from the truth.
+    """
     rows = []
     for n_questions, n, k in ((30, 8, 4), (30, 16, 8)):
         rates = []
@@ -527,7 +551,9 @@ def weighted(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def _voted(rng: np.random.Generator, chance: Array, n: int) -> list[QuestionTally]:
-    """Questions with n graded samples: three wrong answers of unequal chance, wrong replies half as long again."""
+    """Make questions with n graded samples each: three wrong answers of unequal chance; wrong replies are 1.5 times as
+    long.
+    """
     items = []
     for number, p in enumerate(chance):
         grades = []
@@ -554,7 +580,7 @@ def _voted(rng: np.random.Generator, chance: Array, n: int) -> list[QuestionTall
 
 
 def majority(rng: np.random.Generator, repeats: int) -> Table:
-    """maj@k, up to half of the samples; four answers a question."""
+    """Table: the sampling interval of maj@k, for k up to half of the samples; four answers to each question."""
     repeats = max(repeats // 10, 50)
     rows = []
     n_questions = 30
@@ -599,7 +625,9 @@ def _majority_truths(rng: np.random.Generator, k: int) -> Array:
 
 
 def published(rng: np.random.Generator, repeats: int) -> Table:
-    """False alarms beside a published score of the same model, printed with one decimal; the note is the power."""
+    """Table: how often a run is called incompatible with a published score of the same model, printed with one decimal;
+    the note is how often a real difference is found.
+    """
     rows = []
     for n_questions in (30, 198, 500):
         for n, m in ((1, 1), (4, 1), (4, 4), (16, 4), (16, 64), (64, 1), (64, 64)):
@@ -633,7 +661,7 @@ def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: i
 
 
 def published_pass(rng: np.random.Generator, repeats: int) -> Table:
-    """The same for a published pass@k."""
+    """Table: how often a run is called incompatible with a published pass@k of the same model."""
     rows = []
     for n_questions in (30, 198):
         for n, m, k in ((16, 8, 8), (64, 8, 8), (64, 64, 8), (8, 8, 8)):
@@ -664,8 +692,9 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def stated_samples(rng: np.random.Generator, repeats: int) -> Table:
-    """How often the number of samples of a truthful source is doubted, whichever error it states; the note is how often
-    it is where the source took 16 times as many."""
+    """Table: how often the stated number of samples of a truthful source is doubted, whichever error the source states.
+    The note: how often it is doubted if the source in truth took 16 times as many.
+    """
     rows = []
     for n_questions, n in ((30, 64), (30, 8), (198, 8), (500, 4)):
         rates = []
@@ -708,7 +737,9 @@ def _source(value: float, samples: int, n_questions: int) -> PublishedScore:
 
 
 def two_runs(rng: np.random.Generator, repeats: int) -> Table:
-    """False alarms of the sampling line between two runs of one model; the note is the coverage for another model."""
+    """Table: how often two runs of one model are found to differ on the same questions; the note is how often the
+    interval holds the difference to another model.
+    """
     rows = []
     for n_questions in (30, 198, 500):
         for n, m in ((1, 1), (2, 2), (4, 4), (64, 64), (64, 4), (64, 1)):
@@ -743,7 +774,9 @@ FEW_SAMPLES = (
 
 
 def smallest(rng: np.random.Generator, repeats: int) -> Table:
-    """How often a model is found worse that is worse by the smallest difference that two runs of one model printed."""
+    """Table: how often a model is found worse if it is worse by the smallest detectable difference that is printed for
+    two runs of one model.
+    """
     rows = []
     for n_questions, n, accuracy, concentration in FEW_SAMPLES:
         chances = Cell(n_questions, accuracy, concentration).chances(rng, _repeats(repeats, n_questions))
@@ -764,7 +797,8 @@ def smallest(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def judge_errors(rng: np.random.Generator, repeats: int) -> Table:
-    """How often the accuracy by a person lies in the interval that 100 audits of a judge's verdicts give.
+    """Table: how often the accuracy by a person's verdicts lies in the interval that 100 audits of a judge's verdicts
+    give.
 
     The note is how often it lies in the raw interval. A judge errs on so many percent of the samples that it decides,
     or of the questions, then on all their samples.
@@ -791,7 +825,9 @@ def judge_errors(rng: np.random.Generator, repeats: int) -> Table:
 def _audited_once(
     rng: np.random.Generator, cell: Cell, n: int, share_judged: float, errors: float, whole_questions: bool
 ) -> tuple[bool, bool, bool]:
-    """(does the interval for the same questions hold, that for new ones, the raw one) in one run."""
+    """Audit one simulated run: whether the truth lies in (the interval for the same questions, that for new questions,
+    the raw interval).
+    """
     chances = cell.chances(rng, 1)[0]
     right = rng.random((cell.n_questions, n)) < chances[:, None]
     by_judge = rng.random(right.shape) < share_judged
@@ -813,8 +849,9 @@ def _audited(
     by_judge: NDArray[np.bool_],
     n_audits: int,
 ) -> tuple[Intervals, Intervals]:
-    """(the intervals by a person's audits, the raw ones) of one run; right: by a person, called: by the grader, both of
-    shape (questions, samples). by_judge: which samples a judge decided."""
+    """(the intervals by a person's audits, the raw intervals) of one run. right: correct by a person; called: correct
+    by the grader; both of shape (questions, samples). by_judge: which samples a judge decided.
+    """
     n_questions, n = right.shape
     correct, counts = called.sum(axis=1).astype(float), np.full(n_questions, float(n))
     raw = Intervals(
@@ -844,8 +881,10 @@ of 45 public repositories. Each was judged by hand; these are the 491 of which t
 
 
 def labelled_by_hand(rng: np.random.Generator, repeats: int) -> Table:
-    """The same beside real errors of real graders: runs of one sample a question, drawn from `LABELLED_PAIRS`; the
-    note is how often the accuracy by hand lies in the raw interval. Both are of new questions."""
+    """Table: as `judge_errors`, with real errors of real graders: runs of one sample of each question, drawn from
+    `LABELLED_PAIRS`. The note is how often the accuracy by hand lies in the raw interval. Both intervals are for new
+    questions.
+    """
     kinds = np.array(list(LABELLED_PAIRS))
     share = np.array(list(LABELLED_PAIRS.values()), float)
     truth = float((share / share.sum())[kinds[:, 0]].sum())
@@ -864,7 +903,9 @@ def labelled_by_hand(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def two_models(rng: np.random.Generator, repeats: int) -> Table:
-    """False alarms of the question line between two models that are equally good over all questions of the kind."""
+    """Table: how often two models that are equally good over all questions of the kind are found to differ on other
+    questions.
+    """
     rows = []
     for n_questions in (30, 198, 500):
         for n in (1, 4, 64):
@@ -893,8 +934,10 @@ TWIN_DROP = 0.03
 
 
 def twins(rng: np.random.Generator, repeats: int) -> Table:
-    """False alarms of a drop from originals to twins: the sampling line where twins are as hard as their original, the
-    question line where each has a difficulty of its own. The note is the share that finds a true drop of 3 points."""
+    """Table: how often a drop from originals to twins is found where there is none: for the same questions where twins
+    are as hard as their original, for other questions where each twin has a difficulty of its own. The note is the
+    share that finds a true drop of 3 points.
+    """
     rows = []
     for name, n_originals, n_twins, n, n_of_twin in TWIN_SETS:
         counts, pooled = np.full(n_originals, float(n)), np.full(n_originals, float(n_twins * n_of_twin))
@@ -923,14 +966,16 @@ def twins(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def _drops(correct: Array, counts: Array, twin_correct: Array, twin_counts: Array) -> NDArray[np.bool_]:
-    """Whether the test on the same questions finds a difference."""
+    """Whether the test for the same questions finds a difference, in each repetition."""
     variance = differences.score_variance(correct, counts, twin_correct, twin_counts)
     difference = (correct / counts - twin_correct / twin_counts).mean(axis=-1)
     return np.asarray(np.abs(difference) > Z_95 * np.sqrt(variance))
 
 
 def many_tests(rng: np.random.Generator, repeats: int) -> Table:
-    """Any false alarm among the comparisons of several identical runs with one baseline on four benchmarks."""
+    """Table: how often at least one difference is found among several runs of one model, each compared with a baseline
+    on four benchmarks.
+    """
     rows = []
     for n_runs in (1, 3, 5, 10):
         plain = adjusted = 0
@@ -945,11 +990,13 @@ def many_tests(rng: np.random.Generator, repeats: int) -> Table:
 
 
 RACES = ((30, 64), (198, 16), (500, 8))
-"""(questions, rounds at most)."""
+"""Sizes of the simulated races: (questions, rounds at most)."""
 
 
 def race_looks(rng: np.random.Generator, repeats: int) -> Table:
-    """Races with a look after every round, between equally good models; the note is the share that finds 3 points."""
+    """Table: how often a race between equally good models, tested after every round, finds a difference; the note is
+    the fraction that finds 3 points.
+    """
     rows = []
     for n_questions, most in RACES:
         looks, rates = planned_looks(1, most), []
@@ -969,7 +1016,7 @@ def race_looks(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def _called(rng: np.random.Generator, ours: Array, theirs: Array, looks: tuple[int, ...]) -> Array:
-    """1, −1 or 0 for each race: the sign of the first difference beyond its boundary."""
+    """For each race 1, −1 or 0: the sign of the first difference that a look finds; 0 if none does."""
     right, right_theirs, verdict, before = np.zeros(ours.shape), np.zeros(ours.shape), np.zeros(len(ours)), 0
     for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL), strict=True):
         right += rng.binomial(look - before, ours)
@@ -988,12 +1035,15 @@ CHANGES = (
     ("worse by 10 in an eighth", -0.1, 0.125),
     ("worse by 10 in a quarter", -0.1, 0.25),
 )
-"""(candidate, its difference, the share of the rounds from the first on in which it has it)."""
+"""Candidates that change during a race: (name, difference to the baseline, fraction of the rounds, from the first on,
+with this difference).
+"""
 
 
 def race_changes(rng: np.random.Generator, repeats: int) -> Table:
-    """Races of a candidate that changes; the rates are of "better" or "worse", the note the share with a verdict that
-    was withheld at some look."""
+    """Table: races of a candidate that changes during the race. The rate is that of "better" or "worse"; the note is
+    the fraction in which a verdict was withheld at some look.
+    """
     rows = []
     for n_questions, most, step in ((30, 64, 2), (198, 16, 2), (500, 8, 1)):
         for name, difference, part in CHANGES:
@@ -1016,7 +1066,7 @@ def race_changes(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def _raced(rounds: dict[str, NDArray[np.bool_]], most: int, step: int) -> tuple[str, bool]:
-    """(verdict, whether later rounds spoke against one) of a race in which these rounds are sampled."""
+    """(verdict of the race over these rounds, whether a verdict was withheld because later rounds contradicted it)."""
     held = []
 
     def look(standings: Mapping[str, RaceState]) -> None:
@@ -1036,19 +1086,21 @@ SUITES = (
     ((20, 2),) * 10,
     ((30, 4),) * 6,
 )
-"""(questions, samples of each) of the benchmarks."""
+"""The suites: (questions, samples of each question) of their benchmarks."""
 
 STRIDES = (0, 1, 3)
-"""The benchmarks of a suite are equally hard, differ a little, and much: steps through `ACCURACIES`."""
+"""Steps through `ACCURACIES` from benchmark to benchmark of a suite: the benchmarks are equally hard, differ a little,
+or much.
+"""
 
 
 def suite(rng: np.random.Generator, repeats: int) -> Table:
-    """Both intervals of the mean, each benchmark counted once."""
+    """Table: both intervals of a suite's mean, in which each benchmark counts once."""
     return Table("Interval of the mean of a suite's benchmarks", _of_suites(rng, repeats, _suite_rates), MIN_COVERAGE)
 
 
 def suite_runs(rng: np.random.Generator, repeats: int) -> Table:
-    """Two runs of one model whose means are found to differ."""
+    """Table: how often the means of two runs of one model over a suite are found to differ."""
     rows = _of_suites(rng, repeats, _suite_alarms)
     return Table("Two runs of one model found to differ in the mean of a suite", rows, 0.0, MAX_ALARMS)
 
@@ -1115,7 +1167,9 @@ MAX_ROUNDS = 400
 
 
 def stopping(rng: np.random.Generator, repeats: int) -> Table:
-    """Coverage of the interval where `--target-error` stops, in its stages; the note is the bias over the target."""
+    """Table: how often the interval holds the truth where `--target-error` stops a run, which it does in stages; the
+    note is the bias as a fraction of the target.
+    """
     rows = []
     for n_questions, target in ((30, 0.02), (30, 0.01), (198, 0.01), (500, 0.01)):
         rates = []
@@ -1171,7 +1225,7 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
 
 
 def lines(table: Table) -> list[str]:
-    """A table of Markdown."""
+    """The table in Markdown, line by line."""
     heads = ["questions × samples", "lowest %", "highest %", *([table.note] if table.note else [])]
     lines = [f"**{table.title}**", "", f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for row in table.rows:

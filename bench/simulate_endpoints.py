@@ -1,4 +1,5 @@
-"""How often does a score name an endpoint as an outlier? The product's scheduler on simulated servers, no network.
+"""Tests by simulation how often a score names an endpoint as an outlier. The harness's scheduler plays on simulated
+servers, without a network.
 
     python bench/simulate_endpoints.py [--repeats 200]
 
@@ -44,7 +45,9 @@ MIN_COVERAGE = 0.93
 
 
 class World(NamedTuple):
-    """Tokens and outcome of every sample, by question; chances: of a right sample of each."""
+    """The simulated samples: tokens and outcome of every sample, by question. chances: of a right sample of each
+    question.
+    """
 
     lengths: Lengths
     right: list[list[bool]]
@@ -52,7 +55,9 @@ class World(NamedTuple):
 
 
 class Played(NamedTuple):
-    """The fast and the slow endpoint of one run: are they called outliers, does the interval hold its accuracy?"""
+    """The result of one run, for its fast and its slow endpoint: whether it is called an outlier, and whether the
+    interval holds its accuracy.
+    """
 
     named: list[bool]
     covered: list[bool]
@@ -77,7 +82,7 @@ def draw(rng: random.Random, questions: int, samples: int, longer: float) -> Wor
 def play(
     rng: random.Random, shape: tuple[int, int, int], slower: float, longer: float, damage: float, n_endpoints: int = 2
 ) -> Played:
-    """One run. The last endpoint is the slower one, which spoils the share `damage` of its right answers."""
+    """Simulate one run. The last endpoint is the slower one; it spoils the fraction `damage` of its right answers."""
     questions, samples, slots = shape
     world = draw(rng, questions, samples, longer)
     clock = Clock()

@@ -1,4 +1,4 @@
-"""How often do the intervals of the measures beside the accuracy hold the truth? Simulated by the product's own code.
+"""Tests by simulation how often the intervals of the measures beside the accuracy hold the truth.
 
     python -m bench.simulate_measures [--repeats 500]
 
@@ -27,13 +27,13 @@ SIZES = [(40, 1), (40, 4), (300, 1), (300, 2), (300, 8)]
 """(questions or problems, samples of each)."""
 
 MEANS = [0.5, 0.9]
-"""Mean chance of a right part, or of a right answer; about."""
+"""Approximate mean chance of a right part, or of a right answer."""
 
 SPREAD = 2.0
 """Standard deviation of the difficulty of questions, in logits."""
 
 OF_A_SAMPLE = 3.0
-"""Concentration of a sample's own chance around its question's."""
+"""How closely a sample's own chance lies around its question's: the concentration of a Beta distribution."""
 
 LOWEST = 0.92
 VERSIONS = 3
@@ -44,7 +44,7 @@ Truth = dict[MeasureName, float]
 
 
 class Drawn(NamedTuple):
-    """Questions with their samples, and the measures' truth for these very questions."""
+    """Simulated questions with their samples, and the true measures for these questions."""
 
     items: list[QuestionTally]
     truth: Truth
@@ -130,7 +130,9 @@ def held(measure: Measure, same: Truth, population: Truth) -> tuple[bool, bool]:
 
 
 def cells(repeats: int) -> Iterator[tuple[MeasureName, int, int, float, float, float]]:
-    """(measure, questions, samples, mean, coverage of same questions, of other questions)."""
+    """Simulate all sizes and means: (measure, questions, samples, mean, fraction of sampling intervals that hold the
+    truth, the same of question intervals).
+    """
     kinds: list[tuple[Callable[[np.random.Generator, int, int, float], Drawn], Callable[[float], Truth]]] = [
         (parts, lambda mean: truth_of_parts(*questions_with_parts(np.random.default_rng(0), POPULATION, mean))),
         (versions, lambda mean: truth_of_versions(problems(np.random.default_rng(0), POPULATION, mean))),

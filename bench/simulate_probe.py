@@ -1,12 +1,13 @@
-"""How often a probe accuses a sound server, and how often it finds each fault: a small language model in memory.
+"""Tests how often a probe accuses a sound server and how often it finds each fault, on a small language model in
+memory.
 
     python bench/simulate_probe.py --repeats 75 --log trials.jsonl
     python bench/simulate_probe.py --weights --repeats 200
 
-Each repeat is another model (other weights, so other distributions), with real sampling. Half of the sound ones have
-logits that change a little from request to request, as a batch makes them. A fault is found if all the checks for it
-are not sound, and named if one of them says what it is. `--only WORD` plays the kinds whose name holds the word. The
-number of a server is its seed, and the seed of its probe is 10,000 times that.
+Each repeat is another model (other weights, so other distributions), with real sampling. Half of the sound servers have
+logits that change a little from request to request, as in a batch. A fault is found if all the checks for it are not
+sound, and named if one of them says what it is. `--only WORD` plays the kinds whose name holds the word. The number of
+a server is its seed, and the seed of its probe is 10,000 times that.
 """
 
 from __future__ import annotations
@@ -35,30 +36,32 @@ from tests.verbs.toy_model import FAULTS, Fault, NoSeeds, Rounded, Temperature, 
 
 NOISE = 0.003
 ODD_NOISE = 0.02
-"""Noise of the logits of the sound variants: as much as a busy batch makes in 16 bits."""
+"""Noise of the logits of sound servers with noise, in nats: as much as a busy batch in 16 bits makes."""
 
 ALL_FAULTS = {**FAULTS, **toy_faults.FAULTS}
 SOUND = "sound: "
 KINDS = [*(SOUND + name for name in toy_faults.SOUND), *ALL_FAULTS]
 RATE = 0.95
 TESTED = ("temperature 1", "temperature 0.5", "whole distribution")
-"""Checks with p-values: judged together, so made together."""
+"""The checks with p-values: their results are corrected together, so they are always made together."""
 
 FACTORS = (0.3, 0.6, 0.8, 0.9, 1.2)
 SPREADS = (0.0, 0.05, 0.1, 0.2, 0.3)
 ROUNDING = 0.04
-"""Noise of logits: a divergence of some 0.0008 nats, as bfloat16 makes it of SmolLM2-135M."""
+"""Noise of logits that makes a divergence of some 0.0008 nats, as rounding to bfloat16 does in SmolLM2-135M."""
 EXCESS = (0.0, 0.1, 0.25, 0.5, 1.0)
-"""Divergences that are played, as shares of what rounding makes, on top of it."""
+"""Divergences of wrong weights that are tried, as multiples of the divergence that rounding makes."""
 
 
 def toy(n: int, *, noise: bool) -> Toy:
-    """Model number n: another one each time."""
+    """Toy model number n; each number gives another model."""
     return Toy(weights=str(n), spread=1.0, noise=NOISE if noise else 0.0, chance=random.Random(n))
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """One probe of one server. accused: checks that accuse a sound server. found, named: of a fault."""
+    """The result of one probe of one server. accused: checks that accuse a sound server. found, named: whether a fault
+    was found, and named.
+    """
 
     kind: str
     n: int
@@ -100,7 +103,9 @@ def heated(factor: float, n: int) -> bool:
 
 
 def weighed(spread: float, n: int) -> tuple[str, float]:
-    """What is said of a server whose logits are off by so much, and its divergence from the reference."""
+    """Probe a server whose logits are off by `spread`: (outcome of the check of weights, divergence from the
+    reference).
+    """
     base = Toy(weights="a", spread=0.0, noise=NOISE, chance=random.Random(f"reference {n}"))
     server = ToyAsker(Toy(weights=str(n), spread=spread, noise=NOISE, chance=random.Random(n)))
     subject = Subject(server, 10_000 * n)
@@ -111,8 +116,9 @@ def weighed(spread: float, n: int) -> tuple[str, float]:
 
 
 def measured(excess: float, n: int) -> tuple[str, float]:
-    """What is said beside a reference with its yardstick of a server that rounds as much, and whose weights add so many
-    times as much; and how many times rounding it diverges by."""
+    """Probe a server that rounds as the reference's model does, and whose wrong weights add `excess` times as much
+    divergence: (outcome of the check of weights, divergence as a multiple of rounding).
+    """
 
     def rounding(name: str, spread: float, which: str) -> ToyAsker:
         chance = random.Random(f"{which} {n}")
@@ -133,7 +139,7 @@ def share(k: int, n: int) -> str:
 
 
 def table(trials: Sequence[Trial]) -> Iterator[str]:
-    """What the trials show: a line a kind, and all sound servers together."""
+    """The lines to print of these trials: a line for each kind of server, and one for all sound servers."""
     by: dict[str, list[Trial]] = {}
     for each in trials:
         by.setdefault(each.kind, []).append(each)
@@ -155,21 +161,23 @@ def table(trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def covering(name: str, n: int) -> list[str]:
-    """All checks that notice the fault before server n, and are sound without it."""
+    """The checks that notice the fault of this name before server n and find nothing without the fault."""
 
     return sorted(noticed(name, n) - noticed("", n))
 
 
 @cache
 def noticed(name: str, n: int) -> set[str]:
-    """The checks that are not sound behind the fault before server n; behind none if the name is empty."""
+    """The checks that find something when server n is asked through the fault of this name; without a fault if the name
+    is empty.
+    """
     fault = ALL_FAULTS[name]() if name else Fault()
     report = probe.examine(ToyAsker(toy(n, noise=False), fault), probe.select(), seed=10_000 * n)
     return {finding.check for finding in report.findings if finding.outcome in ("spoils", "warns")}
 
 
 def coverage(n: int, processes: int) -> None:
-    """Print each check with the kinds that it notices before all of n servers."""
+    """Print each check with the kinds of faults that it notices on all of n servers."""
     by: dict[str, list[str]] = {check.name: [] for check in probe.CHECKS}
     with ProcessPoolExecutor(processes) as pool:
         for name in ALL_FAULTS:
@@ -180,7 +188,7 @@ def coverage(n: int, processes: int) -> None:
 
 
 def kept(log: Path) -> list[Trial]:
-    """The trials of a log, without a torn last line."""
+    """Read the trials of a log, without an incomplete last line."""
     lines = log.read_bytes().splitlines(keepends=True) if log.exists() else []
     return [msgspec.json.decode(line, type=Trial) for line in lines if line.endswith(b"\n")]
 
@@ -188,7 +196,7 @@ def kept(log: Path) -> list[Trial]:
 def play(
     kinds: Sequence[str], repeats: int, log: Path | None, processes: int, checks: Sequence[str] = ()
 ) -> list[Trial]:
-    """Make the trials that the log lacks, one server number after the other, and write each to it at once."""
+    """Make the trials that the log lacks, server by server, and write each to the log at once."""
     trials = kept(log) if log else []
     done = {(each.kind, each.n) for each in trials}
     owed = [(kind, n) for n in range(repeats) for kind in kinds if (kind, n) not in done]

@@ -1,4 +1,5 @@
-"""How often is a race's verdict false, and how many rounds does it take? Simulated, with a look after every round.
+"""Tests by simulation how often a race's verdict is false and how many rounds a race takes; it is tested after every
+round.
 
     python bench/simulate_race.py [--repeats 100]
 
@@ -54,8 +55,9 @@ class Cell(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Of one race: its verdict, whether that is false, the rounds used, what the fixed number of all rounds would have
-    found, and the fixed number that this difference needs (infinite without one)."""
+    """The result of one race: its verdict, whether the verdict is false, the rounds used, whether one test over all
+    rounds would have found the difference, and the rounds that such a test needs (infinite if there is no difference).
+    """
 
     verdict: RaceVerdict
     false: bool
@@ -65,7 +67,7 @@ class Result(NamedTuple):
 
 
 class Run:
-    """A candidate's run: the samples that the scheduler asked for, in sessions, and what they came to."""
+    """A candidate's simulated run: the samples that the scheduler asked for, session by session, and their outcomes."""
 
     def __init__(self, rng: np.random.Generator, chances: NDArray[np.float64], most: int) -> None:
         self.right: Outcomes = rng.random((most, len(chances))) < chances

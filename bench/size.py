@@ -1,17 +1,16 @@
-"""Memory and seconds of a large run: the client's beginning, its resume, its score and its report.
+"""Measures memory and seconds of a large run: its start, its resume, its score and its report.
 
     python bench/size.py [--questions 200000] [--samples 2] [--asked 2000] [--reply-bytes 0] [--folder DIR]
                          [--only-resume] [--only-score] [--only-complete]
 
-The run is begun and ended by Ctrl-C after `--asked` samples; its journal is then filled but for as many, the run
-resumed to its end, resumed once more with nothing owed ("complete"), once more without the journal's index ("no
-index"), scored and reported. Each command is a process of its own; its peak is that of its resident memory, of
-whichever of its processes took most. A process inherits the peak of the one that starts it, so this one stays small.
-Linux only.
+The run is begun and ended by Ctrl-C after `--asked` samples; the journal is then filled except for as many samples. The
+run is resumed to its end, resumed with nothing missing ("complete"), resumed so without the journal's index ("no
+index"), scored and reported. Each command is a process of its own. Its peak is the largest resident memory of any of
+its processes. A process inherits the peak of the one that starts it, so this one stays small. Linux only.
 
-`--only-resume`: nothing is scored and reported.
-`--only-score`: what is owed is written to the journal without its index, by a process for each processor, and scored.
-`--only-complete`: the same journal, resumed with nothing owed, without its index and then with it.
+`--only-resume`: nothing is scored and reported. `--only-score`: the missing samples are written to the journal without
+its index, by one process for each processor, and scored. `--only-complete`: the same journal is resumed with nothing
+missing, first without its index and then with it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _TEXT = "A train leaves the station at noon and travels at {} km/h for {} hours.
 
 
 def make_data(path: Path, n_questions: int) -> None:
-    """A file of questions of about a hundred characters."""
+    """Write a file of questions of about a hundred characters each."""
     with path.open("w") as file:
         for number in range(n_questions):
             text = f"{number}. {_TEXT.format(number % 97, number % 89)}"
@@ -49,7 +48,7 @@ def make_data(path: Path, n_questions: int) -> None:
 
 
 def fill(folder: RunFolder, benchmark: str, n_left: int, reply_bytes: int) -> None:
-    """Store what is owed but for `n_left` samples, each reply with about as many bytes before its answer."""
+    """Store all missing samples except `n_left`. reply_bytes: about how many bytes each reply has before its answer."""
     scratch = folder.benchmark(benchmark)
     plan = Manifest.load(folder).benchmarks[benchmark].plan
     with Journal.open(scratch) as journal:
@@ -64,7 +63,9 @@ def fill(folder: RunFolder, benchmark: str, n_left: int, reply_bytes: int) -> No
 
 
 def pour(folder: RunFolder, benchmark: str, part: int, n_parts: int, reply_bytes: int) -> None:
-    """Append this part of what is owed to the journal, whole lines at a time, as other parts do meanwhile."""
+    """Append part `part` of the missing samples to the journal, whole lines at a time, while other processes append
+    theirs.
+    """
     scratch = folder.benchmark(benchmark)
     plan = Manifest.load(folder).benchmarks[benchmark].plan
     on_disk = {(sample.question_id, sample.sample_index) for sample in read_samples(scratch)}
@@ -104,13 +105,15 @@ def made_up(benchmark: str, question: Question, index: int, number: int, reply_b
 
 
 def prose(number: int, n_bytes: int) -> str:
-    """About `n_bytes` of working that is never twice the same."""
+    """About `n_bytes` of text that looks like working and never repeats itself."""
     steps = range(number % 997, number % 997 + n_bytes // 56)
     return "".join(f"After {n * n} metres it has gone on for {n % 61} min {n * 7 % 60} s.\n" for n in steps)
 
 
 def in_processes(work: Callable[..., None], each: Sequence[tuple[Any, ...]]) -> None:
-    """In processes of their own: what this one has held would count in the peaks of those that it starts."""
+    """Do the work in new processes: memory that this process has held would count in the peaks of the processes that it
+    starts.
+    """
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=work, args=given) for given in each]
     for process in processes:
@@ -122,7 +125,9 @@ def in_processes(work: Callable[..., None], each: Sequence[tuple[Any, ...]]) -> 
 
 
 def ended(process: subprocess.Popen[bytes], expected: int) -> str:
-    """Its peak in MB and its seconds of processor in all, those of its processes too, once it has ended."""
+    """Wait for a process to end: (its peak in MB, CPU seconds of all its processes). Raises if it ends with another
+    exit code than expected.
+    """
     _, status, used = os.wait4(process.pid, 0)
     code = process.returncode = os.waitstatus_to_exitcode(status)
     if code != expected:
@@ -131,7 +136,7 @@ def ended(process: subprocess.Popen[bytes], expected: int) -> str:
 
 
 def show(name: str, begun: float, cost: str, server: Server | None = None) -> None:
-    """server: the one that a client asked; the seconds are those to its first request."""
+    """Print what a command cost. server: the server that it asked; its seconds then count to the first request."""
     seconds, until = time.monotonic() - begun, ""
     if server is not None:
         assert server.first_at is not None

@@ -1,9 +1,10 @@
-"""How true the time to the first token is while the client's thread is busy: kernel stamps beside the loop's own.
+"""Measures how far the time to the first token is wrong while the client's thread is busy, with the kernel's time
+stamps and with the event loop's.
 
     python bench/stamps.py [--requests 400]
 
-A server in a process of its own writes the wall clock into its first token; the error is the client's stamp less that.
-The client's loop does nothing else, or burns so many milliseconds of CPU in each turn. Linux only.
+A server in a process of its own writes the time into its first token; the error is the client's time stamp minus that
+time. The client's loop does nothing else, or burns so many milliseconds of CPU in each turn. Linux only.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding
 
 
 def frame(delta: str, finish: str = "null") -> bytes:
-    """An event in an HTTP chunk of its own."""
+    """An event of the stream as an HTTP chunk."""
     event = b'data: {"choices":[{"index":0,"delta":%b,"finish_reason":%b}]}\n\n' % (delta.encode(), finish.encode())
     return b"%x\r\n%b\r\n" % (len(event), event)
 
 
 def serve() -> None:
-    """Serve for ever, a thread a connection; prints the port."""
+    """Print the port, then serve for ever with a thread for each connection."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=1000)
     sys.stdout.write(f"{listener.getsockname()[1]}\n")
     sys.stdout.flush()
@@ -47,7 +48,9 @@ def serve() -> None:
 
 
 def answer(sock: socket.socket) -> None:
-    """Requests of one connection: the head, after a while the stamped token, after another the end."""
+    """Answer the requests of one connection: send the head, after a pause the token with the time in it, after another
+    pause the end.
+    """
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     rng = random.Random()
     while sock.recv(65536):
@@ -58,7 +61,9 @@ def answer(sock: socket.socket) -> None:
 
 
 async def errors(port: int, requests: int, busy_ms: float, kernel: bool) -> list[float]:
-    """Seconds by which each first token's stamp is off."""
+    """Send requests, and return by how many seconds the time stamp of each first token is wrong. busy_ms: CPU that the
+    loop uses in each round.
+    """
     transport = FastTransport(kernel_stamps=kernel)
     endpoint = Endpoint.parse(f"http://127.0.0.1:{port}")
     delays: list[float] = []

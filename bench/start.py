@@ -1,4 +1,4 @@
-"""CPU of a start: `harness --help`, and `harness run` up to its first request.
+"""Measures the CPU of a start: of `harness --help`, and of `harness run` up to its first request.
 
     python bench/start.py [--runs 7] [--beside CHECKOUT]
 
@@ -20,7 +20,7 @@ from first_request import HERE, MODEL, Server, start
 
 
 def helped(checkout: Path) -> float:
-    """Seconds of CPU of `harness --help`."""
+    """CPU seconds of `harness --help`."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start(["--help"], checkout).wait()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -28,7 +28,7 @@ def helped(checkout: Path) -> float:
 
 
 def to_first_request(checkout: Path) -> float:
-    """Seconds of CPU of `harness run` up to its first request."""
+    """CPU seconds of `harness run` up to its first request."""
     with tempfile.TemporaryDirectory() as folder, Server() as server:
         words = ["run", "demo:1", "--limit", "1", "--no-stream", "--base-url", server.base_url, "--model", MODEL]
         code = server.started([*words, "--no-canary", "--quiet", "--out", f"{folder}/run"], checkout).wait()

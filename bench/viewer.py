@@ -1,4 +1,5 @@
-"""What reading a large run costs: opening it, any sample, the search; and a full-text index (SQLite FTS5) beside it.
+"""Measures reading a large run: opening it, reading samples, searching; and a full-text index (SQLite FTS5) for
+comparison.
 
     python bench/viewer.py [--questions 817] [--samples 64] [--folder DIR] [--fts]
 
@@ -95,7 +96,7 @@ def sample(key: Key, reasoning: str, right: bool) -> Sample:
 
 
 def grade(drawn: Sample) -> Grade:
-    """The grade that the rules give."""
+    """Make the grade that the rules would give this sample."""
     text = drawn.text or ""
     answer = text[text.index("{") + 1 : text.index("}")]
     right = int(answer) == 2 * int(drawn.question_id[1:])
@@ -121,7 +122,7 @@ def evict(path: Path) -> None:
 
 
 def open_and_read(path: Path, *, cold: bool) -> None:
-    """Open the run as the viewer does, read samples at random, search; one line a figure."""
+    """Open the run as the viewer does, read samples at random and search; print a line for each figure."""
     from harness.viewer.library import OpenBenchmark
     from harness.viewer.pages import benchmark_page
     from harness.viewer.search import search
@@ -165,7 +166,9 @@ def open_and_read(path: Path, *, cold: bool) -> None:
 
 
 def over_http(path: Path, *, cold: bool) -> None:
-    """Start `harness view` as a person does; time its address, the list of questions, samples; its memory."""
+    """Start `harness view` and measure the time until its address, its list of questions and its samples are there, and
+    its memory.
+    """
     benchmark = RunFolder(path).benchmark(BENCHMARK)
     if cold:
         for file in (benchmark.samples, benchmark.index, benchmark.grades, benchmark.questions):
@@ -202,7 +205,9 @@ def over_http(path: Path, *, cold: bool) -> None:
 
 
 def full_text(benchmark: BenchmarkFolder) -> None:
-    """Build an FTS5 index over the texts (contentless, trigrams: substrings as LaTeX needs them) and ask it."""
+    """Build an FTS5 index over the texts and query it. It stores no texts and indexes trigrams, since LaTeX needs
+    searches for any substring.
+    """
     from harness.viewer.offsets import SampleOffsets
 
     path = benchmark.path / "fts.sqlite"

@@ -2,7 +2,7 @@
 
     python3 tools/bootstrap.py .venv -e '.[llama-cpp]' [--extra-if-possible NAME]
 
-The extra NAME of this checkout is installed last; where it cannot be (a compiler is missing, say), a note says so.
+The extra NAME of this checkout is installed last; if that fails (a compiler is missing, say), a note says so.
 
 Standard library only. pip comes from ensurepip; where a distribution leaves that out, from the pip of this
 interpreter; where there is none, as a wheel from the configured index (PIP_INDEX_URL, pip.conf). Everything
@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(folder: Path, packages: list[str], extra: str | None = None) -> None:
-    """Make `folder` an environment that holds `wanted` (arguments of `pip install`), and our `extra` if it can."""
+    """Make `folder` an environment and install `packages` (arguments of `pip install`) into it, and our `extra` if
+    possible.
+    """
     if sys.version_info < OLDEST:
         version = sys.version.split()[0]
         sys.exit(f"Python {version} is too old: 3.11 or newer is needed; run `make PYTHON=/path/to/python3.11 …`.")
@@ -47,7 +49,7 @@ def main(folder: Path, packages: list[str], extra: str | None = None) -> None:
 
 
 def has_pip(python: Path) -> bool:
-    """Whether the environment exists, works and holds pip."""
+    """Whether the environment exists, works and has pip."""
     if not python.exists():
         return False
     return subprocess.run([python, "-c", "import pip"], capture_output=True, check=False).returncode == 0

@@ -1,13 +1,14 @@
-"""How much of the product a reader has to walk through, as one table: `python -m tools.entered [CHECKOUT ...]`.
+"""Counts how many files of the product a reader has to open to follow a command, as one table: `python -m tools.entered
+[CHECKOUT ...]`.
 
-Files entered are those of `harness/` and `server_launchers/` in which at least one function's frame begins, in any
-thread of the main process. Importing a file does not count, nor does what is called while files are imported.
-`harness run` is watched from argv to the moment when the first request for a completion reaches the server, and
-`harness score` from argv to its end, which is its table. Children that grade are not watched. The server answers sums,
-on this machine; each checkout is run by this interpreter.
+A file of `harness/` or `server_launchers/` counts as entered if at least one of its functions is called, in any thread
+of the main process. Imports do not count, nor do calls made while files are imported. `harness run` is watched from
+argv to the moment when the first request for a completion reaches the server, and `harness score` from argv to its end,
+which is its table. Processes that grade are not watched. The server answers sums, on this machine; each checkout is run
+by this interpreter.
 
 Lengths are those of `def` statements without decorators. An engine's name counts as a literal where a string is that
-name and nothing else (`named_engines`). Two kinds of text are no use of an engine's name:
+name and nothing else (`named_engines`). Two kinds of text do not count as an engine's name:
 
 - the declaration `EngineName = Literal[...]` of `spec.py`: each name there is a file of the engines' room;
 - a name of `OutputsFormat`, in its declaration, or in `harness/foreign` beside the variable `format`: a layout of
@@ -83,7 +84,7 @@ def named_engines(path: str, tree: ast.Module, engines: Set[str], formats: Set[s
 
 
 def strings(tree: ast.AST) -> Iterator[ast.Constant]:
-    """The strings in a tree."""
+    """All strings in a syntax tree."""
     return (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
@@ -94,7 +95,7 @@ def declared(tree: ast.Module, name: str) -> list[ast.Constant]:
 
 
 def is_about_format(node: ast.AST) -> bool:
-    """Whether a node compares the variable `format` with a value, or sets it."""
+    """Whether a syntax node compares the variable `format` with a value, or sets it."""
     if isinstance(node, ast.Compare):
         return ast.unparse(node.left) == "format"
     return isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["format"]
@@ -107,7 +108,7 @@ def declared_names(checkout: Path, path: str) -> frozenset[str]:
 
 
 def written(checkout: Path) -> dict[str, Any]:
-    """The measures that need no run."""
+    """The measures that are read from the source files, without a run."""
     files = list(sources(checkout))
     every = [(lines, n, name, path) for path, tree, _ in files for lines, n, name in functions(tree)]
     longest, widest = max(every), max(every, key=lambda pair: pair[1])
@@ -137,7 +138,7 @@ class Watch:
         self._seen: set[CodeType] = set()
 
     def start(self) -> None:
-        """From now on, in this thread and those that begin later."""
+        """Begin to watch, in this thread and in those that begin later."""
         threading.setprofile(self._entered)
         sys.setprofile(self._entered)
 
@@ -161,7 +162,9 @@ def imports(frame: FrameType) -> bool:
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Lists one model and solves sums; remembers which files had been entered when it was first asked for one."""
+    """A server that lists one model and answers sums; it remembers which files had been entered when the first sum was
+    requested.
+    """
 
     daemon_threads = True
 
@@ -199,11 +202,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body.encode())
 
     def log_message(self, *_: object) -> None:
-        """Quiet."""
+        """Print no line for each request."""
 
 
 def watched(checkout: Path, verb: str) -> None:
-    """In a process of its own: `harness run` or `harness score` under watch; prints the entered files as JSON."""
+    """Run `harness run` or `harness score` in this process and print the entered files as JSON; called in a process of
+    its own.
+    """
     sys.path.insert(0, str(checkout))
     watch = Watch(checkout)
     server = Server(watch)

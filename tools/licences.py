@@ -1,4 +1,4 @@
-"""The packages of an environment with their licence and what they take on the disk, by size.
+"""Lists the packages of an environment with their licence and their size on disk, the largest first.
 
 python tools/licences.py          # of the interpreter that runs this
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def licence(distribution: importlib.metadata.Distribution) -> str:
-    """As the package states it: an expression, a short text, or its classifier."""
+    """The licence as the package states it: an expression, a short text, or its classifier."""
     stated = distribution.metadata.get("License-Expression") or distribution.metadata.get("License") or ""  # type: ignore[attr-defined]
     classified = [
         classifier.rpartition(" :: ")[2]
@@ -23,7 +23,7 @@ def licence(distribution: importlib.metadata.Distribution) -> str:
 
 
 def size(distribution: importlib.metadata.Distribution) -> int:
-    """Bytes of its files, compiled ones included."""
+    """Bytes of the package's files, compiled ones included."""
     paths = (Path(str(distribution.locate_file(file))) for file in distribution.files or ())
     return sum(path.stat().st_size for path in paths if path.is_file())
 

@@ -1,10 +1,11 @@
-"""The switch from "install from a checkout" to "install from an index", for the day on which an index has the package.
+"""Rewrites the install instructions in all pages from "from a checkout" to "from a package index"; to be used once an
+index has the package.
 
     python -m tools.on_index            # rewrite the pages
     python -m tools.on_index --check    # exit with 1 if a page has other words than are rewritten here
 
-`PAGES` is the one list of what changes. A test holds that each of its texts stands in its page as long as the switch is
-off, so that the day needs this command and no search.
+`PAGES` lists all changes. A test checks that each text to be replaced stands in its page, so that this command will
+find all of them.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 _INSTALLS = re.compile(r"'\.\[[a-z]")
-"""The name of a checkout with an extra, in quotation marks."""
+"""A checkout with an extra as an argument of pip, such as '.[report]'."""
 
 
 def problems() -> list[str]:
-    """The texts of `PAGES` that no longer stand in their page, and pages that install from a checkout besides."""
+    """The texts of `PAGES` that no longer stand in their page, and other places that install from a checkout."""
     wrong = []
     for name, changes in PAGES.items():
         text = (CHECKOUT / name).read_text("utf-8")

@@ -1,7 +1,7 @@
-"""The pages of docs/reference, written from what the code states: `python -m tools.reference [FOLDER]`.
+"""Writes the pages of docs/reference from the code: `python -m tools.reference [FOLDER]`.
 
 Options come from the commands, fields from the records' definitions and docstrings, names from the shipped YAML files.
-A test holds the pages to what this writes.
+A test checks that the pages are as this program writes them.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ VARIABLES = {
 
 
 def cell(text: str) -> str:
-    """Text as one cell of a table."""
+    """Text as it stands in a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
@@ -103,7 +103,7 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def commands() -> str:
-    """Every command with every option that its help shows."""
+    """The page of all commands, each with every option that its help shows."""
     text = "# Commands\n\n" + NOTE
     top = LazyGroup("harness")
     for name in COMMANDS:
@@ -140,7 +140,7 @@ def _command(title: str, command: click.Command) -> str:
 
 
 def run_folder() -> str:
-    """Every field of every record of a run folder."""
+    """The page of a run folder: every field of every record in its files."""
     text = "# Files of a run\n\n" + NOTE
     text += (
         "Times are seconds, lengths tokens or characters as said, fractions between 0 and 1. `?`: may be left out.\n\n"
@@ -164,7 +164,7 @@ def _docstring(record: type) -> str:
 
 
 def environment() -> str:
-    """Exit codes and environment variables."""
+    """The page of exit codes and environment variables."""
     return (
         "# Exit codes and environment\n\n"
         + NOTE
@@ -176,7 +176,7 @@ def environment() -> str:
 
 
 def names() -> str:
-    """Cards, presets and providers."""
+    """The page of names: cards, presets and providers."""
     text = "# Cards, presets, providers\n\n" + NOTE + "## Cards\n\n"
     cards = [
         (
@@ -212,7 +212,7 @@ def names() -> str:
 
 
 def sweep() -> str:
-    """Every key that the file of a sweep may hold, from its published schema."""
+    """The page of a sweep's file: every key that it may hold, from its published schema."""
     schema = json_schema()
     parts = schema["$defs"]
     text = "# The file of a sweep\n\n" + NOTE
@@ -243,7 +243,7 @@ def sweep() -> str:
 
 
 def json_output() -> str:
-    """What every command prints with `--json`, from the types that it prints."""
+    """The page of JSON outputs: what every command prints with `--json`, from the types of its output."""
     shapes, records = schemas({name: option.prints() for name, option in printing().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
@@ -271,7 +271,9 @@ def _or_null(value: dict[str, Any]) -> str:
 
 
 def _rows(properties: dict[str, Any], helps: dict[str, str]) -> list[tuple[str, ...]]:
-    """Keys of a schema with their values and meanings; helps: what flags of these names say."""
+    """Rows of a table: keys of a schema with their values and meanings. helps: flag's name → its help, used as the
+    meaning of a key of that name.
+    """
     return [
         (f"`{key}`", cell(_schema_type(value)), cell(value.get("description") or helps.get(key, "")))
         for key, value in properties.items()
@@ -294,7 +296,7 @@ def _helps(name: str) -> dict[str, str]:
 
 
 def _meanings(declared: type[Options]) -> dict[str, str]:
-    """Option → help, in which other options stand as Python and files name them."""
+    """Option → its help, in which other options have the names that Python and files use."""
     return {
         name: ("False: " if option.default is True else "") + Sentence(option.help)
         for name, option in options_of(declared).items()
@@ -331,7 +333,7 @@ def _schema_type(value: dict[str, Any]) -> str:
 
 
 def python() -> str:
-    """Every name of `harness.__all__`: its signature and its docstring."""
+    """The page of Python: every name of `harness.__all__` with its signature and its docstring."""
     text = "# Python, name by name\n\n" + NOTE
     text += "What `import harness` promises; how it is used, with examples: [Python](../python.md).\n\n"
     for name in sorted(harness.__all__, key=lambda exported: (exported[0].isupper(), exported)):
@@ -357,7 +359,9 @@ def python() -> str:
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
-    """As it is called, one parameter a line where they are many; those of a run's options as one."""
+    """A function's signature as it is called; many parameters stand one on a line, and the options of a run count as
+    one parameter.
+    """
     if inspect.isclass(function) and issubclass(function, Options):  # what it states depends on what was asked before
         return f"{name}(**options)"
     signature = inspect.signature(function)
@@ -395,7 +399,7 @@ def _prose(text: str) -> str:
 
 
 def keywords() -> str:
-    """The module with the typed keywords of Python."""
+    """The source of the module `harness.asking.keywords`, with the typed keywords of Python's functions."""
     text = '"""The keywords of Python\'s functions, for type checkers and editors.\n\n'
     text += 'Written by `python -m tools.reference` from the declarations in `harness.asking.options`.\n"""\n\n'
     text += "from __future__ import annotations\n\nfrom collections.abc import Mapping, Sequence\n"
@@ -437,10 +441,10 @@ KEYWORDS: dict[str, type[Options]] = {
 """Class of keywords → the options that it is made from."""
 
 WIDE = 25
-"""Fields beyond which a class says why it has so many."""
+"""Largest number of fields of a class that need not explain why it has so many."""
 
 MODULES = {"harness/asking/keywords.py": keywords}
-"""File of the checkout → what it holds, where it is written from declarations."""
+"""File of the checkout that is generated from declarations → the function that makes its content."""
 
 PAGES = {
     "commands.md": commands,

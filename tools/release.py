@@ -1,6 +1,7 @@
-"""Build wheel and sdist, and try them as somebody who installs them: `make release`.
+"""Builds wheel and source distribution, and tries them as a user would install them: `make release`.
 
-Refuses where the version has no section in the changelog or another number in CITATION.cff. Publishes nothing.
+Refuses to build if the version has no section in the changelog, or if CITATION.cff has another number. Publishes
+nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ DIST = CHECKOUT / "dist"
 
 
 def version() -> str:
-    """Of the package, without importing it."""
+    """The version of the package, read without importing it."""
     match = re.search(
         r'^__version__ = "([^"]+)"', (CHECKOUT / "harness/core/about.py").read_text("utf-8"), re.MULTILINE
     )
@@ -27,7 +28,7 @@ def version() -> str:
 
 
 def problems(stated: str) -> list[str]:
-    """What is not ready for a release of this version."""
+    """What is missing for a release of this version, a sentence each."""
     problems = []
     if not re.search(rf"^## {re.escape(stated)}\b", (CHECKOUT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE):
         problems.append(f"CHANGELOG.md has no section `## {stated}`")
@@ -37,7 +38,7 @@ def problems(stated: str) -> list[str]:
 
 
 def call(*argv: str | Path, cwd: Path = CHECKOUT) -> str:
-    """Run a program; its output where it succeeds, the end of all where it fails."""
+    """Run a program and return its output; if the program fails, end this one with the program's message."""
     done = subprocess.run([str(word) for word in argv], cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, argv))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -57,11 +58,13 @@ ALONE = (
     ("sweep", "--schema"),
     ("sweep", "begun/run.yaml", "--dry-run"),
 )
-"""Commands that need no server and no run."""
+"""Commands that work without a server and without a run, to be tried after the installation."""
 
 
 def smoke(python: Path, folder: Path) -> int:
-    """Call the help of each command of an installed wheel, and what is in `ALONE`. Returns how many commands it has."""
+    """Try an installed wheel: call the help of each command, and the commands in `ALONE`. Returns the number of
+    commands.
+    """
     listed = call(python, "-c", "from harness.cli.main import COMMANDS; print(*COMMANDS)", cwd=folder).split()
     for name in listed:
         call(python, "-m", "harness", name, "--help", cwd=folder)

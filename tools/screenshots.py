@@ -1,4 +1,4 @@
-"""The pictures of the documentation, from real runs on the embedded server, in a real Chromium.
+"""Makes the pictures of the documentation, from real runs on the embedded server, in a real Chromium.
 
     python -m tools.screenshots docs/images             # the pictures that the pages show
     python -m tools.screenshots docs/images --every DIR  # and each page in light and dark, 1280 and 400 px, to look at
@@ -44,7 +44,7 @@ GRAMMAR = (
     r'root ::= [A-Za-z0-9 .,+*=/()\n-]{20,140} "\n</think>\n\n" [A-Za-z0-9 .,+*=/()-]{3,50} '
     r'" The answer is \\boxed{" [0-9A-E/.]{1,5} "}."'
 )
-"""A think block, a sentence, a box."""
+"""Grammar that forces a reply to be a think block, a sentence and a box."""
 
 COLUMNS = 100
 Scores = dict[str, RunningScore]
@@ -59,7 +59,9 @@ def command(folder: Path, *words: str) -> subprocess.Popen[bytes]:
 
 
 def run(folder: Path, name: str, server: RunningServer, questions: int, samples: int) -> tuple[Progress, Scores] | None:
-    """Sample and score the demo. Returns what the run and its scores said somewhere after its middle."""
+    """Sample and score the demo. Returns the progress and the scores that the run reported at a moment in its second
+    half.
+    """
     url = server.base_urls[0]
     thinking = ["--extra-body", json.dumps({"grammar": GRAMMAR})]
     plain = ["--chat-template-kwargs", json.dumps({"enable_thinking": False})]
@@ -93,14 +95,14 @@ def run(folder: Path, name: str, server: RunningServer, questions: int, samples:
 
 
 def terminal_picture(progress: Progress, scores: Scores, path: Path) -> None:
-    """What the display shows of `progress`, as an SVG."""
+    """Draw the terminal's display of `progress` as an SVG file."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(render_lines(panel(progress, COLUMNS, 30, scores)))
     console.save_svg(str(path), title="harness run", theme=MONOKAI)
 
 
 def picture(browser: Browser, path: Path, height: int | None = None) -> None:
-    """The page as it stands, `height` CSS pixels of it, or all."""
+    """Save a picture of the page: its first `height` CSS pixels, or all of it."""
     size = browser.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
     if height is None:  # what lies below the window is not drawn before it is seen
         window = {"width": size["width"], "height": min(size["height"], 4000), "deviceScaleFactor": 1, "mobile": False}
@@ -120,7 +122,7 @@ SHOWN = {
     "view-sample": "/run/thinking/demo/demo-01/s0",
     "view-compare": "/compare/plain/thinking/demo",
 }
-"""Name and address of the viewer's pages in the documentation."""
+"""The viewer's pages that the documentation shows: name of the picture → address."""
 
 UNSHOWN = {
     "view-run": "/run/thinking",
@@ -128,11 +130,11 @@ UNSHOWN = {
     "view-side-by-side": "/compare/plain/thinking/demo/demo-01/s0",
     "view-audit": "/audit/thinking/demo",
 }
-"""Name and address of its other pages."""
+"""The viewer's other pages: name of the picture → address."""
 
 
 def main() -> None:
-    """Run, score, report, look."""
+    """Make the runs and the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("images", type=Path)
     parser.add_argument("--every", type=Path, help="folder for each page in each colour and width")

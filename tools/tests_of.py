@@ -1,9 +1,9 @@
-"""The tests of a module, in one step: `make tests-of MODULE=harness.runs.journal` (a path will do, too).
+"""Prints the test files of a module: `make tests-of MODULE=harness.runs.journal` (a path works, too).
 
 A test file is for the module that it is called after, for those that it imports (or names in a string, as for
-`monkeypatch.setattr`), and for those that its docstring names in a paragraph that begins with "For: ". A room that
-stands there means the modules in it that no file is for by itself. `tests/test_house.py` holds that every module has a
-test file.
+`monkeypatch.setattr`), and for those that its docstring names in a paragraph that begins with "For: ". A package that
+stands there means the modules in it that have no test file of their own. `tests/test_house.py` holds that every module
+has a test file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def modules() -> Mapping[str, Path]:
 
 
 def named(tree: ast.Module) -> list[str]:
-    """What a test file's docstring says that it is for."""
+    """The modules that a test file's docstring names behind "For: "."""
     match = _NAMED.search(ast.get_docstring(tree) or "")
     return re.findall(r"[\w.]+\w", match[1]) if match else []
 
@@ -60,7 +60,7 @@ def files() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
 
 
 def tests_of(module: str) -> list[str]:
-    """The test files of a module, those with its name first; of its room where none is for the module itself."""
+    """The test files of a module, those with its name first; if it has none of its own, those of its package."""
     own = [path for path in files() if _has_name_of(path, module)]
     matching = [path for path, (imports, names) in files().items() if path in own or module in imports | names]
     room = module

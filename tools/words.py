@@ -1,4 +1,4 @@
-"""The counts by which the language of the code is held, with their places: `python -m tools.words [ROOM]`.
+"""Counts places in the code that break the rules of plain language, and prints them: `python -m tools.words [PACKAGE]`.
 
 `tests/test_house.py` has a limit for each count. A low count is a floor, not the goal: the goal is a reader who opens
 any file and never stops to guess.
@@ -23,17 +23,19 @@ VAGUE = frozenset(
     {"one", "found", "said", "told", "place", "other", "asked", "wanted", "kept", "known", "at", "chosen", "made"}
     | {"several"}
 )
-"""Names that tell how a value was come by, and not what it is."""
+"""Vague names: they tell how a value was obtained, and not what it is."""
 
 BOUNDS = ("MOST_", "LEAST_")
-"""Beginnings of names of bounds; MAX_ and MIN_ are the words for these."""
+"""Beginnings of names of bounds for which MAX_ and MIN_ must be used."""
 
 SUBJECTLESS = frozenset({"Of", "What", "They", "So", "It"})
 """First words of a constant's docstring that show a sentence without a subject."""
 
 
 class Count(NamedTuple):
-    """places: `FILE:LINE: NAME` of each hit. total: what could have been one; 0 where that says nothing."""
+    """The result of one count. places: `FILE:LINE: NAME` of each hit. total: number of places that could be hits; 0 if
+    that number means nothing.
+    """
 
     places: list[str]
     total: int

@@ -54,7 +54,7 @@ def advise(
 def _as_cards_see_it(
     settings: RunSettings, options: RunOptions, question_set: QuestionSet, preset: Preset, looks: Looks
 ) -> presets.RunProfile:
-    """The settings of one benchmark in the form that a preset compares with its model's card."""
+    """The settings of one benchmark in the form in which a preset (facts of the model's card) is compared with them."""
     first = question_set.questions[0]
     return presets.RunProfile(
         sampling=settings.benchmarks[question_set.name].sampling,

@@ -54,7 +54,9 @@ class TokenBefore:
 
 
 def tokens_before_seam(going_on: Continuation, salvage: Salvage) -> list[TokenBefore]:
-    """The tokens to compare, in the order of the text, so that each prompt begins with the one before."""
+    """The last tokens before the seam (the place where a reply is continued) that are to be compared, in the order of
+    the text.
+    """
     prompt, logprobs = going_on.prompt, going_on.begun.logprobs
     if not going_on.seam.exact or not prompt or not salvage.dialect.names_ids:
         return []

@@ -38,7 +38,7 @@ MIN_ROOM = 16
 
 
 class PromptTokens(msgspec.Struct, frozen=True):
-    """Bounds of a prompt's length in tokens."""
+    """Lower and upper bound of a prompt's length in tokens."""
 
     least: int
     most: int

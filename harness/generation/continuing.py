@@ -49,10 +49,8 @@ _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_rea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """What may be continued.
-
-    engine: of all endpoints; "" = unknown or several. prefill: how the provider or engine continues a begun message of
-    the assistant; None = it cannot.
+    """Whether and how servers can continue a half-written reply. engine: of all endpoints; "" = unknown or several.
+    prefill: how the provider or engine continues a begun message of the assistant; None = it cannot.
     """
 
     mode: SalvageMode = "off"

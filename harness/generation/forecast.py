@@ -289,10 +289,8 @@ class _Centres:
 
 
 class _Distribution(NamedTuple):
-    """A distribution of residuals.
-
-    ended: the fraction of samples that has ended by each of `steps`; both rise. Beyond the last step it is exponential
-    with rate `tail_index`.
+    """A distribution of residuals (logarithms of lengths, relative to their question's). ended: the fraction of samples
+    that has ended by each of `steps`; both rise. Beyond the last step it is exponential with rate `tail_index`.
     """
 
     steps: list[float]
@@ -349,7 +347,7 @@ def _distribution(members: Sequence[tuple[float, bool]], random: Random) -> _Dis
 
 
 class _Game:
-    """The rest of a session, for simulation. last: questions of the samples that are simulated one by one."""
+    """Simulates the rest of a session. last: questions of the samples at the end, which are simulated one by one."""
 
     def __init__(self, outlook: Outlook, random: Random) -> None:
         self._random = random
@@ -425,7 +423,7 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 
 
 class Expectation:
-    """Keeps `left` up to date, with at most a hundredth of the processor's time."""
+    """Keeps the forecast `left` up to date, with at most a hundredth of the processor's time."""
 
     def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._clock = clock

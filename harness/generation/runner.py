@@ -252,7 +252,7 @@ class Runner:
         )
 
     def _admission(self) -> Admission | None:
-        """Return what admits endpoints that join later; None if no endpoint can join."""
+        """Return the object that checks endpoints that join later; None if no endpoint can join."""
         servers, endpoints = self._servers, self._settings.endpoints
         ready = servers.ready(endpoints)
         if servers.describe is None or (servers.endpoints_file is None and len(ready) == len(endpoints)):

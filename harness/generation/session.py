@@ -297,7 +297,7 @@ class SamplingSession:
         }
 
     def _check_servers(self) -> None:
-        """Note which servers this session asks. Raises `StoreError` if a server runs another model than the run's."""
+        """Record which servers this session asks. Raises `StoreError` if a server runs another model than the run's."""
         before = self._manifest.provenance
         changes = changes_of(before, self._servers)
         if changes.model and not self._settings.accept_server_change:

@@ -1,1 +1,3 @@
-"""Mutants: does a test fail when a line of the product is wrong? `make mutants ROOM=journal` (docs/testing.md)."""
+"""Mutation testing: changes the product line by line, and checks that a test fails for each change (a mutant). `make
+mutants ROOM=journal` (docs/testing.md).
+"""

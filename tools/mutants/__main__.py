@@ -1,4 +1,6 @@
-"""Try mutants of a room on the tests that belong to it: `make mutants ROOM=journal` (docs/testing.md)."""
+"""Tries the mutants (small changes) of a group of modules, a room, on its tests: `make mutants ROOM=journal`
+(docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,16 @@ from tools.mutants.session import Measured
 from tools.tests_of import CHECKOUT, modules
 
 MAX_TEST_SECONDS = 60.0
-"""A test that takes longer judges no mutant: it would cost minutes for each survivor."""
+"""A test that takes longer than these seconds is not used: it would cost minutes for each mutant that survives."""
 
 _GRACE_SECONDS = 5.0
 _SLOWNESS = 5.0
-"""A test is late after this many times its seconds of the processor, and the grace."""
+"""A test counts as late after this multiple of its usual CPU seconds, plus a grace period."""
 
 _WAITING = 12.0
-"""A test is late, too, after this many times as long on the clock: it waits for what never comes."""
+"""A test also counts as late after this multiple of that time by the wall clock: it waits for something that never
+comes.
+"""
 
 _COLLECTION = "collection"
 _COLLECTION_SECONDS = 300.0
@@ -40,7 +44,9 @@ _MEASURING_SECONDS = 900.0
 
 @dataclass
 class Trial:
-    """A room and its tests. files: of its modules. tests: its test files; words: as pytest gets them."""
+    """A room (a group of modules) and its tests. files: of its modules. tests: its test files. words: the same as
+    pytest gets them.
+    """
 
     room: str
     n_at_once: int
@@ -73,16 +79,16 @@ class Trial:
         )
 
     def seconds_of(self, message: Message) -> float:
-        """How long a child may take for the test that it has just begun."""
+        """Seconds that a child process may take for the test that it has just begun."""
         test = self.measured.get(message.get("test", ""))
         return _COLLECTION_SECONDS if test is None else _WAITING * self.busy_seconds(message["test"])
 
     def busy_seconds(self, test: str) -> float:
-        """How long the test may keep the processor busy."""
+        """CPU seconds that the test may use."""
         return _GRACE_SECONDS + _SLOWNESS * self.measured[test].seconds
 
     def judge(self, case: Case, end: Ended) -> Result:
-        """What became of the mutant, which is remembered."""
+        """Decide what became of a mutant whose child process has ended, and store the result."""
         last: Message = {}
         for message in end.messages:
             last |= message
@@ -100,7 +106,7 @@ class Trial:
             self.kills[case.module][result.test] += 1
 
     def known(self, case: Case) -> Result | None:
-        """What was found before, where nothing that it depends on has changed."""
+        """The stored result for a mutant; None if a file on which it depends has changed."""
         result = self.remembered.results.get(case.name)
         if result is None or result.module_hash != hash_of([case.file]):
             return None
@@ -133,12 +139,12 @@ def main() -> int:
 
 
 def _runs(lines: Collection[int], of: range) -> bool:
-    """Whether one of the lines is run."""
+    """Whether at least one of the lines is run."""
     return any(line in of for line in lines)
 
 
 def _room(room: str, arguments: argparse.Namespace) -> int:
-    """Try the room's mutants and print its row; 1 where one survives unexplained."""
+    """Try the room's mutants and print its row of the table. Returns 1 if a mutant survives without an explanation."""
     started = time.monotonic()
     names, words = rooms.modules_of(room), rooms.tests_of_room(room)
     tests = list(dict.fromkeys(word.partition("::")[0] for word in words))
@@ -180,7 +186,9 @@ def _row(trial: Trial, chosen: list[Case], reasons: dict[str, str], seconds: flo
 
 
 def _try(trial: Trial, pending: list[Case]) -> None:
-    """First in functions that exist, then, where that may say nothing, in a process that imports everything anew."""
+    """Try mutants: first by changing the code of functions in memory; where that may not reach all uses, in a process
+    that imports everything anew.
+    """
     late = {case.name: case for case in pending}
     heard = next(ended(iter([Job("collect", functools.partial(_in_session, trial, pending), lambda _: 3600.0)]), 1))
     again: list[Case] = []
@@ -219,7 +227,7 @@ def _tell(trial: Trial, number: str, name: str, result: Result) -> None:
 
 
 def _import_all(packages: Sequence[str]) -> None:
-    """So that the children need not."""
+    """Import all modules of these packages, so that the child processes need not."""
     for package in packages:
         with warnings.catch_warnings(action="ignore"):
             try:
@@ -238,14 +246,16 @@ def _try_anew(trial: Trial, case: Case, say: Say) -> None:
 
 
 def _carry(case: Case) -> None:
-    """Processes that the tests start get the mutant, too."""
+    """A context manager: processes that the tests start get the mutant, too."""
     folder = Path(os.environ["TMPDIR"]) / "mutant"
     folder.mkdir()
     planting.carry(case.module, case.source(), folder)
 
 
 def _in_session(trial: Trial, pending: list[Case], say: Say) -> None:
-    """In a child: collect the tests, measure those that changed, try the mutants; say what each step found."""
+    """Run in a child process: collect the tests, measure those that changed, try the mutants, and send the result of
+    each step.
+    """
     tracer = session.Tracer(trial.files)
     problems: list[BaseException] = []
 
@@ -271,7 +281,7 @@ def _in_session(trial: Trial, pending: list[Case], say: Say) -> None:
 
 
 def _measure(trial: Trial, items: dict[str, pytest.Item], say: Say) -> None:
-    """What each test does: remembered, or measured now for the test files that changed."""
+    """What each test does (lines it runs, seconds): stored, or measured now for test files that have changed."""
     product = hash_of(trial.files)
     stale: dict[str, str] = {}
     for file in trial.tests:
@@ -296,7 +306,9 @@ def _measure(trial: Trial, items: dict[str, pytest.Item], say: Say) -> None:
 
 
 def _measured(items: dict[str, pytest.Item], files: list[str]) -> dict[str, Measured]:
-    """What each test does. One that ends the process that runs it (by a library's fault, say) judges no mutant."""
+    """Measure what each test does (lines it runs, seconds). A test that ends its process (by a library's fault, say) is
+    not used for mutants.
+    """
     deadly: dict[str, Measured] = {}
     while True:
         act = functools.partial(session.measure, items, files)

@@ -1,4 +1,6 @@
-"""The mutants of a room: by names that stay when lines move; those that a seed draws; those that are explained."""
+"""Lists the mutants of modules under names that stay the same when lines move; draws some by a seed; knows those that
+are explained.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ EXPLAINED = Path(__file__).with_name("explained.txt")
 
 
 class Case(NamedTuple):
-    """One mutant. number: its place among its module's mutants. first, last: lines of its statement."""
+    """One mutant (a small change of a module). number: its place among the module's mutants. first, last: lines of its
+    statement.
+    """
 
     name: str
     module: str
@@ -61,7 +65,7 @@ def cases_of(module: str) -> list[Case]:
 
 
 def drawn(names: list[str], n: int, seed: int) -> list[Case]:
-    """`n` mutants of the modules, each as likely as any; all of them where there are no more."""
+    """Draw `n` of these mutants at random, each equally likely; all of them if there are no more."""
     cases = [case for name in names for case in cases_of(name)]
     return cases if len(cases) <= n else random.Random(seed).sample(cases, n)  # noqa: S311 - a sample, no secret
 

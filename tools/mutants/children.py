@@ -1,4 +1,6 @@
-"""Forked children that try mutants: a pipe for what they say, a deadline, and an end for all that they started."""
+"""Runs forked child processes that try mutants: each has a pipe for its messages and a deadline, and everything that it
+started ends with it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ MAX_BYTES = 6 * 2**30
 
 @dataclass
 class Job:
-    """A child to be. act: what it does. seconds: how long it may stay silent after a message of this kind."""
+    """The work of a child process. act: the function that it runs. seconds: message → seconds that the child may stay
+    silent after it.
+    """
 
     key: str
     act: Callable[[Say], None]
@@ -60,7 +64,9 @@ class Ended:
 
 
 def ended(jobs: Iterator[Job], n_at_once: int) -> Iterator[Ended]:
-    """Run the jobs, each in a forked child, and give each child's messages when it has ended."""
+    """Run the jobs, each in a forked child process; yield each child with its messages when it has ended. n_at_once:
+    children at the same time.
+    """
     with selectors.DefaultSelector() as selector:
         n_running = 0
         more = True
@@ -94,7 +100,7 @@ def _start(job: Job, selector: selectors.BaseSelector) -> None:
 
 
 def _be_child(job: Job, folder: Path, writer: int) -> None:
-    """Do the job in a process group, a temporary folder and silence of its own; never return."""
+    """Run the job in this child process, in a new process group and temporary folder, without output; never return."""
     try:
         os.setsid()
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
@@ -117,7 +123,9 @@ def _be_child(job: Job, folder: Path, writer: int) -> None:
 
 
 def _has_spoken(child: _Child, descriptor: int) -> bool:
-    """Read what the child wrote; False when it is done, or dead. What it started may hold the pipe for longer."""
+    """Read what the child wrote. Returns False when it has finished or is dead; processes that it started may keep the
+    pipe open longer.
+    """
     read = os.read(descriptor, 1 << 16)
     *lines, child.unread = (child.unread + read).split(b"\n")
     for line in lines:

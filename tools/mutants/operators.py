@@ -42,9 +42,10 @@ MAX_TEXT = 90
 
 
 class Mutant(NamedTuple):
-    """One change of a module. put: make it, in the tree that was walked. runs_late: it stands in a function's body,
-    so that the module need not be imported anew. first, last: the lines of its statement, or of a compound
-    statement's head."""
+    """One change of a module. put: a function that makes the change in the module's syntax tree. runs_late: it stands
+    in a function's body, so that the module need not be imported anew. first, last: the lines of its statement, or of a
+    compound statement's head.
+    """
 
     scope: str
     operator: str
@@ -57,7 +58,9 @@ class Mutant(NamedTuple):
 
 
 class _Spot(NamedTuple):
-    """Where the walk stands. put: replace the node. statement: lines of the statement around it."""
+    """A node of the syntax tree in its surroundings. put: a function that replaces the node. statement: lines of the
+    statement around it.
+    """
 
     put: Callable[[ast.AST], None]
     scope: str
@@ -71,7 +74,7 @@ def mutants(tree: ast.Module) -> Iterator[Mutant]:
 
 
 def _below(node: ast.AST, spot: _Spot) -> Iterator[Mutant]:
-    """The mutants of all that the node holds."""
+    """The mutants of all nodes inside the node."""
     for field, value in ast.iter_fields(node):
         if field in _SKIPPED_FIELDS:
             continue
@@ -93,7 +96,7 @@ def _attribute(node: ast.AST, field: str) -> Callable[[ast.AST], None]:
 
 
 def _of(node: ast.AST, spot: _Spot) -> Iterator[Mutant]:
-    """The mutants of the node, then of what it holds."""
+    """The mutants of the node, then those of the nodes inside it."""
     if _is_left_alone(node):
         return
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -137,7 +140,7 @@ def _text(node: ast.AST) -> str:
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """(operator, what stands in the node's place)."""
+    """The changes of one node: (operator, the node that takes its place)."""
     match node:
         case ast.Compare():
             for index, operator in enumerate(node.ops):
@@ -204,7 +207,7 @@ def _conditions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _is_negatable(test: ast.expr) -> bool:
-    """Whether no other operator makes the same change."""
+    """Whether negating this condition is a change that no other operator makes."""
     match test:
         case ast.Constant() | ast.UnaryOp(op=ast.Not()):
             return False
@@ -226,7 +229,9 @@ def _calls(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _slices(node: ast.Slice) -> Iterator[tuple[str, ast.AST]]:
-    """A slice that begins one later, and one that ends one earlier. A constant end is mutated as a constant."""
+    """The changes of a slice: it begins one later, or ends one earlier. A constant end is changed as a constant
+    instead.
+    """
     if node.lower is None or not _is_number(node.lower):
         lower = _plus(node.lower, 1) if node.lower else ast.Constant(1)
         yield "slice", ast.Slice(lower, node.upper, node.step)

@@ -1,4 +1,5 @@
-"""A mutant in the place of a module, before it is imported: in this process, and in those that its tests start.
+"""Puts a mutant in the place of a module before the module is imported: in this process, and in processes that its
+tests start.
 
 A process that a test starts by `python -c` or `python -m` finds this file as `sitecustomize` in the folder that
 `carry` puts into PYTHONPATH. Standard library only, for that reason. A process started with `-I` (by
@@ -21,7 +22,7 @@ SOURCE = "MUTANT_SOURCE"
 
 
 class _Loader(SourceFileLoader):
-    """Loads a source in the place of the file's own, and keeps no bytecode of it."""
+    """An import loader that uses a given source in place of the file's own, and stores no bytecode."""
 
     def __init__(self, name: str, path: str, source: bytes) -> None:
         super().__init__(name, path)
@@ -49,12 +50,14 @@ class _Finder(MetaPathFinder):
 
 
 def plant(module: str, source: str) -> None:
-    """From now on, an import of the module gets this source."""
+    """Make each later import of the module use this source."""
     sys.meta_path.insert(0, _Finder(module, source.encode()))
 
 
 def carry(module: str, source: str, folder: Path) -> None:
-    """Processes that this one starts get the source, too. folder: an empty one, which stays until they have ended."""
+    """Give the source to processes that this one starts, too. folder: an empty folder, which stays until they have
+    ended.
+    """
     shutil.copy(__file__, folder / "sitecustomize.py")
     (folder / "mutant.py").write_text(source, "utf-8")
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]

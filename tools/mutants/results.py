@@ -1,4 +1,4 @@
-"""What is remembered between calls, outside of the checkout: `$XDG_CACHE_HOME/harness-mutants/ROOM.json`.
+"""Stores results between calls, outside of the checkout: `$XDG_CACHE_HOME/harness-mutants/ROOM.json`.
 
 A killed mutant stays killed while its module and the test file that killed it are the same bytes. A survivor stays one
 while its module and all test files of the room are. Other modules may change: `FRESH=1` forgets everything.
@@ -22,7 +22,9 @@ KILLED, LATE, SURVIVED = "killed", "late", "survived"
 
 @dataclass
 class Result:
-    """status: one of the three above. test: who killed it. seconds: of the last try. n_tests: how many tests ran it."""
+    """The result for one mutant. status: one of the three above. test: the test that killed it. seconds: of the last
+    try. n_tests: how many tests ran it.
+    """
 
     status: str
     test: str
@@ -34,7 +36,9 @@ class Result:
 
 @dataclass
 class Remembered:
-    """Results by the mutants' names; what each test does, by test file, with the hash under which it was measured."""
+    """The stored results: those of mutants by their names; what each test does, by test file, with the checksum of the
+    files that it was measured with.
+    """
 
     path: Path
     results: dict[str, Result] = field(default_factory=dict)
@@ -69,11 +73,11 @@ class Remembered:
 
 
 def hash_of(files: Sequence[str | Path]) -> str:
-    """Of the bytes of the files, given relative to the checkout or in full."""
+    """A checksum of these files. Their paths are absolute, or relative to the checkout."""
     return hashlib.sha256(b"".join(content(CHECKOUT / file) for file in files)).hexdigest()[:16]
 
 
 @functools.cache
 def content(file: Path) -> bytes:
-    """The file's bytes when they were first read: one that is edited while mutants are tried stays what is judged."""
+    """The file's bytes when they were first read, so that editing a file while mutants are tried changes nothing."""
     return file.read_bytes()

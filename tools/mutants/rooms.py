@@ -1,4 +1,4 @@
-"""The rooms that mutants are made of: their modules, and the test files that must find them."""
+"""Lists the rooms: groups of modules whose mutants are tried, and the test files that must find the mutants."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tools import tests_of
 
 
 class Room(NamedTuple):
-    """modules: dotted names below `harness`; the last name is enough where a module has moved within
-    its package. tests: files below
-    `tests`, or `FILE::TEST`."""
+    """A group of modules and its tests. modules: dotted names below `harness`; a module that has moved within its
+    package is found by its last name. tests: files below `tests`, or `FILE::TEST`.
+    """
 
     modules: str
     tests: str
@@ -116,7 +116,7 @@ ROOMS = {
 
 
 class MissingPart(Exception):
-    """A module or a test file of the table is not there."""
+    """A module or a test file of the table does not exist."""
 
 
 def modules_of(name: str) -> list[str]:

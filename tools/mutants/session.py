@@ -1,4 +1,4 @@
-"""A pytest session that collects a room's tests once, and runs chosen ones of them in forked children.
+"""Collects a room's tests once in a pytest session, and runs some of them in forked child processes.
 
     collect                       traced: which lines of the room run while modules are imported
     measure: each test            traced, in a child: the lines that it runs, its seconds, whether it starts processes
@@ -35,17 +35,17 @@ OPTIONS = (
     *("-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=sys", "-m", "not server"),
     *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
 )
-"""Each child runs the same tests in the same order, with no memory of former ones."""
+"""Options of pytest: each child runs the same tests in the same order, without pytest's cache of former runs."""
 
 _STARTS = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.exec"})
 
 
 @dataclass
 class Measured:
-    """What a test does where nothing is wrong. seconds: of the processor, or on the clock if it starts processes.
-    lines: file → lines of it. starts: it starts processes, whose lines
-    are not seen. passed: False for a test that cannot judge a mutant,
-    and why."""
+    """What a test does without a mutant. seconds: of the processor, or on the clock if it starts processes. lines: file
+    → lines of it. starts: it starts processes, whose lines are not seen. passed: False for a test that cannot judge a
+    mutant, and why.
+    """
 
     seconds: float
     lines: dict[str, list[int]]
@@ -56,7 +56,7 @@ class Measured:
 
 @dataclass
 class _Session:
-    """The pytest plug-in: hands the collected tests to `work`, which runs instead of them."""
+    """A pytest plug-in that calls `work` with the collected tests instead of running them."""
 
     work: Callable[[dict[str, pytest.Item]], None]
 
@@ -81,7 +81,7 @@ def collect(files: Iterable[str], work: Callable[[dict[str, pytest.Item]], None]
 
 
 class _Watch:
-    """Tells of each failed test and counts nothing else."""
+    """A pytest plug-in that reports each failed test and nothing else."""
 
     def __init__(self) -> None:
         self.failed = False
@@ -94,7 +94,7 @@ class _Watch:
 
 
 def run(items: Sequence[pytest.Item], seconds: Callable[[str], float], say: Say) -> None:
-    """Run the tests in this order up to the first failure, and tell of each start and of the failure.
+    """Run the tests in this order up to the first failure; report each start and the failure by `say`.
 
     seconds: of processor time that a test of this name may take; the process ends by SIGXCPU where it takes more.
     """
@@ -113,11 +113,11 @@ def run(items: Sequence[pytest.Item], seconds: Callable[[str], float], say: Say)
 
 
 Lines = dict[str, set[int]]
-"""File → lines of it."""
+"""File → the numbers of lines in it."""
 
 
 class Tracer:
-    """Lines of the files that run, in every thread, by the context in which they ran."""
+    """Records which lines of the files run, in every thread, for each context (such as the name of a test)."""
 
     def __init__(self, files: Sequence[str]) -> None:
         # Written in C: a trace function of Python's would run at each call of any function, ours or not.
@@ -129,11 +129,11 @@ class Tracer:
         self.enter(context)
 
     def enter(self, context: str) -> None:
-        """The lines that run from now on are of this context."""
+        """Count the lines that run from now on for this context."""
         self._coverage.switch_context(context)
 
     def stop(self) -> dict[str, Lines]:
-        """Context → the lines that ran in it."""
+        """Stop recording; return context → the lines that ran in it."""
         self._coverage.stop()
         lines: defaultdict[str, Lines] = defaultdict(lambda: defaultdict(set))
         data = self._coverage.get_data()
@@ -146,7 +146,7 @@ class Tracer:
 
 @dataclass(eq=False)
 class _Fixtures:
-    """Lines that a fixture of a wider scope runs when it is set up: every test that uses the fixture runs them.
+    """Records the lines that a shared fixture runs when it is set up; they count for every test that uses the fixture.
 
     A plug-in of pytest, so it is hashable: it equals only itself. context: of the test that runs.
     """
@@ -168,7 +168,7 @@ class _Fixtures:
 
     @staticmethod
     def named(fixture: str) -> str:
-        """The context of the fixture's lines."""
+        """The name of the context under which the fixture's lines are recorded."""
         return f"fixture {fixture}"
 
 
@@ -212,7 +212,7 @@ def measure(items: Mapping[str, pytest.Item], files: Sequence[str], say: Say) ->
 
 
 def caches_of(files: Iterable[str]) -> list[functools._lru_cache_wrapper[Any]]:
-    """The functions of these files that remember what they returned."""
+    """The functions of these files with a cache of results (`functools.cache`)."""
     gc.unfreeze()  # a frozen object is not listed
     names = frozenset(files)
     return [
@@ -227,7 +227,7 @@ Functions = Mapping[tuple[str, str, int], list[FunctionType]]
 
 
 def live_functions(files: Iterable[str]) -> Functions:
-    """(file, qualified name, first line) → the functions that exist now."""
+    """(file, qualified name, first line) → the function objects of it that exist now."""
     gc.unfreeze()  # a frozen object is not listed
     names = frozenset(files)
     functions: defaultdict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
@@ -238,7 +238,7 @@ def live_functions(files: Iterable[str]) -> Functions:
 
 
 def put_into(functions: Functions, code: CodeType) -> int:
-    """Give the live functions the code that a module has now; returns how many changed.
+    """Give these function objects the code of a mutant; return how many changed.
 
     Raises ValueError where a mutant took away the only use of a variable around the function.
     """
@@ -280,7 +280,7 @@ def anew(tests: Sequence[str], seconds: Callable[[str], float], prepare: Callabl
 
 
 def others_modules(checkout: Path) -> list[str]:
-    """Packages that the tests have imported and that are not of this checkout: a fork may as well have them."""
+    """The imported packages that are not of this checkout: the mutant does not change them, so a fork can keep them."""
     own = {path.name for path in checkout.iterdir()}
     names = {name.partition(".")[0] for name in sys.modules}
     return sorted(names - own - sys.stdlib_module_names - {"__main__", "sitecustomize", *os.environ})

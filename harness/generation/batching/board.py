@@ -41,7 +41,8 @@ MAX_UNWRITTEN = 1024
 
 
 class Board:
-    """The board of a session; see the module. It runs on the network's event loop, and calls the provider on threads.
+    """Sends the requests of a session in batches and hands back their results. It runs on the network's event loop, and
+    calls the provider on threads.
 
     host: the session, which ends if no batch can be made. attempts: of a sample. on_event: writes to the log.
     on_status: gets a sentence for a person when the state of a batch changes. secrets: never shown.
@@ -107,7 +108,9 @@ class Board:
     # ---- the board's own task
 
     async def _work(self) -> None:
-        """Hand in waiting requests and look for results, until the session ends; failures go to the host."""
+        """Send waiting requests in batches and look for results, until the session ends; failures are reported to
+        `host`.
+        """
         try:
             await self._all_quiet()
             pause = self._first_look
@@ -147,7 +150,7 @@ class Board:
             self._on_event("batches_found", batches=sorted(self._batches), requests=len(batches))
 
     async def _hand_in(self) -> None:
-        """Hand all waiting requests to the provider, in batches within its bounds."""
+        """Send all waiting requests to the provider, in batches within its bounds."""
         await self._find()
         # Only requests that were looked for: any other may lie in a batch of an earlier session.
         while waiting := [ask for ask in self._waiting if ask in self._bodies and ask in self._looked_up]:
@@ -265,7 +268,7 @@ class ByBatch:
         return self._requests.record(request, ask, reply), reply
 
     def arrived(self) -> Mapping[Task, int]:
-        """Empty: a batch tells nothing before it has ended."""
+        """Empty: the progress of a batch is unknown until it has ended."""
         return {}
 
     async def close(self) -> int:

@@ -61,7 +61,7 @@ class BatchProvider(Protocol):
         ...
 
     def look(self, name: str) -> EndedBatch | Sentence:
-        """The batch if it has ended, else a sentence on its state."""
+        """Look at a batch: return the batch if it has ended, else a sentence on its state."""
         ...
 
 
@@ -166,7 +166,7 @@ class ServiceBatches:
         return self._service.upload(name, file)
 
     def _begin(self, name: str, file_id: str) -> Batch:
-        """Begin the batch with the uploaded file, and return it.
+        """Begin a batch with the uploaded file, and return the batch.
 
         A try without a reply may have begun the batch all the same, so each later try first looks for it by its name.
         """

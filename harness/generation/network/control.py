@@ -213,7 +213,7 @@ _WITH_VALUE = ("concurrency", "cancel")
 
 
 class Steering:
-    """Obeys the commands for one session, and follows its file of endpoints, if there is one."""
+    """Carries out the commands that steer one session, and follows its file of endpoints, if there is one."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ KEEP_S = 5.0
 """Smallest number of seconds between two writes of the same stream (the reply of one request)."""
 
 MIN_A_LOOK, SHARE_A_LOOK = 4, 8
-"""One look writes at most `MIN_A_LOOK` streams and, beside them, one in `SHARE_A_LOOK` of those in flight.
+"""Each look writes at most `MIN_A_LOOK` replies, plus one for every `SHARE_A_LOOK` in flight.
 
 Looks come ten times in `KEEP_S`, so all streams get their turn, and no look blocks the loop for long.
 """
@@ -39,7 +39,7 @@ class _Watched:
 
 
 class Keeper:
-    """Stores partial samples; see the module.
+    """Writes the parts of replies that have arrived to `inflight.jsonl`.
 
     partials: the parts that can be continued, by sample; from earlier sessions and from failed requests.
     """
@@ -76,7 +76,7 @@ class Keeper:
         self._watched[task] = _Watched(arriving, view, self._clock() + KEEP_S)
 
     def look(self) -> None:
-        """Write the streams that are due."""
+        """Write the parts of those replies whose turn it is."""
         # A slow disk must not fill the memory with writes that wait for it.
         if self._file.busy:
             return
@@ -88,7 +88,7 @@ class Keeper:
             self._file.rewrite({**self.partials, **dict(self._all())})
 
     def keep_all(self) -> None:
-        """Write all streams now, because the process may be killed soon."""
+        """Write the parts of all replies now, because the process may be killed soon."""
         for task, partial in self._all():
             self._file.keep(SampleKey(*task), partial)
         self._file.sync()

@@ -38,7 +38,7 @@ class Sampler(Protocol):
 
 
 class Host(Protocol):
-    """What a sampler may ask of its session. `stop` and `fail` may be called on any thread."""
+    """The part of a session that a sampler may use. `stop` and `fail` may be called on any thread."""
 
     def stop(self, why: str) -> None:
         """End every request now, and the session with them."""

@@ -47,7 +47,8 @@ OUTLOOK_S = 2.0
 
 
 class Network:
-    """Runs the network thread; see the module. Call `start`, then `join` until it returns True, then read `lag`.
+    """Runs the network thread, which sends the requests of a session. Call `start`, then `join` until it returns True,
+    then read `lag`.
 
     open_sampler: makes the sampler on the thread; gets this object, by which the sampler can end the session. keeper:
     stores half-written samples; closed at the end. admission: looks at endpoints that join later; stopped at the end.
@@ -132,7 +133,7 @@ class Network:
         self._tell(partial(self._dispatcher.fail, error))
 
     def expect(self, left: TimeLeft | None) -> None:
-        """Let `progress` say from now on that the session ends after `left`; None: not known."""
+        """Set the forecast that `progress` shows: the session ends after `left`; None: unknown."""
         self._expected = (self._clock(), left)
 
     @property
@@ -204,7 +205,7 @@ class Network:
             self.progress = self._facts()
 
     async def _carry_out(self, sampler: Sampler, reserve: Reserve) -> None:
-        """Do what the dispatcher says until it says that the session has ended."""
+        """Carry out the dispatcher's actions until it returns `Done`."""
         while not isinstance(action := self._next(), Done):
             if isinstance(action, Wait):
                 if not self._look_around(reserve):
