@@ -5,18 +5,20 @@ For: harness.runs.parts, harness.runs.merging.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, UsageError
 from harness.core.records import Key
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, merging, questions
-from harness.runs.manifest import MAX_SESSIONS, Provenance, Session
-from harness.runs.merging import merge
+from harness.runs.manifest import MAX_SESSIONS, Fingerprint, Provenance, Session
+from harness.runs.merging import Joined, Merged, merge
 from harness.runs.parts import PartFolder, joined_manifest, shard_numbers
 from tests.runs.parts import IDENTITY, NAME, asked, sampled, write
 
@@ -30,6 +32,9 @@ def part(
     settings: Mapping[str, Any] | None = None,
     plan: Plan | None = None,
     sessions: list[Session] | None = None,
+    model: str = MODEL,
+    created: str = "2026-01-01T00:00:00+00:00",
+    fingerprint: Fingerprint | None = None,
     **environment: str,
 ) -> PartFolder:
     """A folder of which only the manifest matters."""
@@ -37,10 +42,10 @@ def part(
     record = BenchmarkRecord(identity={**IDENTITY, **of}, plan=plan or Plan(samples=1), settings=dict(settings or {}))
     manifest = Manifest(
         harness_version="1",
-        created="2026-01-01T00:00:00+00:00",
-        model=MODEL,
+        created=created,
+        model=model,
         environment=dict(environment),
-        provenance=Provenance(sessions=sessions or []),
+        provenance=Provenance(sessions=sessions or [], fingerprint=fingerprint),
         benchmarks={NAME: record},
     )
     return PartFolder(RunFolder(Path(name)), manifest, name)
@@ -63,6 +68,24 @@ def test_endpoints_and_samples_that_never_succeed_are_those_of_all_folders() -> 
     assert settings["never_succeeds"] == {"q1": "too long", "q2": "too long"}
 
 
+def test_settings_that_the_second_folder_lacks_stay() -> None:
+    has = {"endpoints": ["x"], "never_succeeds": {"q1": "too long"}}
+    assert joined_manifest([part("a", settings=has), part("b")], False).benchmarks[NAME].settings == has
+
+
+def test_the_whole_has_the_earliest_beginning_the_larger_plan_and_the_first_fingerprint() -> None:
+    first, second = (Fingerprint(version="1", beginnings=[text], endpoint="e") for text in ("one", "two"))
+    none = part("a", plan=Plan(samples=3), created="2026-01-03T00:00:00+00:00")
+    early = part("b", created="2026-01-01T00:00:00+00:00", fingerprint=first)
+    late = part("c", created="2026-01-02T00:00:00+00:00", fingerprint=second)
+    joined = joined_manifest([none, early, late], False)
+    assert joined.created == early.manifest.created
+    assert joined.benchmarks[NAME].plan.samples == joined_manifest([early, none], False).benchmarks[NAME].plan.samples
+    assert joined.benchmarks[NAME].plan.samples == 3
+    assert joined.provenance.fingerprint == first
+    assert joined_manifest([late, early, none], False).provenance.fingerprint == second
+
+
 def test_sessions_are_those_of_all_folders_once_in_order_of_time() -> None:
     first, both, last = session(0), session(1), session(2)
     joined = joined_manifest([part("a", sessions=[both, last]), part("b", sessions=[first, both])], False)
@@ -80,6 +103,15 @@ def test_another_server_model_is_refused_or_accepted() -> None:
     with pytest.raises(StoreError, match='server_model: "one" → "other"'):
         joined_manifest(parts, False)
     assert joined_manifest(parts, True).environment["server_model"] == "one"
+
+
+def test_two_models_are_no_parts_of_one_run_and_the_folders_are_named_in_their_order() -> None:
+    with pytest.raises(
+        StoreError, match=r'^\S*/a and \S*/b are no parts .*; they differ:\n  model: "m" → "other"'
+    ):
+        joined_manifest([part("a"), part("b", model="other")], False)
+    with pytest.raises(StoreError, match=r"^\S*/a and \S*/c are no parts"):
+        joined_manifest([part("a", shard="1/2"), part("b", shard="2/2"), part("c", shard="1/3")], False)
 
 
 def test_shards_of_two_divisions_are_refused_behind_a_whole_run_too() -> None:
@@ -115,7 +147,10 @@ def test_a_sample_of_a_high_index_counts_once(quick_path: Path, index: int) -> N
     assert [key.sample_index for key in joined.conflicts] == [index]
 
 
-@pytest.mark.parametrize(("bound", "n_flushes"), [(None, 1), (1, 5)])
+LONGEST = max(len(sampled(0, i).text or "") + len(sampled(0, i).reasoning or "") for i in range(4))
+
+
+@pytest.mark.parametrize(("bound", "n_flushes"), [(None, 1), (1, 5), (2 * (merging.COUNTED_CHARS + LONGEST), 2)])
 def test_a_merge_waits_for_the_disk_where_much_is_on_its_way(
     quick_path: Path, monkeypatch: pytest.MonkeyPatch, bound: int | None, n_flushes: int
 ) -> None:
@@ -154,6 +189,68 @@ def test_a_refusal_names_the_benchmark_that_differs_and_none_for_the_model() -> 
     with pytest.raises(StoreError, match="server_model") as refused:
         joined_manifest([part("a", server_model="one"), part("b", server_model="other")], False)
     assert " in " not in str(refused.value).partition(":")[0]
+
+
+def test_both_texts_of_a_sample_wait_for_the_disk(quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reasoning as long as twice the bound is not taken off that of the answer."""
+    monkeypatch.setattr(merging, "WAITING_CHARS", merging.COUNTED_CHARS + 100)
+    flushed: list[Journal] = []
+    flush = Journal.flush
+    monkeypatch.setattr(Journal, "flush", lambda journal: (flushed.append(journal), flush(journal)))
+    samples = [msgspec.structs.replace(sampled(0, i), text="x" * 60, reasoning="y" * 60) for i in range(3)]
+    merge([write(quick_path / "a", samples, n_questions=1, planned=3)], RunFolder(quick_path / "all"))
+    assert len(flushed) == 4
+
+
+def test_a_text_whose_hash_is_zero_counts_once(quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "text_hash", lambda sample: 0)
+    parts = [write(quick_path / name, [sampled(0, 0)], n_questions=1, planned=1) for name in "ab"]
+    (joined,) = merge(parts, RunFolder(quick_path / "all")).benchmarks
+    assert (joined.n_added, joined.n_again, joined.conflicts) == (1, 1, ())
+
+
+def test_a_log_that_cannot_be_read_is_one_sentence(quick_path: Path) -> None:
+    run = write(quick_path / "a", [sampled(0, 0)], n_questions=1, planned=1)
+    run.log.unlink()
+    run.log.symlink_to(quick_path / "elsewhere")
+    (quick_path / "elsewhere").write_text("{}\n", "utf-8")
+    with pytest.raises(StoreError, match=r"^cannot read .*log\.jsonl: it is a symbolic link"):
+        merge([run], RunFolder(quick_path / "all"))
+
+
+def test_questions_that_no_folder_holds_are_asked_for(quick_path: Path) -> None:
+    run = write(quick_path / "a", [sampled(0, 0)], n_questions=1, planned=1)
+    questions.forget(run.benchmark(NAME))
+    run.benchmark(NAME).questions.unlink(missing_ok=True)
+    with pytest.raises(StoreError, match="none of the folders holds the questions of sums"):
+        merge([run], RunFolder(quick_path / "all"))
+
+
+def test_a_merge_stands_in_the_log_and_stands_for_its_folder(quick_path: Path) -> None:
+    run = write(quick_path / "a", [sampled(0, 0)], n_questions=1, planned=1)
+    merged = merge([run], RunFolder(quick_path / "all"))
+    events = [msgspec.json.decode(line) for line in merged.folder.log.read_bytes().splitlines()]
+    (event,) = [event for event in events if event["event"] == "merged"]
+    assert (event["sources"], event["samples"]) == ([str(run.path)], [1])
+    assert os.fspath(merged) == str(quick_path / "all")
+
+
+def test_a_folder_given_twice_is_named_the_first_of_several(quick_path: Path) -> None:
+    first, second = RunFolder(quick_path / "a"), RunFolder(quick_path / "b")
+    with pytest.raises(UsageError, match=r"/a is given twice"):
+        merge([first, second, second, first], RunFolder(quick_path / "all"))
+
+
+def test_a_run_is_complete_if_no_benchmark_owes_a_sample_and_names_each_missing_shard() -> None:
+    whole = Joined(
+        name=NAME, n_samples=1, n_added=1, n_expected=1, n_owed=0, n_again=0, conflicts=(), shards=(2,), of=3,
+        n_damaged=0,
+    )  # fmt: skip
+    owes = replace(whole, n_expected=3, n_owed=2)
+    assert (whole.missing_shards, owes.missing_shards) == ((), (1, 3))
+    folder = RunFolder(Path("all"))
+    complete = [Merged(folder=folder, benchmarks=of).complete for of in ((whole,), (whole, owes), (owes, owes))]
+    assert complete == [True, False, False]
 
 
 def test_conflicts_inside_one_folder_are_named_three_at_most(quick_path: Path) -> None:

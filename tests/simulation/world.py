@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
@@ -19,6 +19,11 @@ from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Prices
 from harness.presets.sampling import Sampling
 from harness.runs.record import RecordRefused
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsLenAndGetItem
+
+T = TypeVar("T")
 
 Nature = Literal["plain", "too long", "unwanted", "poison", "runaway"]
 """too long, unwanted: every server refuses the question. poison: every server answers 500 to it. runaway: its replies
@@ -53,6 +58,17 @@ MODEL, OTHER_MODEL = "model-a", "model-b"
 ROUND_TRIP_S = 0.005
 DEADLINE_S = 20.0
 """Seconds after which a server that says nothing is a request that failed."""
+
+
+class Chance(random.Random):
+    """Draws as `random.Random` does, `choice` with fewer calls."""
+
+    def choice(self, seq: SupportsLenAndGetItem[T]) -> T:
+        n = len(seq)
+        n_bits, draw = n.bit_length(), self.getrandbits
+        while (index := draw(n_bits)) >= n:
+            pass
+        return seq[index]
 
 
 class Reply(NamedTuple):
@@ -328,7 +344,7 @@ class World:
 
     def __init__(self, seed: int, trace: list[str] | None = None, dispatcher: type[Dispatcher] = Dispatcher) -> None:
         self.dispatcher = dispatcher
-        chance = self.chance = random.Random(seed)
+        chance = self.chance = Chance(seed)
         self.trace = trace
         self.now = 0.0
         self.n_events = 0

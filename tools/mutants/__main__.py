@@ -7,12 +7,12 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
+import math
 import os
 import sys
 import time
-import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,14 +28,18 @@ from tools.tests_of import CHECKOUT, modules
 MAX_TEST_SECONDS = 60.0
 """A test that takes longer than these seconds is not used: it would cost minutes for each mutant that survives."""
 
-_GRACE_SECONDS = 5.0
-_SLOWNESS = 5.0
-"""A test counts as late after this multiple of its usual CPU seconds, plus a grace period."""
+_GRACE_SECONDS = 3.0
+_SLOWNESS = 3.0
+"""A test is late after this many times its seconds of the processor, and the grace."""
 
-_WAITING = 12.0
-"""A test also counts as late after this multiple of that time by the wall clock: it waits for something that never
-comes.
-"""
+_WAITING = 30.0
+"""A test is late, too, after this many times as long on the clock, however busy the machine is."""
+
+_FORK_SECONDS = 0.05
+"""What a test costs beside its own seconds."""
+
+_UNTRIED = 0.02
+"""How many of the mutants near one a test is expected to kill that has killed none of them yet."""
 
 _COLLECTION = "collection"
 _COLLECTION_SECONDS = 300.0
@@ -73,10 +77,15 @@ class Trial:
             and test.seconds <= MAX_TEST_SECONDS
             and (self.wide or test.starts or not case.runs_late or _runs(test.lines.get(file, ()), lines))
         ]
-        scope, module = self.kills[case.name.rpartition(": ")[0]], self.kills[case.module]
-        return sorted(
-            names, key=lambda name: (-scope[name], -module[name] / (1 + len(module)), self.measured[name].seconds)
-        )
+        scope, module = self.kills[_scope(case)], self.kills[case.module]
+        n_module = 1 + sum(module.values())
+
+        def worth(name: str) -> float:
+            """Kills to be expected for a second."""
+            kills = scope[name] + module[name] / n_module + _UNTRIED
+            return kills / (_FORK_SECONDS + self.measured[name].seconds)
+
+        return sorted(names, key=lambda name: (-worth(name), name))
 
     def seconds_of(self, message: Message) -> float:
         """Seconds that a child process may take for the test that it has just begun."""
@@ -102,7 +111,7 @@ class Trial:
     def note(self, case: Case, result: Result) -> None:
         self.remembered.results[case.name] = result
         if "::" in result.test:
-            self.kills[case.name.rpartition(": ")[0]][result.test] += 1
+            self.kills[_scope(case)][result.test] += 1
             self.kills[case.module][result.test] += 1
 
     def known(self, case: Case) -> Result | None:
@@ -136,6 +145,11 @@ def main() -> int:
     except rooms.MissingPart as error:
         sys.stderr.write(f"{error}\n")
         return 2
+
+
+def _scope(case: Case) -> str:
+    """The module and the function that the mutant stands in."""
+    return ": ".join(case.name.split(": ")[:2])
 
 
 def _runs(lines: Collection[int], of: range) -> bool:
@@ -190,7 +204,8 @@ def _try(trial: Trial, pending: list[Case]) -> None:
     that imports everything anew.
     """
     late = {case.name: case for case in pending}
-    heard = next(ended(iter([Job("collect", functools.partial(_in_session, trial, pending), lambda _: 3600.0)]), 1))
+    job = Job("collect", functools.partial(_in_session, trial, pending), lambda _: 3600.0, math.inf, speaks=True)
+    heard = next(ended(iter([job]), 1))
     again: list[Case] = []
     for message in heard.messages:
         if "measured" in message:
@@ -198,8 +213,10 @@ def _try(trial: Trial, pending: list[Case]) -> None:
                 message["hash"],
                 {name: Measured(**test) for name, test in message["tests"].items()},
             )
-        elif "others" in message:
-            _import_all(message["others"])
+        elif "imported" in message:
+            trial.remembered.imported, trial.remembered.sound = message["imported"], message["sound"]
+            own = {path.name for path in CHECKOUT.iterdir()}
+            session.import_all(name for name in message["imported"] if name.partition(".")[0] not in own)
         elif "anew" in message:
             again.append(late[message["anew"]])
         elif "result" in message:
@@ -222,18 +239,12 @@ def _try(trial: Trial, pending: list[Case]) -> None:
 
 
 def _tell(trial: Trial, number: str, name: str, result: Result) -> None:
-    sys.stderr.write(f"{trial.room} {number}: {result.status} {result.seconds:.1f} s  {name}\n")
-    sys.stderr.flush()
+    _tell_all(f"{trial.room} {number}: {result.status} {result.seconds:.1f} s  {name}  {result.test}")
 
 
-def _import_all(packages: Sequence[str]) -> None:
-    """Import all modules of these packages, so that the child processes need not."""
-    for package in packages:
-        with warnings.catch_warnings(action="ignore"):
-            try:
-                importlib.import_module(package)
-            except Exception:  # noqa: BLE001, S112 - it is only for speed
-                continue
+def _tell_all(line: str) -> None:
+    """Write a line to standard error, past pytest, which captures it."""
+    os.write(2, line.encode() + b"\n")
 
 
 def _try_anew(trial: Trial, case: Case, say: Say) -> None:
@@ -265,8 +276,15 @@ def _in_session(trial: Trial, pending: list[Case], say: Say) -> None:
             importlib.import_module(module)
         trial.imported = tracer.stop().get(_COLLECTION, {})
         try:
-            _measure(trial, items, say)
-            say({"others": session.others_modules(CHECKOUT)})
+            _measure(trial, items)
+            session.import_all(trial.remembered.imported)
+            session.freeze()
+            _look_whether_sound(trial, items)
+            for file in trial.tests:
+                hash_, tests = trial.remembered.measured[file]
+                say({"measured": file, "hash": hash_, "tests": {name: vars(test) for name, test in tests.items()}})
+            say({"imported": trial.remembered.imported, "sound": trial.remembered.sound})
+            trial.remembered.save()
             _try_in_place(trial, items, pending, say)
         except BaseException as error:
             problems.append(error)
@@ -280,8 +298,8 @@ def _in_session(trial: Trial, pending: list[Case], say: Say) -> None:
         raise RuntimeError(f"pytest ended with exit code {code}")
 
 
-def _measure(trial: Trial, items: dict[str, pytest.Item], say: Say) -> None:
-    """What each test does (lines it runs, seconds): stored, or measured now for test files that have changed."""
+def _measure(trial: Trial, items: dict[str, pytest.Item]) -> None:
+    """What each test does: remembered, or measured now for the test files that changed."""
     product = hash_of(trial.files)
     stale: dict[str, str] = {}
     for file in trial.tests:
@@ -290,42 +308,62 @@ def _measure(trial: Trial, items: dict[str, pytest.Item], say: Say) -> None:
         if former != hash_ or not all(test.passed for test in tests.values()):
             stale[file] = hash_
     selected = {name: item for name, item in items.items() if name.partition("::")[0] in stale}
-    if selected:
-        measured: defaultdict[str, dict[str, Measured]] = defaultdict(dict)
-        for name, test in _measured(selected, trial.files).items():
-            measured[name.partition("::")[0]][name] = test
-        for file, hash_ in stale.items():
-            trial.remembered.measured[file] = hash_, measured[file]
+    for file, hash_ in stale.items():
+        of_file = {name: item for name, item in selected.items() if name.partition("::")[0] == file}
+        trial.remembered.measured[file] = hash_, _measured(of_file, trial)
+        trial.remembered.save()
     for file in trial.tests:
-        hash_, of_file = trial.remembered.measured[file]
-        trial.measured |= of_file
-        say({"measured": file, "hash": hash_, "tests": {name: vars(test) for name, test in of_file.items()}})
-    trial.remembered.save()
+        trial.measured |= trial.remembered.measured[file][1]
     if not any(test.passed for test in trial.measured.values()):
         raise RuntimeError(f"none of the tests passes: {[test.why[-100:] for test in trial.measured.values()][:1]}")
 
 
-def _measured(items: dict[str, pytest.Item], files: list[str]) -> dict[str, Measured]:
-    """Measure what each test does (lines it runs, seconds). A test that ends its process (by a library's fault, say) is
-    not used for mutants.
-    """
+def _measured(items: dict[str, pytest.Item], trial: Trial) -> dict[str, Measured]:
+    """What each test does. One that ends the process that runs it (by a library's fault, say) judges no mutant."""
+    files = trial.files
     deadly: dict[str, Measured] = {}
     while True:
         act = functools.partial(session.measure, items, files)
-        heard = next(ended(iter([Job("measure", act, lambda _: _MEASURING_SECONDS)]), 1))
+        heard = next(ended(iter([Job("measure", act, lambda _: _MEASURING_SECONDS, math.inf)]), 1))
         if any("crash" in message for message in heard.messages):
             raise RuntimeError(f"a test could not be measured: {str(heard.messages[-3:])[:500]}")
         if DONE in heard.messages:
             break
         last = heard.messages[-1]["test"]
+        _tell_all(f"ends its process, or never ends: {last}")
         deadly[last] = Measured(0.0, {}, starts=False, passed=False, why="it ends its process, or never ends")
         items = {name: item for name, item in items.items() if name != last}
+    imported = {name for message in heard.messages for name in message.get("imported", ())}
+    trial.remembered.imported = sorted(imported.union(trial.remembered.imported))
     lines = [message for message in heard.messages if "measured" in message]
     return deadly | {message.pop("measured"): Measured(**message) for message in lines}
 
 
+def _look_whether_sound(trial: Trial, items: dict[str, pytest.Item]) -> None:
+    """Run the tests as they are tried, without a mutant: one that fails then judges nothing, whatever it would kill."""
+    hash_ = hash_of(trial.files) + hash_of(trial.tests)
+    if trial.remembered.sound == hash_:
+        return
+    names = [name for name, test in trial.measured.items() if test.passed and test.seconds <= MAX_TEST_SECONDS]
+    names.sort(key=lambda name: trial.measured[name].seconds)
+    while names:
+        act = functools.partial(session.run, [items[name] for name in names], trial.busy_seconds)
+        end = next(ended(iter([Job("sound", act, trial.seconds_of)]), 1))
+        last: Message = {}
+        for message in end.messages:
+            last |= message
+        if "survived" in last:
+            break
+        test = trial.measured[last["test"]]
+        test.passed, test.why = False, f"it fails among the others: {last.get('why', last.get('crash', 'it is late'))}"
+        _tell_all(f"{trial.room}: {last['test']}: {test.why}")
+        names = names[names.index(last["test"]) + 1 :]
+    trial.remembered.sound = hash_ if all(test.passed for test in trial.measured.values()) else ""
+
+
 def _try_in_place(trial: Trial, items: dict[str, pytest.Item], pending: list[Case], say: Say) -> None:
     functions = session.live_functions(trial.files)
+    session.freeze()
     here = [case for case in pending if case.runs_late]
     for case in pending:
         if not case.runs_late:

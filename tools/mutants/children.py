@@ -27,19 +27,29 @@ DONE: Message = {"done": True}
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 
+IDLE_SECONDS = 20.0
+"""A child is late, too, when it and all that it started have slept for this long: nothing wakes them any more."""
+
+_LOOK_SECONDS = 1.0
+"""Seconds between two looks at what the children do."""
+
+_IDLE_SHARE = 0.05
+"""A child that keeps the processor busy for a smaller part of the time only polls."""
+
 MAX_BYTES = 6 * 2**30
 """Address space of a child: a mutant that fills the memory meets a MemoryError."""
 
 
 @dataclass
 class Job:
-    """The work of a child process. act: the function that it runs. seconds: message → seconds that the child may stay
-    silent after it.
-    """
+    """A child to be. act: what it does. seconds: how long it may stay silent after a message of this kind.
+    idle_seconds: for how long it may sleep. speaks: it may write to standard error."""
 
     key: str
     act: Callable[[Say], None]
     seconds: Callable[[Message], float]
+    idle_seconds: float = IDLE_SECONDS
+    speaks: bool = False
 
 
 @dataclass
@@ -49,6 +59,8 @@ class _Child:
     folder: Path
     deadline: float
     started: float = field(default_factory=time.monotonic)
+    asleep_since: float = field(default_factory=time.monotonic)
+    busy_then: float = 0.0
     unread: bytes = b""
     messages: list[Message] = field(default_factory=list)
 
@@ -70,6 +82,7 @@ def ended(jobs: Iterator[Job], n_at_once: int) -> Iterator[Ended]:
     with selectors.DefaultSelector() as selector:
         n_running = 0
         more = True
+        looked = time.monotonic()
         while more or n_running:
             while more and n_running < n_at_once:
                 job = next(jobs, None)
@@ -82,9 +95,40 @@ def ended(jobs: Iterator[Job], n_at_once: int) -> Iterator[Ended]:
                 if not _has_spoken(child, key.fd):
                     n_running -= 1
                     yield _finish(child, key.fd, selector, late=False)
-            for key in [key for key in selector.get_map().values() if time.monotonic() > key.data.deadline]:
-                n_running -= 1
-                yield _finish(key.data, key.fd, selector, late=True)
+            keys = [*selector.get_map().values()]
+            if (now := time.monotonic()) > looked + _LOOK_SECONDS:
+                looked = now
+                for key in keys:
+                    _look(key.data, now)
+            for key in keys:
+                child = key.data
+                if now > child.deadline or now - child.asleep_since > child.job.idle_seconds:
+                    n_running -= 1
+                    yield _finish(child, key.fd, selector, late=True)
+
+
+def _look(child: _Child, now: float) -> None:
+    """Note when the child, with all that it started, fell asleep. One that waits for the processor is awake."""
+    states: dict[int, list[str]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            states[int(path.name)] = _state(path / "stat")
+    family = {child.pid}
+    for pid, state in sorted(states.items()):  # a process has a higher number than its parent, but for a rare turn
+        if int(state[3]) == child.pid or int(state[1]) in family:
+            family.add(pid)
+    busy, runs = 0.0, False
+    for pid in family & states.keys():
+        busy += (int(states[pid][11]) + int(states[pid][12])) / os.sysconf("SC_CLK_TCK")
+        with contextlib.suppress(OSError):
+            runs = runs or any(_state(thread / "stat")[0] in "RD" for thread in Path(f"/proc/{pid}/task").iterdir())
+    if runs or busy - child.busy_then > _IDLE_SHARE * (now - child.asleep_since):
+        child.asleep_since, child.busy_then = now, busy
+
+
+def _state(path: Path) -> list[str]:
+    """The fields of `stat` behind the name (proc(5)): state, parent, group, session, …"""
+    return path.read_text("ascii", "replace").rpartition(")")[2].split()
 
 
 def _start(job: Job, selector: selectors.BaseSelector) -> None:
@@ -106,7 +150,7 @@ def _be_child(job: Job, folder: Path, writer: int) -> None:
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
         silent = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
+        for descriptor in (0, 1) if job.speaks else (0, 1, 2):
             os.dup2(silent, descriptor)
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
 
@@ -130,6 +174,7 @@ def _has_spoken(child: _Child, descriptor: int) -> bool:
     *lines, child.unread = (child.unread + read).split(b"\n")
     for line in lines:
         child.messages.append(json.loads(line))
+        child.asleep_since = time.monotonic()
         child.deadline = time.monotonic() + child.job.seconds(child.messages[-1])
     return bool(read) and DONE not in child.messages
 
@@ -140,6 +185,6 @@ def _finish(child: _Child, descriptor: int, selector: selectors.BaseSelector, *,
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     _, status = os.waitpid(child.pid, 0)
-    late = late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU)
+    late = late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF)
     shutil.rmtree(child.folder, ignore_errors=True)
     return Ended(child.job.key, child.messages, late, time.monotonic() - child.started)

@@ -36,13 +36,16 @@ class Result:
 
 @dataclass
 class Remembered:
-    """The stored results: those of mutants by their names; what each test does, by test file, with the checksum of the
-    files that it was measured with.
+    """Results by the mutants' names; what each test does, by test file, with the hash under which it was measured.
+
+    imported: modules that the tests need. sound: hash of the room under which all tests passed without a mutant.
     """
 
     path: Path
     results: dict[str, Result] = field(default_factory=dict)
     measured: dict[str, tuple[str, dict[str, Measured]]] = field(default_factory=dict)
+    imported: list[str] = field(default_factory=list)
+    sound: str = ""
 
     @classmethod
     def of(cls, room: str, *, fresh: bool) -> Remembered:
@@ -56,6 +59,7 @@ class Remembered:
                 file: (hash_, {test: Measured(**values) for test, values in tests.items()})
                 for file, (hash_, tests) in stored["measured"].items()
             }
+            remembered.imported, remembered.sound = stored.get("imported", []), stored.get("sound", "")
         return remembered
 
     def save(self) -> None:
@@ -66,6 +70,8 @@ class Remembered:
                 file: (hash_, {test: asdict(values) for test, values in tests.items()})
                 for file, (hash_, tests) in self.measured.items()
             },
+            "imported": self.imported,
+            "sound": self.sound,
         }
         beside = self.path.with_suffix(".new")
         beside.write_text(json.dumps(stored), "utf-8")

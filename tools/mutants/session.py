@@ -10,18 +10,18 @@ fixture that holds one of them has the mutant, and nothing is imported again. `a
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
-import math
-import os
-import resource
+import importlib
+import signal
 import sys
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -96,19 +96,20 @@ class _Watch:
 def run(items: Sequence[pytest.Item], seconds: Callable[[str], float], say: Say) -> None:
     """Run the tests in this order up to the first failure; report each start and the failure by `say`.
 
-    seconds: of processor time that a test of this name may take; the process ends by SIGXCPU where it takes more.
+    seconds: of processor time that a test of this name may take; the process ends by SIGPROF where it takes more. A
+    timer, not a limit of the process: tests look whether their process still has the limits that it had.
     """
     watch = _Watch()
     if items:
         items[0].config.pluginmanager.register(watch)
     for item, after in zip_longest(items, items[1:]):
         say({"test": item.nodeid})
-        limit = math.ceil(time.process_time() + seconds(item.nodeid))
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        signal.setitimer(signal.ITIMER_PROF, seconds(item.nodeid))
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         if watch.failed:
-            say({"failed": item.nodeid})
+            say({"failed": item.nodeid, "why": watch.why})
             return
+    signal.setitimer(signal.ITIMER_PROF, 0.0)
     say({"survived": True})
 
 
@@ -209,6 +210,7 @@ def measure(items: Mapping[str, pytest.Item], files: Sequence[str], say: Say) ->
             if of_file := set[int]().union(*(lines[context][file] for context in contexts if context in lines)):
                 test.lines[file] = sorted(of_file)
         say({"measured": item.nodeid, **vars(test)})
+    say({"imported": sorted(sys.modules)})
 
 
 def caches_of(files: Iterable[str]) -> list[functools._lru_cache_wrapper[Any]]:
@@ -279,8 +281,15 @@ def anew(tests: Sequence[str], seconds: Callable[[str], float], prepare: Callabl
         say({"failed": "collection"})
 
 
-def others_modules(checkout: Path) -> list[str]:
-    """The imported packages that are not of this checkout: the mutant does not change them, so a fork can keep them."""
-    own = {path.name for path in checkout.iterdir()}
-    names = {name.partition(".")[0] for name in sys.modules}
-    return sorted(names - own - sys.stdlib_module_names - {"__main__", "sitecustomize", *os.environ})
+def import_all(names: Iterable[str]) -> None:
+    """Import what tests have imported, so that their forks need not. The tests' own modules are left out."""
+    for name in names:
+        if name.partition(".")[0] not in {"tests", "__main__", "sitecustomize", "conftest"} and name not in sys.modules:
+            with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
+                importlib.import_module(name)
+
+
+def freeze() -> None:
+    """Leave all that exists out of every look for garbage: each fork would walk through it, and copy its pages."""
+    gc.collect()
+    gc.freeze()

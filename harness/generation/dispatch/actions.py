@@ -1,18 +1,20 @@
-"""The dispatcher's orders as values. The network thread carries them out and reports how each ended."""
+"""The dispatcher's orders as values. The network thread carries them out and reports how each ended.
+
+Named tuples, which are made in a third of the time of frozen dataclasses; an order without a field would be false.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.client.address.endpoint import Endpoint
 from harness.core.records import Sample
 from harness.generation.plan import Task
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """Send one request. Its end is reported once: by `answered`, `failed`, `cancelled` or `broke`.
 
     attempt: number of this request for the sample in this session, from 1. go_on: whether the request may continue the
@@ -25,31 +27,27 @@ class Ask:
     go_on: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(NamedTuple):
     """End the request for `task` if it has not ended. Reported as `cancelled`, or as the end that came first."""
 
     task: Task
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(NamedTuple):
     """Append `sample` to the journal of its benchmark. Reported as `written` when it is on disk, or never will be."""
 
     task: Task
     sample: Sample
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(NamedTuple):
     """Write an event to the run's log."""
 
     event: str
     facts: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Do nothing until something is reported, or until `seconds` have passed; None: without limit."""
 
     seconds: float | None

@@ -28,7 +28,7 @@ overshoot.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -168,9 +168,8 @@ class RateLimit:
 
     def sent(self, expected_tokens: float) -> None:
         """Charge for a request that was sent and is expected to cost `expected_tokens`."""
-        # Fills both buckets up to the present time.
-        self.wait()
         if self._requests is not None:
+            self._requests.fill(self._clock())
             self._requests.level -= 1.0
         self.settle(0.0, expected_tokens)
 
@@ -219,7 +218,9 @@ class Budget:
         # One benchmark without a bound leaves its requests without any.
         self._max_tokens = max(max_tokens) if max_tokens and len(max_tokens) == len(settings.benchmarks) else None
         # Not without a budget: a run may owe millions of samples.
-        self._round_sizes = Counter(index for row in rows for index in row.indices) if self else Counter[int]()
+        self._round_sizes: Mapping[int, int] = {}
+        if self._limits:
+            self._round_sizes = Counter(index for row in rows for index in row.indices)
         self._round = 0
         self._n_begun = 0
         self._first: set[Task] = set()  # Those of the first `KNOWN` samples that may still finish.

@@ -80,7 +80,7 @@ class Lane:
         # A second opinion goes past the limit and our own pause, but never past a time that the server named.
         if self.pace.wants_opinion and not self.set_aside and now >= self.asked_until:
             return True
-        return self.in_flight < self.limit and self.pause(now) <= 0
+        return now >= self.until and self.pace.in_flight < self.limit
 
     def pause(self, now: float) -> float:
         """Seconds until a request may be sent; 0 or less: now."""
@@ -198,7 +198,8 @@ class Lanes:
 
     def available(self, lane_number: int) -> bool:
         """Whether the endpoint is working off the queue, as far as known."""
-        return self._lanes[lane_number].state(self._clock()) == "open"
+        lane = self._lanes[lane_number]
+        return not (lane.left or lane.set_aside or self._clock() < lane.until)
 
     def sent(self, lane_number: int) -> Ticket:
         """Note a request to the endpoint of this lane, and return its ticket.

@@ -402,25 +402,25 @@ class Scheduler:
 
     def _prefer_seen_prompt(self, endpoint: int, best: int) -> int:
         """Return `best`, the most urgent question, or a tied one whose prompt `endpoint` has already read."""
-
-        def costs_a_prompt(row: int) -> bool:
-            question = self._questions[row]
-            return question.long_prompt and bool(question.seen_by) and endpoint not in question.seen_by
-
-        if not costs_a_prompt(best):
+        if not self._costs_a_prompt(endpoint, best):
             return best
         choice, passed = best, [best]
         while len(passed) < _LOOKED_AT and (row := self._pop(self._long)) is not None:
             passed.append(row)
             if self._urgency(row) < _ABOUT * self._urgency(best):
                 break
-            if not costs_a_prompt(row):
+            if not self._costs_a_prompt(endpoint, row):
                 choice = row
                 break
         for row in passed:
             if row != choice:
                 heapq.heappush(self._long, self._entry(self._long, row))
         return choice
+
+    def _costs_a_prompt(self, endpoint: int, row: int) -> bool:
+        """Whether `endpoint` would read a long prompt that only others have read."""
+        question = self._questions[row]
+        return question.long_prompt and bool(question.seen_by) and endpoint not in question.seen_by
 
     def _probe(self, endpoint: int) -> Task | None:
         """Hand out the sample of the question with the fewest failures, to test whether the endpoint is up."""

@@ -391,8 +391,7 @@ def snapshot(
     started: when the session began, on the same clock. retrying: samples that wait for another attempt. n_waiting:
     number of samples that nobody has asked yet. concurrency: the present limit of requests in flight.
     """
-    flying = Counter(task.benchmark for task in in_flight)
-    again = Counter(task.benchmark for task in retrying)
+    flying, again = _by_benchmark(in_flight), _by_benchmark(retrying)
     oldest = arrivals.oldest
     return Progress(
         elapsed_s=now - started,
@@ -414,8 +413,8 @@ def snapshot(
                 name=name,
                 done=counts.done[name],
                 total=total,
-                in_flight=flying[name],
-                retrying=again[name],
+                in_flight=flying.get(name, 0),
+                retrying=again.get(name, 0),
                 given_up=causes.n_given_up_of(name),
             )
             for name, total in counts.total.items()
@@ -433,6 +432,11 @@ def snapshot(
         why=ending.why,
         grace_s=None if ending.grace_ends is None or ending.asking else max(0.0, ending.grace_ends - now),
     )
+
+
+def _by_benchmark(tasks: Collection[Task]) -> Mapping[str, int]:
+    """How many of the samples are of each benchmark that has one."""
+    return Counter([task.benchmark for task in tasks]) if tasks else {}
 
 
 def _oldest(task: Task, seconds: float, tokens: float) -> OldestInFlight:
