@@ -264,8 +264,36 @@ def test_a_file_that_cannot_be_read_is_a_note_and_a_missing_one_is_none(tmp_path
     stored = inflight.read(folder)
     assert (stored.partials, stored.damaged) == ({}, 0)
     (note,) = stored.notes
-    assert note.startswith(f"cannot read {folder.inflight}: ")
-    assert not note.endswith((": ", "None"))
+    assert note.startswith(f"cannot read {folder.inflight}: it is a symbolic link")
+
+
+def test_a_link_planted_before_a_rewrite_stays_and_ends_the_keeping(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    events: list[str] = []
+    file = Inflight(folder, lambda event, **_: events.append(event))
+    file.keep(key(0), at("one"))
+    file.sync()
+    while file._waiting and not file._waiting[-1].done():
+        pass
+    folder.inflight.unlink()
+    folder.inflight.symlink_to(tmp_path / "elsewhere")
+    file.rewrite({key(0): at("one")})
+    file.close()
+    assert (events, folder.inflight.is_symlink()) == (["inflight_given_up"], True)
+
+
+def test_token_ids_that_one_line_lacks_are_none(tmp_path: Path) -> None:
+    """No line of ours lacks what another one of its request has; a file of others may."""
+    folder = RunFolder(tmp_path)
+    for ids in ([None, [2]], [[1], None]):
+        written = [
+            inflight._PartialLine(**key(0)._asdict(), request="r", number=n, text="a", ids=of_line)
+            for n, of_line in enumerate(ids)
+        ]
+        folder.inflight.write_bytes(b"".join(map(inflight._encoded, written)))
+        (stored,) = inflight.read(folder).partials.values()
+        assert (stored.text, stored.ids) == ("aa", None)
 
 
 def test_a_forgotten_sample_writes_one_line_and_an_unknown_one_none(tmp_path: Path) -> None:
@@ -276,6 +304,7 @@ def test_a_forgotten_sample_writes_one_line_and_an_unknown_one_none(tmp_path: Pa
     file.forget(key(0))
     file.forget(key(0))
     file.forget(key(2))
+    assert not file.wants_rewriting, "some hundred bytes are no growth"
     file.close()
     assert [json.loads(line)["number"] for line in folder.inflight.read_bytes().splitlines()] == [0, 0, -1]
 
@@ -320,6 +349,37 @@ def test_it_is_busy_while_more_than_its_bound_of_writes_wait(tmp_path: Path, mon
         pass
     file.close()
     assert len(inflight.read(folder).partials) == inflight.MAX_WAITING + 1
+
+
+def test_it_is_not_busy_once_enough_writes_have_ended_though_the_last_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates = [threading.Event() for _ in range(3)]
+    ended = threading.Event()
+
+    class Slow(LineFile):
+        def append(self, line: bytes) -> None:
+            if (gate := gates[0]) is gates[-1]:
+                ended.set()
+            gate.wait()
+            gates.pop(0)
+            super().append(line)
+
+    monkeypatch.setattr(inflight, "LineFile", Slow)
+    monkeypatch.setattr(inflight, "MAX_WAITING", 1)
+    file = Inflight(RunFolder(tmp_path), ignore)
+    for n in range(3):
+        file.keep(key(n), at("a"))
+    assert file.busy
+    gates[0].set()
+    gates[1].set()
+    ended.wait()  # the writer is at the third
+    last = gates[-1]
+    try:
+        assert not file.busy
+    finally:
+        last.set()
+        file.close()
 
 
 def test_a_sync_and_the_end_wait_for_the_disk_and_a_line_does_not(
