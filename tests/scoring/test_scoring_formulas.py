@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
+from harness.scoring import estimators
 from harness.scoring.columns import numbers
 from harness.scoring.estimators import (
     MAX_EXACT_VOTES,
@@ -279,8 +280,6 @@ def test_errors_of_thirty_questions_of_64_samples_near_31_percent_are_as_simulat
 
 
 def test_the_majority_of_many_samples_is_certain_only_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.scoring import estimators
-
     for sizes in ([900, 60, 40], [520, 470, 10], [300, 280, 5, 5, 1, 1], [400]):
         for right in range(len(sizes)):
             groups = [VoteGroup(size, size if index == right else 0) for index, size in enumerate(sizes)]
@@ -329,3 +328,23 @@ def test_a_short_right_reply_outvotes_two_long_wrong_ones() -> None:
     assert votes[3].tolist() == [1.0]
     # Of two drawn, the right one is among them in two draws of three, and then it wins.
     assert votes[2][0] == pytest.approx(2 / 3, abs=0.06)
+
+
+def test_the_larger_of_two_groups_is_nearly_certain_to_win_wherever_it_stands() -> None:
+    large, small = VoteGroup(900, 600), VoteGroup(50, 50)
+    for groups in ([small, large], [large, small], [small, large, small]):
+        n = sum(group.size for group in groups) + 7
+        assert estimators._decided(groups, n, 100) == maj_at_k(groups, 7, 100) == 600 / 900
+
+
+def test_rivals_that_may_catch_up_only_together_leave_a_majority_open() -> None:
+    """Each rival alone is below the bound; ten of them are not."""
+    few, many = ([VoteGroup(5400, 0), *[VoteGroup(60, 60)] * times] for times in (1, 10))
+    k = next(k for k in range(2, 128) if estimators._chance_to_catch_up(5400, 60, 6000, k) < 0.5e-15)
+    assert estimators._decided(few, 6000, k) == 0.0
+    assert estimators._decided(many, 6000, k) is None
+
+
+def test_the_bound_on_a_rival_is_that_of_chernoff() -> None:
+    """Shares 4/9 and 1/9, whose roots differ by 1/3: (1 − 1/9)²."""
+    assert estimators._chance_to_catch_up(4, 1, 9, 2) == pytest.approx((8 / 9) ** 2)

@@ -84,6 +84,21 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
     assert shown == {sign: [0, sign == "log-probabilities", 0] for sign in shown}
 
 
+def test_each_fact_of_a_sample_has_a_bit_of_its_own() -> None:
+    plain = sample("q", 0, A)
+    seam = Seam(tokens=1, text=1, reasoning=0, exact=True)
+    several = {
+        "stamped_by_kernel": msgspec.structs.replace(plain, timing=Timing(started=0, total=1, clock="kernel")),
+        "reasoned": msgspec.structs.replace(plain, reasoning="hm"),
+        "salvaged": msgspec.structs.replace(plain, salvaged_at=(seam,)),
+        "foreign": msgspec.structs.replace(plain, endpoint="file:a.jsonl"),
+    }
+    observed = Observed()
+    rows = np.array([observed.observe(one) for one in several.values()], dtype=np.int64)
+    for fact in several:
+        assert getattr(observed, fact)(rows).tolist() == [fact == other for other in several]
+
+
 @given(st.lists(st.floats(allow_nan=False), max_size=40), st.floats(0.01, 1))
 def test_a_quantile_of_a_column_is_that_of_a_list(values: list[float], q: float) -> None:
     assert quantile(np.array(values, dtype=float), q) == quantile(values, q)

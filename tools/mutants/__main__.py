@@ -137,6 +137,9 @@ def main() -> int:
     parser.add_argument(
         "--wide", action="store_true", help="try each mutant on all tests, not on those that run its lines"
     )
+    parser.add_argument(
+        "--survivors", action="store_true", help="try those that survived; believe what is stored of the others"
+    )
     parser.add_argument("--only", default="", help="only mutants with this text in their names")
     arguments = parser.parse_args()
     names = [*rooms.ROOMS] if arguments.room == "all" else [arguments.room]
@@ -169,8 +172,9 @@ def _room(room: str, arguments: argparse.Namespace) -> int:
     trial = Trial(room, arguments.jobs, arguments.wide, remembered, files, tests, words)
     pending = []
     for case in selected:
-        result = trial.known(case)
-        if result is not None and not (arguments.wide and result.status == SURVIVED):
+        result = remembered.results.get(case.name) if arguments.survivors else trial.known(case)
+        again = arguments.wide or arguments.survivors
+        if result is not None and not (again and result.status == SURVIVED):
             trial.note(case, result)
         elif case.name not in reasons:
             pending.append(case)

@@ -78,7 +78,8 @@ ROOMS = {
     "estimators": Room(
         "scoring.estimators scoring.observed",
         "scoring/test_scoring_formulas.py scoring/test_scoring_intervals.py scoring/test_scoring_observed.py"
-        " scoring/test_scoring_anomalies.py scoring/test_scoring_tokens.py",
+        " scoring/test_scoring_anomalies.py scoring/test_scoring_tokens.py scoring/test_scoring_regrades.py"
+        " scoring/test_scoring_card_rules.py",
     ),
     "intervals": Room(
         "scoring.intervals scoring.uncertainty scoring.resampling",
