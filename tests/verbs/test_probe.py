@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import harness as product
 from harness.asking.options import ProbeOptions
 from harness.verbs.probe import exact, league, probe
 from harness.verbs.probe.counterparts import SavedReference
 from harness.verbs.probe.findings import ProbeReport
+from harness.verbs.probe.subject import STORY
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, http
 from tests.system.command import harness
@@ -176,3 +180,28 @@ def test_a_cut_is_tested_by_the_exact_binomial() -> None:
 def test_holm_rejects_in_steps() -> None:
     assert exact.holm([0.02, 0.001, 0.5], 0.05) == [True, True, False]
     assert exact.holm([0.03, 0.001, 0.04], 0.05) == [False, True, False]
+
+
+class FirstChoiceCounted(Fault):
+    """The usage of a whole reply counts the new tokens of its first choice alone, as llama.cpp's does."""
+
+    def whole(self, asked: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+        n = len(answer["choices"])
+        return {**answer, "usage": {**answer["usage"], "completion_tokens": answer["usage"]["completion_tokens"] // n}}
+
+
+@pytest.mark.parametrize(
+    ("fault", "came"),
+    [
+        (Fault(), "two choices that differ"),
+        (FirstChoiceCounted(), "two choices that differ; usage counts 24 of their 48 tokens"),
+    ],
+)
+def test_both_of_two_choices_are_billed_though_usage_counts_one(fault: Fault, came: str) -> None:
+    with FaultServer(answering(Toy(chance=random.Random(5)), fault)) as server:
+        report = product.probe(server.base_url, checks="several choices", seed=3)
+        bodies = [request.json for request in server.requests if request.method == "POST"]
+    (finding,) = report.findings
+    assert (finding.outcome, finding.came) == ("sound", came)
+    n_prompt = len(STORY.split()) + 4 + Toy().bos
+    assert report.tokens == sum(n_prompt + 24 * body.get("n", 1) for body in bodies)

@@ -220,6 +220,11 @@ class ProbeReply(msgspec.Struct):
         """The first choice."""
         return self.choices[0]
 
+    @property
+    def n_shown(self) -> int:
+        """New tokens of all choices whose log-probabilities came. A usage may count the tokens of one choice alone."""
+        return sum(len(choice.tokens) for choice in self.choices)
+
 
 class Refused(ServerError):
     """The server did not answer with a completion. status: of HTTP; 0 where no readable reply came."""
@@ -302,7 +307,7 @@ class ProbedEndpoint:
         if not answer.choices:
             raise Refused(0, "the reply holds no choice")
         if answer.usage is not None:
-            self._bill(answer.usage.prompt_tokens, answer.usage.completion_tokens)
+            self._bill(answer.usage.prompt_tokens, max(answer.usage.completion_tokens or 0, answer.n_shown))
         return answer
 
     def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:

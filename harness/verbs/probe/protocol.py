@@ -179,13 +179,19 @@ def _choices(subject: Subject) -> Seen:
     """Ask for two choices in one request (n = 2): two different replies must come."""
     sent = "n 2 at temperature 1"
     try:
-        choices = subject.chat(n=2, temperature=1.0, max_tokens=LONG).choices
+        # Log-probabilities show the tokens of both choices; the usage of some servers counts only the first choice's.
+        fields = logprob_fields(CHAT) if subject.greedy.tokens else {}
+        answer = subject.chat(n=2, temperature=1.0, max_tokens=LONG, **fields)
     except Refused as refused:
         return warns(sent, f"refused: {quoted(refused.sentence)}")
+    choices = answer.choices
     if len(choices) != 2:
         return warns(sent, f"{len(choices)} choices instead of 2")
     if choices[0].whole == choices[1].whole:
         return warns(sent, "two choices, word by word the same")
+    stated = answer.usage.completion_tokens if answer.usage else None
+    if stated is not None and stated < answer.n_shown:
+        return sound(sent, f"two choices that differ; usage counts {stated} of their {answer.n_shown} tokens")
     return sound(sent, "two choices that differ")
 
 
