@@ -6,7 +6,8 @@
 
 --sound: probe a sound server --repeats times with other seeds, with all checks and with a reference saved from the
 server itself: vLLM with --vllm, else llama.cpp, with the embedded weights if there is no --model. --without leaves
-checks out, --context makes the long prompts shorter. bench/random_model.py makes a model small enough for many probes.
+checks out, --context makes the long prompts shorter, --first N goes on with the seed of probe N. bench/random_model.py
+makes a model small enough for many probes.
 
 --model: a folder of safetensors with its chat template. Each copy of bench/copies.py is served by vLLM on the CPU. It
 is compared with the model itself as transformers computes it, and with a reference saved from vLLM with the same
@@ -68,6 +69,7 @@ def main() -> None:
     parser.add_argument("--passages", type=Path, help="JSON lines: weights alone, on other passages in each repeat")
     parser.add_argument("--sound", action="store_true", help="the whole probe of the model itself")
     parser.add_argument("--without", nargs="+", default=[], help="checks that --sound leaves out")
+    parser.add_argument("--first", type=int, default=1, help="number of the first probe of --sound; its seed is 1000 N")
     parser.add_argument("--context", type=int, help="tokens of the longest prompt of --sound")
     given = parser.parse_args()
     if given.vllm is not None and given.model is None:
@@ -76,7 +78,8 @@ def main() -> None:
         with supervisor.launch(
             llama_cpp(given.model) if given.vllm is None else spec(given.vllm, given.model)
         ) as server:
-            count_accusations(server, given.repeats, given.without, given.context)
+            numbers = range(given.first, given.first + given.repeats)
+            count_accusations(server, numbers, given.without, given.context)
         return
     if given.vllm is None or given.transformers is None:
         parser.error("copies need --vllm, --transformers and --model")
@@ -158,14 +161,18 @@ def repeated(name: str, server: ProbedEndpoint, true: FolderReference, held: lis
     )
 
 
-def count_accusations(server: supervisor.RunningServer, repeats: int, without: list[str], context: int | None) -> None:
+def count_accusations(
+    server: supervisor.RunningServer, numbers: range, without: list[str], context: int | None
+) -> None:
     """Probe a sound server again and again. Print each probe, the outcomes of each check, and the probes that accused
     the server.
+
+    numbers: of the probes, which make their seeds.
     """
     saved = SavedReference.of(reference.ServerReference(endpoint_of(server), server.base_urls[0]))
     counts: dict[str, Counter[str]] = {}
     n_accused = 0
-    for n in range(1, repeats + 1):
+    for n in numbers:
         checks = [check for check in (*CHECKS, *reference.against(saved)) if check.name not in without]
         report = examine(endpoint_of(server), checks, seed=1000 * n, context=context)
         n_accused += not report.sound
@@ -176,8 +183,8 @@ def count_accusations(server: supervisor.RunningServer, repeats: int, without: l
         print(f"probe {n}: {'; '.join(odd) or 'sound'}; {size}", flush=True)
     for name, outcomes in counts.items():
         print(f"{name:<24} {dict(outcomes)}")
-    ends = wilson(np.array(n_accused / repeats), np.array(repeats))
-    print(f"accused {n_accused}/{repeats} ({float(ends.low):.1%}–{float(ends.high):.1%})", flush=True)
+    ends = wilson(np.array(n_accused / len(numbers)), np.array(len(numbers)))
+    print(f"accused {n_accused}/{len(numbers)} ({float(ends.low):.1%}–{float(ends.high):.1%})", flush=True)
 
 
 def show(name: str, report: ProbeReport) -> None:

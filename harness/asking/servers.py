@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -433,7 +433,7 @@ def described(engine: str, model: str, **fields: Any) -> ServerSpec:
     from server_launchers.spec import ENGINES, ServerSpec
 
     if engine not in ENGINES and (line := plugins.function("launcher", engine)) is not None:
-        words = (*map(str, line(model)), *fields.get("extra_flags", ()))
+        words = (*_words_of(engine, line(model)), *fields.get("extra_flags", ()))
         engine, fields = engines.ANY_PROGRAM, fields | {"extra_flags": words}
     if engine not in ENGINES:
         raise UsageError(
@@ -450,6 +450,18 @@ def described(engine: str, model: str, **fields: Any) -> ServerSpec:
         if error.field in fields and error.field not in _HOLD_KEYS:
             raise UsageError(error.sentence, field=f"server.{error.field}", value=fields[error.field]) from error
         raise UsageError(f"{option(f'server.{error.field}')}: {error.sentence}") from error
+
+
+def _words_of(launcher: str, returned: object) -> Iterator[str]:
+    """The words of a command that a plug-in's launcher returned. Raises `UsageError` for anything but a list or a tuple
+    of words.
+    """
+    if not isinstance(returned, list | tuple) or not returned:
+        raise UsageError(
+            f"the launcher {visible(launcher, 100)!r} of a plug-in returned {visible(repr(returned), 100)}; expected "
+            "the words of a command as a list, such as ['program', '--port', '{port}']"
+        )
+    return map(str, returned)
 
 
 def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:

@@ -18,7 +18,8 @@ is first used, so a broken one stops only the commands that use it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -47,6 +48,15 @@ KINDS: dict[Kind, str] = {
     "tracker": "function(run: Tracked) that sends a scored run to a tracker and returns the address of its page",
 }
 """Kind of a plug-in → what it is. The group of its entry points is `harness.<kind>s`."""
+
+ARGUMENTS: dict[Kind, Sequence[str]] = {
+    "grader": ("answer", "question"),
+    "source": ("address", "split"),
+    "launcher": ("model",),
+    "exporter": ("benchmarks", "folder"),
+    "tracker": ("run",),
+}
+"""Kind of a plug-in that is a function → the arguments with which it is called, all by their position."""
 
 
 class Plugin(NamedTuple):
@@ -128,9 +138,34 @@ def call(kind: Kind, name: str, function: Callable[..., Any], *arguments: Any) -
 def function(kind: Kind, name: str) -> Callable[..., Any] | None:
     """A plug-in that is a function, wrapped in `call`; None if no package offers that name. Raises as `load`."""
     offered = load(kind, name)
-    if offered is not None and not callable(offered):
+    if offered is None:
+        return None
+    if not callable(offered):
         raise wrong_kind_error(kind, name, offered)
-    return None if offered is None else partial(call, kind, name, offered)
+    require_callable(kind, name, offered)
+    return partial(call, kind, name, offered)
+
+
+def require_callable(kind: Kind, name: str, offered: Callable[..., Any]) -> None:
+    """Raise `UsageError` if a plug-in's function cannot be called with the arguments of its kind."""
+    if problem := uncallable(offered, ARGUMENTS[kind]):
+        point = _point(kind, name)
+        assert point is not None
+        raise _unusable_error(kind, point, problem)
+
+
+def uncallable(function: Callable[..., Any], arguments: Sequence[str]) -> str | None:
+    """Why a function cannot be called with these arguments; None if it can, or if it does not state its parameters."""
+    try:
+        parameters = inspect.signature(function)
+    except ValueError:  # A function in C may not state its parameters.
+        return None
+    try:
+        parameters.bind(*arguments)
+    except TypeError as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        return f"{name}{parameters} cannot be called with ({', '.join(arguments)}): {error}"
+    return None
 
 
 def wrong_kind_error(kind: Kind, name: str, offered: object) -> UsageError:

@@ -119,6 +119,7 @@ def _of_plugin(name: str, offered: object) -> Exporter:
         exporter = Exporter(kind="samples", about="a plug-in", write=offered)
     else:
         raise plugins.wrong_kind_error("exporter", name, offered)
+    plugins.require_callable("exporter", name, exporter.write)
 
     def written(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         files = plugins.call("exporter", name, exporter.write, benchmarks, out)

@@ -7,7 +7,6 @@ grader (docs/plugins.md), or if the environment variable `HARNESS_GRADERS` names
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import inspect
 import os
@@ -87,17 +86,9 @@ def load(grader: str) -> Verifier:
     function = getattr(importlib.import_module(module), name)
     if not callable(function):
         raise TypeError(f"{name} is no function")
-    with contextlib.suppress(ValueError):  # A function in C may not state its parameters.
-        _require_two_arguments(name, inspect.signature(function))
+    if problem := plugins.uncallable(function, plugins.ARGUMENTS["grader"]):
+        raise TypeError(problem)
     return cast(Verifier, function)
-
-
-def _require_two_arguments(name: str, parameters: inspect.Signature) -> None:
-    """Raise `TypeError` if the function `name` cannot be called with two arguments, an answer and a question."""
-    try:
-        parameters.bind("answer", "question")
-    except TypeError as error:
-        raise TypeError(f"{name}{parameters} cannot be called with (answer, question): {error}") from error
 
 
 def identity(grader: str) -> str:
