@@ -59,6 +59,13 @@ def test_a_word_whose_effect_drowns_in_noise_is_not_called_lost() -> None:
     assert (seen.outcome, "repeats of one request differ" in seen.came) == ("untested", True), seen.came
 
 
+def test_a_stream_is_not_compared_with_whole_replies_that_never_come_twice() -> None:
+    noisy = findings(Fault(), ("streaming",), noise=0.5)["streaming"]
+    assert (noisy.outcome, "all differ" in noisy.came) == ("untested", True), noisy.came
+    still = findings(toy_model.FAULTS["an event of the stream dropped"](), ("streaming",), noise=0.02)["streaming"]
+    assert still.outcome == "spoils", still.came
+
+
 def test_a_token_that_is_listed_because_it_was_drawn_does_not_count_as_likely() -> None:
     # Half of the mass lies beyond the three likeliest of 60 tokens; a drawn one is listed instead of the third.
     likely = {"a": math.log(0.3), "b": math.log(0.15), "c": math.log(0.05)}

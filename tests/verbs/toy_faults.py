@@ -523,7 +523,6 @@ SOUND: dict[str, Callable[[], Fault]] = {
     "no log-probabilities": Unlisted,
     "comments in the stream": Prefilled,
     "noise of batches 0.02": Wavering,
-    "a tail that moves less than noise": DeafToTheTail,
     "20 s to the first token, slow reading": lambda: Slow(20.0, reading=0.1),
     "1.5 s a token": lambda: Slow(writing=1.5),
     "6 s a token": lambda: Slow(writing=6.0),

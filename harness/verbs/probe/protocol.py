@@ -66,6 +66,9 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
             notes = f"; noted: {', '.join(streamed.notes)}" if streamed.notes else ""
             came = f"{len(wholes[-1][0])} characters, the same in stream and whole reply{notes}"
             return sound(sent, came), wholes[-1][0]
+    if len(set(wholes)) == ROUNDS:
+        came = f"{ROUNDS} whole replies to one greedy request all differ, so a stream cannot be compared with them"
+        return untested(sent, came), wholes[-1][0]
     (text, reason), (whole_reply, because) = streams[-1], wholes[-1]
     came = (
         f"the stream brought {quoted(text)!r} ({reason}), "
