@@ -197,7 +197,9 @@ def test_a_second_server_of_a_name_is_refused_and_an_unnamed_one_is_numbered() -
         assert (first.name, second.name) == ("faulty", "faulty-2")
         with pytest.raises(LaunchError, match="a server called faulty is running"):
             supervisor.launch(faulty(name="faulty"))
-        with pytest.raises(LaunchError, match="without a name there must be exactly one ready server; running: faulty, faulty-2"):
+        with pytest.raises(
+            LaunchError, match="without a name there must be exactly one ready server; running: faulty, faulty-2"
+        ):
             servers.find()
 
 

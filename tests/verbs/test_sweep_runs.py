@@ -471,7 +471,17 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
             return CellScore(code=0)
 
         sweeps.carry_out(planned, Watcher(), score=score)
-    assert [(options.track, options.series, options.step) for options in scored][:1] == [(("notes",), "s ck", 20)]
+        assert [(options.track, options.series, options.step) for options in scored][:1] == [(("notes",), "s ck", 20)]
+        sweeps.carry_out(sweeps.planned("s.yaml", {}, {}), Watcher(), score=score)
+        sweeps.carry_out(planned, Watcher(), score=score)
+        assert [options.step for options in scored].count(20) == 1, "sent once, and not scored again without a tracker"
+        sweeps.carry_out(sweeps.planned("s.yaml", {}, {}, track=["later"]), Watcher(), score=score)
+        assert (scored[-1].track, scored[-1].series, scored[-1].step) == (("later",), "s ck", 20), (
+            "a tracker named later"
+        )
+        assert sum(request.path.endswith("/completions") for request in server.requests) == 1, (
+            "no sample is asked again"
+        )
 
 
 def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one cell.
 
     stage: the last stage that ended. of_samples: checksum of everything that determines the samples; scoring: of
-    everything that determines the scores.
+    everything that determines the scores. tracked: names of the trackers that got the scores.
     reason: why samples are missing or the cell failed; empty where all is well. code: the exit code that this run or
     scoring would have had as a command.
     """
@@ -43,6 +43,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     # The file's key keeps the name under which earlier versions wrote it.
     of_samples: str = msgspec.field(name="asked")
     scoring: str
+    tracked: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     reason: str = ""
     code: int = 0
     schema: int = SCHEMA_VERSION
@@ -130,7 +131,12 @@ def sampled(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
 
 
 def scored(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
-    """The record of a complete cell: sampled, scored, and judged where the sweep has a judge; else None."""
+    """The record of a complete cell, else None: sampled, scored, judged where the sweep has a judge, and sent to its
+    trackers.
+    """
     record = sampled(sweep, group, cell)
+    if record is None:
+        return None
     last = "scored" if sweep.judge is None else "judged"
-    return record if record is not None and record.stage == last and record.scoring == scoring(sweep) else None
+    tracked = set(sweep.track) <= set(record.tracked or ())
+    return record if tracked and record.stage == last and record.scoring == scoring(sweep) else None

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import msgspec
+
 from harness.asking import prepare, servers
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
@@ -228,6 +230,7 @@ class _Group:
             stage=stage,
             of_samples=records.of_samples(self._group, cell),
             scoring=records.scoring(self._sweep),
+            tracked=self._sweep.track if stage in ("scored", "judged") and self._sweep.track else msgspec.UNSET,
             reason=quoted(reason),
             code=code,
         )
