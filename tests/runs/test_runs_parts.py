@@ -236,7 +236,7 @@ def test_a_merge_stands_in_the_log_and_stands_for_its_folder(quick_path: Path) -
 def test_a_folder_given_twice_is_named_the_first_of_several(quick_path: Path) -> None:
     first, second = RunFolder(quick_path / "a"), RunFolder(quick_path / "b")
     with pytest.raises(UsageError, match=r"/a is given twice"):
-        merge([first, second, second, first], RunFolder(quick_path / "all"))
+        merge([first, second, first, second], RunFolder(quick_path / "all"))
 
 
 def test_a_run_is_complete_if_no_benchmark_owes_a_sample_and_names_each_missing_shard() -> None:

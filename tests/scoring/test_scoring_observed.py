@@ -17,7 +17,15 @@ from harness.core.records import Grade, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
 from harness.runs import grades
 from harness.scoring.estimators import quantile
-from harness.scoring.observed import ById, Column, Observed, basis, salvage_warnings, takeover_warnings
+from harness.scoring.observed import (
+    ById,
+    Column,
+    Observed,
+    basis,
+    grade_journal,
+    salvage_warnings,
+    takeover_warnings,
+)
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, question
@@ -198,5 +206,22 @@ def test_grades_of_a_file_in_any_order_hold_still_and_the_last_of_a_key_counts(t
 
 def test_a_sample_of_an_index_below_zero_is_none_of_the_plan(tmp_path: Path) -> None:
     samples = [sample("q0", -1, A), sample("q0", 0, A), sample("q0", 1 << 40, A)]
+    (score,) = score_run(stored(tmp_path / "run", [question("q0")], samples, 1), GradingOptions(workers=1))
+    assert (score.n_samples, score.accuracy) == (1, 1.0)
+
+
+def test_grades_stand_in_the_order_of_questions_and_samples(tmp_path: Path) -> None:
+    asked = [question(f"q{i}") for i in range(3)]
+    samples = [sample(f"q{i}", n, A) for i, n in ((2, 1), (1, 0), (0, 1), (2, 0), (1, 1))]
+    place = stored(tmp_path / "run", asked, samples, 2).benchmark("demo")
+    graded = grade_journal(place, ById(asked), workers=1, deadline_s=60, fresh=True, on_graded=lambda _: None)
+    assert graded.question.tolist() == [0, 1, 1, 2, 2]
+    assert graded.index.tolist() == [1, 0, 1, 0, 1]
+    assert graded.rows.tolist() == [2, 1, 4, 3, 0]
+    assert [one.key for one in graded.grades] == sorted(one.key for one in samples)
+
+
+def test_samples_of_a_question_that_is_not_asked_hide_none_behind_them(tmp_path: Path) -> None:
+    samples = [sample("gone", 0, A), sample("q0", 0, A)]
     (score,) = score_run(stored(tmp_path / "run", [question("q0")], samples, 1), GradingOptions(workers=1))
     assert (score.n_samples, score.accuracy) == (1, 1.0)

@@ -26,6 +26,7 @@ from tests.system.command import harness
 from tests.viewer.running import Viewer, answering_here, viewing
 from tests.viewer.small_run import SMALL, Asked, Said, append, sample, write_run
 
+FONT = "katex/fonts/KaTeX_Size2-Regular.woff2"
 Q1 = {"run": "a", "benchmark": "demo", "question": "q1"}
 
 
@@ -243,17 +244,30 @@ def test_what_is_not_scored_has_no_audit(results: Path, viewer: Viewer) -> None:
     assert (refused.status_code, "score it first" in refused.json()["error"]) == (409, True)
 
 
-def test_a_search_comes_in_steps(client: httpx.Client) -> None:
+def test_a_search_comes_in_steps(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
     answer = client.get("/api/search", params={**Q1, "text": "halve"})
     steps = [json.loads(line) for line in answer.text.splitlines()]
     assert [hit["question_id"] for step in steps for hit in step["hits"]] == ["q1"]
     assert steps[-1]["done"] == steps[-1]["total"]
+    assert client.get("/api/runs").status_code == 200, "the same connection serves the next request"
+    assert caplog.records == []
 
 
 def test_two_runs_are_compared(client: httpx.Client) -> None:
     page = client.get("/api/compare", params={"first": "a", "second": "b", "benchmark": "demo"}).json()
     assert page["paired"]["difference"] == 0
     assert (page["flips"], page["n_same"], len(page["moved"])) == ([], 6, 2)
+
+
+def test_the_second_run_is_compared_with_the_first(results: Path, client: httpx.Client) -> None:
+    write_run(results / "results" / "c", identity={"seed": 9})
+    both = [
+        client.get("/api/compare", params={"first": first, "second": second, "benchmark": "demo"}).json()["settings"]
+        for first, second in (("a", "c"), ("c", "a"))
+    ]
+    (field, before, after) = next(change for change in both[0] if change[0] == "seed")
+    assert (before != 9, after) == (True, 9)
+    assert [field, after, before] in both[1]
 
 
 @pytest.mark.parametrize(
@@ -264,6 +278,8 @@ def test_two_runs_are_compared(client: httpx.Client) -> None:
         ("/api/question", {**Q1, "question": "q9"}, 400, "demo has no question 'q9'"),
         ("/api/sample", {**Q1, "sample": "9"}, 409, "holds no sample 9 of question 'q1'"),
         ("/api/sample", {**Q1, "sample": "-1"}, 400, "'-1' is no index of a sample"),
+        ("/api/sample", {**Q1, "sample": "1" * 18}, 409, f"holds no sample {'1' * 18} of"),
+        ("/api/sample", {**Q1, "sample": "1" * 19}, 400, f"'{'1' * 19}' is no index of a sample"),
         ("/api/sample", Q1, 400, "the address lacks sample"),
         ("/api/search", {**Q1, "text": " "}, 200, "1 to 1000 characters"),
     ],
@@ -274,6 +290,26 @@ def test_a_mistake_is_a_sentence(
     answer = client.get(path, params=asked)
     assert answer.status_code == status
     assert sentence in answer.json()["error"]
+
+
+def test_an_address_that_is_not_utf_8_is_a_mistake_and_a_blank_value_none(viewer: Viewer, client: httpx.Client) -> None:
+    answer = client.get(f"{viewer.root}/api/run?run=%FF")
+    assert (answer.status_code, answer.json()) == (400, {"error": "the query of the address is not UTF-8."})
+    moved = httpx.get(f"{viewer.root}/?q=&token={viewer.token}&sort=cut", trust_env=False)
+    assert moved.headers["location"] == "/?q=&sort=cut"
+
+
+def test_texts_of_the_page_are_utf_8_and_fonts_are_no_text(client: httpx.Client) -> None:
+    kinds = [client.get(f"/static/{name}").headers["content-type"] for name in ("main.js", "icon.svg", FONT)]
+    assert kinds == ["text/javascript; charset=utf-8", "image/svg+xml; charset=utf-8", "font/woff2"]
+
+
+def test_a_user_without_a_name_is_nobody(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(app.getpass, "getuser", nameless)
+    assert client.get("/api/runs").json()["who"] == ""
 
 
 # --- runs that go on, and runs that are broken ---
@@ -412,7 +448,7 @@ def test_another_site_cannot_write(by_hand: RunFolder, client: httpx.Client) -> 
 def test_labels_are_put_on_counted_and_taken_off(by_hand: RunFolder, client: httpx.Client) -> None:
     query = {"run": "hand", "benchmark": "demo"}
     wish = query | {"question": "q1", "sample": 1, "label": " off  by one ", "put": True, "who": "Ada"}
-    assert client.post("/api/label", json=wish, headers=WRITES).status_code == 200
+    assert client.post("/api/label", json=wish, headers=WRITES).json() == {"stored": True}
     assert client.post("/api/label", json=wish | {"sample": 0}, headers=WRITES).status_code == 200
     rows = client.get("/api/benchmark", params=query).json()["questions"]
     assert next(row["labels"] for row in rows if row["id"] == "q1") == {"off by one": 2}
