@@ -8,13 +8,13 @@ from __future__ import annotations
 import pytest
 
 from harness.answers.bounds import MAX_OPEN_BOXES
-from harness.answers.boxed import boxes_from_end, unclosed_box, without_boxes
+from harness.answers.boxed import boxes_from_end, has_box, unclosed_box, without_boxes
 from harness.core.records import GradeRules
 from harness.grading import grade
 from harness.grading.find.choice import stated_choice
 from harness.grading.find.extract import TAIL_CHARS, extract
-from harness.grading.find.refusals import is_echo
-from harness.grading.find.several import parts_of
+from harness.grading.find.refusals import is_echo, is_unstated
+from harness.grading.find.several import join_boxes, parts_of
 from harness.grading.find.stated import statements
 from tests.grading.given import question, sample
 from tests.grading.responses import RESPONSES
@@ -197,3 +197,46 @@ def test_a_box_whose_closing_brace_is_escaped_has_the_span_of_its_content() -> N
 def test_so_many_open_boxes_are_passed_over() -> None:
     for n, contents in ((MAX_OPEN_BOXES, ["1"]), (MAX_OPEN_BOXES + 1, [])):
         assert [box.content for box in boxes_from_end(r"\boxed{1}" + r"\boxed{" * n)] == contents
+
+
+@pytest.mark.parametrize(
+    ("reference", "text"),
+    [
+        ("34", "We know.\nThe answer is that the largest $n$ is 34."),
+        ("n+1", "First.\nThe answer is surely the value $n+1$ overall."),
+        ("n+1", "First.\nThe answer is surely, for each $m$ of them, the value $n+1$ overall."),
+    ],
+)
+def test_the_span_of_a_formula_among_words_is_its_own(reference: str, text: str) -> None:
+    graded = grade(question(reference), sample(text))
+    assert graded.verdict == "correct"
+    assert graded.span is not None
+    assert text[slice(*graded.span)] == graded.extracted
+    assert text.rindex(str(graded.extracted)) == graded.span[0]
+
+
+def test_joined_boxes_reach_from_the_first_to_the_last() -> None:
+    text = r"say: \boxed{1} and \boxed{2}."
+    last, *earlier = boxes_from_end(text)
+    joined = join_boxes(text, last, earlier, 2)
+    assert joined.content == "1, 2"
+    assert text[joined.outer_start : joined.outer_end] == r"\boxed{1} and \boxed{2}"
+
+
+def test_a_box_needs_its_backslash_within_the_text_and_an_unclosed_one_its_brace() -> None:
+    text = r"\boxed{5}"
+    assert (has_box(text, 0, len(text)), has_box(text, 1, len(text))) == (True, False)
+    assert unclosed_box(r"\boxed 5", 0, 8) is None
+
+
+def test_a_choice_behind_the_first_window_is_stated_where_it_stands() -> None:
+    text = " " * (TAIL_CHARS + 5) + "The answer is (B)."
+    (stated,) = statements(text, "choice", "D")
+    assert text[: stated.end].rstrip(").").endswith("B")
+
+
+@pytest.mark.parametrize("before", ["the wrong ", "the wrong final ", "whether the "])
+def test_words_that_leave_the_answer_unstated(before: str) -> None:
+    text = f"{before}answer is 5{' and so on' * 20}"
+    assert is_unstated(text, len(before))
+    assert not is_unstated(f"so the {text.removeprefix(before)}", len("so the "))
