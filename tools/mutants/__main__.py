@@ -30,16 +30,16 @@ MAX_TEST_SECONDS = 60.0
 
 _GRACE_SECONDS = 3.0
 _SLOWNESS = 3.0
-"""A test is late after this many times its seconds of the processor, and the grace."""
+"""A test counts as late after this multiple of its usual CPU seconds, plus a grace period."""
 
 _WAITING = 30.0
-"""A test is late, too, after this many times as long on the clock, however busy the machine is."""
+"""A test also counts as late after this multiple of that time by the wall clock, which a busy machine stretches."""
 
 _FORK_SECONDS = 0.05
-"""What a test costs beside its own seconds."""
+"""CPU seconds that a test costs in addition to its own."""
 
 _UNTRIED = 0.02
-"""How many of the mutants near one a test is expected to kill that has killed none of them yet."""
+"""Expected kills of a test that has killed no mutant near this one yet."""
 
 _COLLECTION = "collection"
 _COLLECTION_SECONDS = 300.0
@@ -81,7 +81,7 @@ class Trial:
         n_module = 1 + sum(module.values())
 
         def worth(name: str) -> float:
-            """Kills to be expected for a second."""
+            """Expected kills for each CPU second."""
             kills = scope[name] + module[name] / n_module + _UNTRIED
             return kills / (_FORK_SECONDS + self.measured[name].seconds)
 
@@ -303,7 +303,7 @@ def _in_session(trial: Trial, pending: list[Case], say: Say) -> None:
 
 
 def _measure(trial: Trial, items: dict[str, pytest.Item]) -> None:
-    """What each test does: remembered, or measured now for the test files that changed."""
+    """What each test does (lines it runs, seconds): stored, or measured now for test files that have changed."""
     product = hash_of(trial.files)
     stale: dict[str, str] = {}
     for file in trial.tests:
@@ -323,7 +323,9 @@ def _measure(trial: Trial, items: dict[str, pytest.Item]) -> None:
 
 
 def _measured(items: dict[str, pytest.Item], trial: Trial) -> dict[str, Measured]:
-    """What each test does. One that ends the process that runs it (by a library's fault, say) judges no mutant."""
+    """Measure what each test does (lines it runs, seconds). A test that ends its process (by a library's fault, say) is
+    not used for mutants.
+    """
     files = trial.files
     deadly: dict[str, Measured] = {}
     while True:
@@ -344,7 +346,7 @@ def _measured(items: dict[str, pytest.Item], trial: Trial) -> dict[str, Measured
 
 
 def _look_whether_sound(trial: Trial, items: dict[str, pytest.Item]) -> None:
-    """Run the tests as they are tried, without a mutant: one that fails then judges nothing, whatever it would kill."""
+    """Run the tests without a mutant, in the way in which mutants are tried; a test that fails is not used."""
     hash_ = hash_of(trial.files) + hash_of(trial.tests)
     if trial.remembered.sound == hash_:
         return

@@ -28,13 +28,13 @@ DONE: Message = {"done": True}
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 
 IDLE_SECONDS = 20.0
-"""A child is late, too, when it and all that it started have slept for this long: nothing wakes them any more."""
+"""A child also counts as late after it and all processes that it started have slept for this many seconds."""
 
 _LOOK_SECONDS = 1.0
 """Seconds between two looks at what the children do."""
 
 _IDLE_SHARE = 0.05
-"""A child that keeps the processor busy for a smaller part of the time only polls."""
+"""A child that uses less than this fraction of a processor only polls, which counts as sleep."""
 
 MAX_BYTES = 6 * 2**30
 """Address space of a child: a mutant that fills the memory meets a MemoryError."""
@@ -42,8 +42,9 @@ MAX_BYTES = 6 * 2**30
 
 @dataclass
 class Job:
-    """A child to be. act: what it does. seconds: how long it may stay silent after a message of this kind.
-    idle_seconds: for how long it may sleep. speaks: it may write to standard error."""
+    """The work of a child process. act: the function that it runs. seconds: message → seconds that the child may stay
+    silent after it. idle_seconds: for how long the child may sleep. speaks: whether it may write to standard error.
+    """
 
     key: str
     act: Callable[[Say], None]
@@ -108,7 +109,7 @@ def ended(jobs: Iterator[Job], n_at_once: int) -> Iterator[Ended]:
 
 
 def _look(child: _Child, now: float) -> None:
-    """Note when the child, with all that it started, fell asleep. One that waits for the processor is awake."""
+    """Note since when the child and all processes that it started sleep. A process that waits for the CPU is awake."""
     states: dict[int, list[str]] = {}
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -36,9 +36,9 @@ class Result:
 
 @dataclass
 class Remembered:
-    """Results by the mutants' names; what each test does, by test file, with the hash under which it was measured.
-
-    imported: modules that the tests need. sound: hash of the room under which all tests passed without a mutant.
+    """The stored results: those of mutants by their names; what each test does, by test file, with the checksum of the
+    files that it was measured with. imported: modules that the tests import. sound: checksum of the room's files with
+    which all tests passed without a mutant.
     """
 
     path: Path

@@ -282,7 +282,7 @@ def anew(tests: Sequence[str], seconds: Callable[[str], float], prepare: Callabl
 
 
 def import_all(names: Iterable[str]) -> None:
-    """Import what tests have imported, so that their forks need not. The tests' own modules are left out."""
+    """Import these modules, but not those of the tests, so that the child processes need not."""
     for name in names:
         if name.partition(".")[0] not in {"tests", "__main__", "sitecustomize", "conftest"} and name not in sys.modules:
             with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
@@ -290,6 +290,6 @@ def import_all(names: Iterable[str]) -> None:
 
 
 def freeze() -> None:
-    """Leave all that exists out of every look for garbage: each fork would walk through it, and copy its pages."""
+    """Take all present objects out of garbage collection: each child process would visit them and copy their memory."""
     gc.collect()
     gc.freeze()
