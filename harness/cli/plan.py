@@ -42,20 +42,21 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     samples per question.
 
     \b
-    harness run aime24 --pilot … && harness score results/mine && harness plan results/mine --detect 2
+    harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
     harness plan aime24 --detect 2
     harness plan aime24:64
     """
     from harness.verbs.plan import detectable, numbered, plan_from
 
     named = numbered(run)
-    if given["detect"] is None:
-        if named is None or as_json:
-            raise UsageError(
-                f"give the difference to find, as {option('detect', 2)}"
-                + ("" if as_json else "; or a benchmark and a number of samples, as in aime24:64")
-            )
+    if given["detect"] is None and (named is None or as_json):
+        raise UsageError(
+            f"give the difference to find, as {option('detect', 2)}"
+            + ("" if as_json else "; or a benchmark and a number of samples, as in aime24:64")
+        )
+    if named is not None and not as_json:
         _print_detectable(detectable(*named, given["other_samples"]), given["other_samples"])
+    if given["detect"] is None:
         return
     options = PlanOptions.of(**given)
     planned = plan_from(Path(named[0]) if named else run, options)
@@ -90,7 +91,10 @@ def _print_detectable(answer: Detectable, versus: int | None) -> None:
         return
     assert answer.wide is not None
     click.echo(f"  {_basis(answer.typical)}")
-    click.echo(f"  for one model in four it is more than {100 * answer.wide:.2g} points. A pilot of your model tells:")
+    click.echo(
+        f"  for one model in four, the smallest difference is over {100 * answer.wide:.2g} points. "
+        "A pilot of your model tells:"
+    )
     click.echo(f"  harness run {name}:2 … && harness score results/… && harness plan {name}:{answer.samples}")
 
 
@@ -111,9 +115,10 @@ def _print(plan: Needed, options: PlanOptions) -> None:
         click.echo(f"{name}: no number of samples finds {detect:g} points beside {versus} samples a question")
         return
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
+    whose = "" if plan.run else ", the median of published models"
     click.echo(
         f"{name}: {count_noun(plan.samples, 'sample')} a question {beside} find a difference of {detect:g} "
-        f"points in 80 % of repetitions (accuracy about {100 * plan.accuracy:.1f} %, "
+        f"points in 80 % of repetitions (accuracy about {100 * plan.accuracy:.1f} %{whose}, "
         f"{count_noun(plan.n_questions, 'question')})"
     )
     if plan.forecast is None:

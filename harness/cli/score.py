@@ -123,13 +123,12 @@ def _print_more(
     label: str, scored: Scored, options: ScoreOptions, trackers: Mapping[str, Tracker], *, stderr: bool
 ) -> None:
     """Print what the second graders, the trackers and the judge report. label: empty for the only source."""
-    from harness.verbs.score import tell
+    from harness.verbs.score import tell, told_in_words
 
     for grader in options.second_graders:
         _show_opinions(label, scored, grader, options.also_python, stderr=stderr)
     for name, tracker in trackers.items():
-        address = tell(scored, tracker, options)
-        click.echo(f"told {visible(name, 100)}{': ' + visible(address, 400) if address else ''}", err=True)
+        click.echo(told_in_words(name, tell(scored, tracker, options)), err=True)
     if scored.judged is not None and scored.judge is not None:
         judges.show(scored.judged, scored.judge, stderr=stderr)
 

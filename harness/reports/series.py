@@ -83,7 +83,7 @@ def series_table(steps: Sequence[Step], across: str = "step") -> Table:
         )
     columns = ("series", across, "accuracy", "sampling interval", "question interval", "change")
     return Table(
-        f"Accuracy against {across}, in %, with 95 % intervals ({MEANINGS})",
+        f"Accuracy against {across}, in %, with 95 % intervals ({MEANINGS}); change: from the row before",
         columns,
         tuple(rows),
         (),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError, option
+from harness.core.inert import visible
 from harness.runs import RunFolder
 from harness.scoring import Score
 from harness.scoring.pipeline import OnGraded, score_run
@@ -146,6 +147,11 @@ def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     from harness.exports.trackers import find_tracker
 
     return {name: find_tracker(name) for name in names}
+
+
+def told_in_words(name: str, address: str) -> str:
+    """The sentence on a tracker that got the scores. address: where they can be seen; empty: it names none."""
+    return f"told {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"
 
 
 def tell(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:

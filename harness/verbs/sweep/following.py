@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.nouns import count_noun
 from harness.verbs.sweep.cells import checkpoint_paths
 from harness.verbs.sweep.file import SweepFile
 
@@ -64,6 +65,7 @@ def follow(
         sleep(POLL_S)
     if code is None:
         raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}")
+    say(f"no new checkpoint for {minutes}: the sweep ends after {count_noun(len(done), 'checkpoint')}")
     return code
 
 

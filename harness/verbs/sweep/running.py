@@ -313,6 +313,8 @@ class _Group:
         late = _judges_late(self._sweep)
         judging = judge or (None if late else self._sweep.judge)
         ended = self._score(self._sweep.folder(cell), self._tracked(cell), judging)
+        for sentence in ended.told:
+            self._watcher.standing(Sentence(f"{cell.name}: {sentence}"))
         stage: Stage = "judged" if judging is not None else "scored"
         if ended.code:
             # Recorded as sampled, so that the next start of the sweep tries the scoring again.

@@ -20,7 +20,7 @@ from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.errors import EXIT_UNJUDGED, HarnessError
 from harness.core.inert import quoted
-from harness.verbs.score import score, tell, trackers_named
+from harness.verbs.score import score, tell, told_in_words, trackers_named
 from harness.verbs.second_opinions import second_opinions
 from server_launchers import isolated
 
@@ -40,10 +40,14 @@ class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellScore(msgspec.Struct, frozen=True, kw_only=True):
-    """How a scoring ended. code: 0 = all is graded, else the exit code that `harness score` would have. reason: why."""
+    """How a scoring ended. code: 0 = all is graded, else the exit code that `harness score` would have. reason: why.
+
+    told: for each tracker that got the scores, a sentence with the address where they can be seen.
+    """
 
     code: int
     reason: str = ""
+    told: tuple[str, ...] = ()
 
 
 def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> CellScore:
@@ -76,12 +80,14 @@ def _scored(task: ScoringTask) -> CellScore:
         scored = score(Path(task.folder), options, judge, Watcher())
         for grader in options.second_graders:
             second_opinions(scored.source, grader, options.also_python)
-        for tracker in trackers_named(options.track).values():
-            tell(scored, tracker, options)
+        told = tuple(
+            told_in_words(name, tell(scored, tracker, options))
+            for name, tracker in trackers_named(options.track).items()
+        )
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
     reasons = [*scored.owed, *scored.verifier_errors]
-    return CellScore(code=EXIT_UNJUDGED, reason=reasons[0]) if reasons else CellScore(code=0)
+    return CellScore(code=EXIT_UNJUDGED, reason=reasons[0], told=told) if reasons else CellScore(code=0, told=told)
 
 
 def _answer(task: bytes) -> bytes:
