@@ -313,7 +313,7 @@ class _Group:
         late = _judges_late(self._sweep)
         judging = judge or (None if late else self._sweep.judge)
         ended = self._score(self._sweep.folder(cell), self._tracked(cell), judging)
-        for sentence in ended.told:
+        for sentence in ended.addresses:
             self._watcher.standing(Sentence(f"{cell.name}: {sentence}"))
         stage: Stage = "judged" if judging is not None else "scored"
         if ended.code:

@@ -42,12 +42,12 @@ class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
 class CellScore(msgspec.Struct, frozen=True, kw_only=True):
     """How a scoring ended. code: 0 = all is graded, else the exit code that `harness score` would have. reason: why.
 
-    told: for each tracker that got the scores, a sentence with the address where they can be seen.
+    addresses: for each tracker that got the scores, a sentence with the address where they can be seen.
     """
 
     code: int
     reason: str = ""
-    told: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
 
 
 def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> CellScore:
@@ -80,14 +80,15 @@ def _scored(task: ScoringTask) -> CellScore:
         scored = score(Path(task.folder), options, judge, Watcher())
         for grader in options.second_graders:
             second_opinions(scored.source, grader, options.also_python)
-        told = tuple(
+        addresses = tuple(
             told_in_words(name, tell(scored, tracker, options))
             for name, tracker in trackers_named(options.track).items()
         )
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
     reasons = [*scored.owed, *scored.verifier_errors]
-    return CellScore(code=EXIT_UNJUDGED, reason=reasons[0], told=told) if reasons else CellScore(code=0, told=told)
+    code, reason = (EXIT_UNJUDGED, reasons[0]) if reasons else (0, "")
+    return CellScore(code=code, reason=reason, addresses=addresses)
 
 
 def _answer(task: bytes) -> bytes:
