@@ -27,7 +27,6 @@ from harness.runs.record import Plan
 from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
-from harness.scoring.estimators import is_estimated
 from harness.scoring.intervals import Interval, cluster_numbers
 from harness.scoring.measures import Measure, measures
 from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, Tallies, slim, tally
@@ -126,8 +125,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     many, sampling_error is None and sampling intervals are at most.
 
     Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right): k → value; with `_intervals`,
-    k → intervals. maj_at_estimated: the k whose maj@k was drawn at random; the others are exact. g_pass: where a τ was
-    given.
+    k → intervals. g_pass: where a τ was given.
 
     Other accuracies, each with its `_intervals`. accuracy_finished: among the samples that max_tokens did not cut.
     accuracy_from_reasoning: if answers were also taken from reasoning that no final answer follows; None = the option
@@ -181,7 +179,6 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_no_answer: int = 0
     n_unextracted: int = 0
     n_tokens_known: int = 0
-    maj_at_estimated: tuple[int, ...] = ()
     breakdowns: dict[str, dict[str, GroupScore]] = {}
     endpoints: tuple[EndpointScore, ...] = ()
     speed: Speed | None = None
@@ -302,8 +299,7 @@ def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, An
     intervals = {
         f"{name}_intervals": {k: estimate.intervals for k, estimate in by_k.items()} for name, by_k in by_name.items()
     }
-    estimated = tuple(k for k in ks if any(is_estimated(item.n, k) for item in covered))
-    return {**values, **intervals, "maj_at_estimated": estimated}
+    return {**values, **intervals}
 
 
 def _stated_tokens(tokens: NDArray[np.float64]) -> dict[str, Any]:
@@ -400,7 +396,6 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
     def intervals(estimates: Mapping[int, Estimate]) -> dict[int, Intervals]:
         return {k: estimate.intervals for k, estimate in estimates.items()}
 
-    estimated = {k for k in fresh if any(is_estimated(item.n, k) for item in covered)}
     return msgspec.structs.replace(
         score,
         pass_at=joined(score.pass_at, values(passed)),
@@ -409,7 +404,6 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
         pass_at_intervals=joined(score.pass_at_intervals, intervals(passed)),
         pass_hat_intervals=joined(score.pass_hat_intervals, intervals(all_passed)),
         maj_at_intervals=joined(score.maj_at_intervals, intervals(voted)),
-        maj_at_estimated=tuple(sorted({*score.maj_at_estimated, *estimated})),
     )
 
 

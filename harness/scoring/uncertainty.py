@@ -20,7 +20,6 @@ from harness.core.inert import visible
 from harness.scoring.estimators import (
     g_pass_at_k,
     g_pass_jackknife,
-    is_estimated,
     maj_at_k,
     maj_jackknife,
     pass_at_k,
@@ -238,12 +237,9 @@ def g_pass_at(items: Sequence[QuestionTally], k: int, tau: float) -> Estimate:
 
 
 def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estimate]:
-    """maj@k for each of `ks`; every question has at least k samples. Where maj@k itself is drawn at random, its
-    interval is "at most"."""
+    """maj@k for each of `ks`; every question has at least k samples."""
     # Of maj@1 no spread is needed: it is the accuracy.
-    spread_known = {
-        k: k > 1 and _spread_is_known(items, k) and not any(is_estimated(item.n, k) for item in items) for k in ks
-    }
+    spread_known = {k: k > 1 and _spread_is_known(items, k) for k in ks}
     values: dict[int, list[float]] = {k: [] for k in ks}
     variances: dict[int, list[float]] = {k: [] for k in ks}
     value, spread = cache(maj_at_k), cache(maj_jackknife)

@@ -29,7 +29,6 @@ def test_a_complete_run_has_the_hand_worked_numbers() -> None:
     assert (score.n_questions, score.n_samples, score.n_missing, score.n_correct, score.n_no_answer) == (3, 12, 0, 4, 2)
     assert score.pass_at == pytest.approx({1: 1 / 3, 2: (1 + 0.5 + 0) / 3, 4: 2 / 3})
     assert score.maj_at == pytest.approx({1: 1 / 3, 2: (0.75 + 0.25) / 3, 4: 1 / 3})
-    assert score.maj_at_estimated == ()
     assert (score.bounds.low, score.bounds.high) == (score.accuracy, score.accuracy)
     assert not score.partial
     assert score.warnings == ()

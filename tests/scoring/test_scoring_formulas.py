@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import Counter
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -14,11 +16,9 @@ from harness.core.errors import UsageError
 from harness.scoring import estimators
 from harness.scoring.columns import numbers
 from harness.scoring.estimators import (
-    MAX_EXACT_VOTES,
     VoteGroup,
     g_pass_at_k,
     g_pass_jackknife,
-    is_estimated,
     maj_at_k,
     maj_jackknife,
     pass_at_k,
@@ -26,6 +26,7 @@ from harness.scoring.estimators import (
     pass_jackknife,
     quantile,
 )
+from harness.scoring.majorities import win_and_drawn
 from harness.scoring.score import score_benchmark, with_g_pass
 from harness.scoring.spending import weighted_votes
 from harness.scoring.tally import QuestionTally, tally
@@ -129,16 +130,9 @@ def test_of_two_large_groups_one_wins() -> None:
     assert larger + smaller == pytest.approx(1.0, abs=1e-9)
 
 
-def test_a_k_too_large_to_sum_is_estimated_close_to_the_truth_and_repeatably() -> None:
-    groups = [VoteGroup(600, 600), VoteGroup(600, 0)]
-    first = maj_at_k(groups, 10, 500)
-    assert first == pytest.approx(0.5, abs=0.04)
-    assert maj_at_k(groups, 10, 500) == first
-
-
-def test_an_estimated_draw_without_any_vote_counts_nothing() -> None:
+def test_a_draw_without_any_vote_counts_nothing() -> None:
     """One right answer among 999 that say nothing: it wins exactly when it is drawn."""
-    assert maj_at_k([VoteGroup(1, 1)], 999, 500) == pytest.approx(0.5, abs=0.04)
+    assert maj_at_k([VoteGroup(1, 1)], 999, 500) == pytest.approx(0.5, rel=1e-12)
 
 
 @pytest.mark.parametrize(("sizes", "silent", "k"), [((1, 1), 2, 3), ((2, 1), 1, 3), ((2, 2), 3, 4)])
@@ -149,16 +143,75 @@ def test_a_majority_that_is_always_right_is_right_with_chance_one_and_no_more(
     assert maj_at_k([VoteGroup(size, size) for size in sizes], silent, k) == 1.0
 
 
-def test_an_estimated_tie_shares_the_win() -> None:
-    """Each sample says something else: all that are drawn tie, and half of all are right."""
-    groups = [VoteGroup(1, i % 2) for i in range(300)]
-    assert maj_at_k(groups, 0, 200) == pytest.approx(0.5, abs=0.04)
+@pytest.mark.parametrize("k", [2, 128, 200, 299])
+def test_a_tie_of_all_that_are_drawn_shares_the_win(k: int) -> None:
+    """Each sample says something else, and half of all are right."""
+    assert maj_at_k([VoteGroup(1, i % 2) for i in range(300)], 0, k) == pytest.approx(0.5, rel=1e-12)
 
 
-def test_a_sum_is_exact_up_to_128_votes_and_at_all_samples() -> None:
-    assert [is_estimated(200, k) for k in (1, 127, 128, 129, 199, 200)] == [False] * 3 + [True] * 2 + [False]
-    assert MAX_EXACT_VOTES == 128
-    assert maj_at_k([VoteGroup(5000, 5000), VoteGroup(5000, 0)], 3, 128) == pytest.approx(0.5, abs=1e-9)
+def majority_in_fractions(groups: list[VoteGroup], silent: int, k: int) -> Fraction:
+    """maj@k by the numbers of subsets, without rounding: the draws in which nobody has more than v."""
+    total, n = Fraction(0), sum(group.size for group in groups) + silent
+    for own in range(len(groups)):
+        rivals = [group.size for place, group in enumerate(groups) if place != own]
+        for v in range(1, min(groups[own].size, k) + 1):
+            # by_ties[t][d]: the ways to take d samples of those that are no rivals and of the first rivals, t in ties.
+            by_ties = [[math.comb(silent, d) for d in range(k - v + 1)]]
+            for size in rivals:
+                grown = [[0] * (k - v + 1) for _ in range(len(by_ties) + 1)]
+                for ties, ways in enumerate(by_ties):
+                    for d, number in enumerate(ways):
+                        for u in range(min(size, v, k - v - d) + 1 if number else 0):
+                            grown[ties + (u == v)][d + u] += number * math.comb(size, u)
+                by_ties = grown
+            wins = sum(Fraction(ways[k - v], ties + 1) for ties, ways in enumerate(by_ties))
+            total += Fraction(groups[own].correct, groups[own].size) * math.comb(groups[own].size, v) * wins
+    return total / math.comb(n, k)
+
+
+def random_votes(generator: random.Random) -> tuple[list[VoteGroup], int, int]:
+    """(groups, silent samples, k): few or many groups, even or not, of which some are right or partly right."""
+    sizes = [generator.choice((1, 1, 2, 3, 8, 15, 30)) for _ in range(generator.randint(1, 7))]
+    groups = [VoteGroup(size, generator.choice((0, size, generator.randint(0, size)))) for size in sizes]
+    silent = generator.choice((0, 1, 2, 10, 40))
+    n = sum(sizes) + silent
+    return groups, silent, generator.randint(1, n)
+
+
+def test_the_majority_is_that_of_fractions_to_twelve_digits() -> None:
+    generator = random.Random(27)
+    for _ in range(150):
+        groups, silent, k = random_votes(generator)
+        exact = majority_in_fractions(groups, silent, k)
+        # A chance below 1e-9 has fewer digits.
+        assert maj_at_k(groups, silent, k) == pytest.approx(float(exact), rel=1e-12, abs=1e-21), (groups, silent, k)
+
+
+@pytest.mark.parametrize("k", [2, 64, 129, 150, 190])
+def test_a_majority_among_hundreds_is_that_of_fractions(k: int) -> None:
+    groups = [VoteGroup(90, 90), VoteGroup(80, 0), VoteGroup(15, 15)]
+    exact = float(majority_in_fractions(groups, 10, k))
+    assert maj_at_k(groups, 10, k) == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [101, 128, 500, 1200])
+def test_two_equal_groups_share_every_vote(k: int) -> None:
+    assert maj_at_k([VoteGroup(600, 600), VoteGroup(600, 0)], 10, k) == pytest.approx(0.5, rel=1e-12)
+
+
+def test_the_draws_of_all_samples_add_up_to_k() -> None:
+    """Where a group wins, k samples are drawn: the chances of all samples to be drawn there say so."""
+    generator = random.Random(3)
+    for _ in range(200):
+        sizes = [generator.choice((1, 2, 9, 30, 90, 400)) for _ in range(generator.randint(2, 30))]
+        silent, own = generator.choice((0, 1, 25)), sizes[0]
+        n = sum(sizes) + silent
+        k = generator.randint(2, n - 1)
+        rivals = Counter(sizes[1:])
+        win = win_and_drawn(tuple(sorted(rivals.items(), reverse=True)), n, own, k)
+        drawn = own * win.own_drawn + silent * win.drawn(0)
+        drawn += sum(times * size * win.drawn(size) for size, times in rivals.items())
+        assert drawn == pytest.approx(k * win.chance, rel=1e-9, abs=1e-15), (sizes, silent, k)
 
 
 def jackknife(estimates: list[float]) -> float:
