@@ -117,9 +117,11 @@ def apply_card_rules(
     """Give a run's questions the grading rules that their card has now, so that a corrected card can grade an old run.
 
     Returns (questions, a warning if the rules differ from the run's). Messages and reference answers stay as the run
-    stored them. If the card is missing or cannot be read, the questions are returned unchanged. settings: the settings
-    that the run recorded for the benchmark.
+    stored them. The questions are returned unchanged if the run asked the user's own data without a user's card, or if
+    the card is missing or cannot be read. settings: the settings that the run recorded for the benchmark.
     """
+    if DATA in settings and CARD not in settings:
+        return questions, None  # perhaps only a file that is named as a card
     try:
         file = file_of(name, settings)
         current = None if file is None else load_file(file)

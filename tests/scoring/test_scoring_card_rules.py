@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from harness.benchmarks.catalogue import DATA
 from harness.presets.grading import GradingOptions
-from harness.runs import grades
+from harness.runs import Manifest, grades
 from harness.scoring import Score
 from harness.scoring.pipeline import score_run
 from tests.scoring.test_scoring_from_reasoning import run_with, sample
@@ -58,3 +60,17 @@ def test_a_card_that_is_broken_changes_nothing_and_is_told(tmp_path: Path, cards
     (score,) = score_run(run, GradingOptions(workers=1))
     assert score.accuracy == 0.5
     assert told(score, "graded by the rules that the run began with")
+
+
+@pytest.mark.parametrize(("settings", "accuracy"), [({}, 1.0), ({DATA: "/data/made up.jsonl"}, 0.5)])
+def test_own_data_that_are_named_as_a_card_keep_the_rules_of_their_run(
+    settings: dict[str, str], accuracy: float, tmp_path: Path, cards: Path
+) -> None:
+    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
+    manifest = Manifest.load(run)
+    record = manifest.benchmarks["made up"]
+    benchmarks = {"made up": msgspec.structs.replace(record, settings={**record.settings, **settings})}
+    msgspec.structs.replace(manifest, benchmarks=benchmarks).save(run)
+    (cards / "made up.yaml").write_text(CARD + "rules: {absolute_tolerance: 1.0}")
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert (score.accuracy, told(score, "rules of the card")) == (accuracy, not settings)
