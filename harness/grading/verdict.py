@@ -33,7 +33,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
 
-VERSION = "12"
+VERSION = "13"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -81,6 +81,7 @@ _RULES = {
     "depth": "the answer is nested too deeply",
     "crash": "the answer brought its worker down",
     "form": "the value is right and its form is not",
+    "sentence": "the value is right, but its sentence has no form that states an answer",
     "judge": "the rules left it open, and a judge decided",
 }
 """Rule of a grade → its meaning in words."""
@@ -213,7 +214,7 @@ def grade(
     if searched.extraction is None and question.rules.whole_reply:
         decision = no_answer(decide(question, ""))
     elif searched.extraction is not None:
-        decision = decide(question, searched.extraction.answer)
+        decision = _as_stated(searched.extraction, decide(question, searched.extraction.answer))
         if decision.outcome == "undecided" and judge is not None:
             ruling = judge(question, searched.extraction.answer)
             if ruling is not None:
@@ -443,6 +444,12 @@ def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
     return NO_ANSWER if empty.parts is None else NO_ANSWER._replace(parts=verifier.Parts(0, empty.parts.total))
 
 
+def _as_stated(extraction: Extraction | None, decision: AnswerVerdict) -> AnswerVerdict:
+    """Return the verdict, undecided for a right value whose sentence has no form that states an answer."""
+    unstated = extraction is not None and extraction.method == "sentence" and decision.outcome == "correct"
+    return decision._replace(outcome="undecided", rule="sentence") if unstated else decision
+
+
 def _rule_in_words(rule: str) -> str:
     """The step that names the rule by which an answer was decided, and says what it does."""
     if rule.startswith(verifier.RAISED):
@@ -457,6 +464,7 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
     records.
     """
     extraction = searched.extraction
+    decision = decision if decision.rule == "judge" else _as_stated(extraction, decision)
     steps: tuple[str, ...] = ()
     if searched.steps:
         near = "another box" if right_elsewhere else decision.near_miss

@@ -71,7 +71,7 @@ RESPONSES: dict[str, list[tuple[str, str, bool]]] = {
         ("(1,2)", "The point of intersection is (2, 1).", False),
         ("2,3", "The solutions are 2 and 3.", True),
         ("2,3", "The solutions are 2 and 4.", False),
-        ("3", "The solutions are 2 and 3.", True),
+        ("3", "The solutions are 2 and 3.", False),
         ("2,3", "So $x=2$ or $x=3$.", True),
         ("2,3", "So $x=2$ or $x=4$.", False),
         ("x^2+1", "Therefore $f(x) = x^2 + 1$ for all real $x$.", True),

@@ -25,9 +25,6 @@ SAME_VERDICT = [
     ("1000.99", "The answer is 1,000.99", True),
     ("1000.99", "The answer is $1,000.99", True),
     ("1000.99", "The answer is 1,000.99$", True),
-    ("1000.99", "the number is not 10 which is 1,000.99€", True),
-    ("1000.99", "so the number is 10 which is 1,000.99m²", True),
-    ("1000.99", "not it's not 10 it's 1,000.99m²", True),
     ("2", "The answer is AZYUK2A", False),
     # simple fraction notation
     ("10/9", r"The answer is \frac{10}{9}", True),
@@ -157,6 +154,14 @@ SAME_VERDICT = [
 """(reference, reply, whether Math-Verify and we call them the same)."""
 
 ON_PURPOSE = [
+    *(
+        ("1000.99", sentence, True, "undecided", "no sentence of this form states an answer")
+        for sentence in (
+            "the number is not 10 which is 1,000.99€",
+            "so the number is 10 which is 1,000.99m²",
+            "not it's not 10 it's 1,000.99m²",
+        )
+    ),
     (
         "1000.99", "The answer is 1000,99", True, "undecided",
         "a comma between digits may part two values or be a decimal comma",

@@ -42,6 +42,7 @@ _SIGNS = {
     "〜": "~", "【": "[", "】": "]", "〔": "(", "〕": ")", "《": "", "》": "", "…": r"\ldots ", "⋯": r"\ldots ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "〈": r"\langle ", "〉": r"\rangle ",
 }  # fmt: skip
+_UNIT_IN_ONE = re.compile(r"([a-zA-Zμ]{1,3}(?:/[a-z])?)([23]?)")
 _REMOVED = (
     "✓✔✅☑\ufe0f"
     "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u00ad\u061c"
@@ -72,6 +73,10 @@ def _table() -> dict[int, str]:
         table[ord(mark)] = ""
     for space in _SPACES:
         table[ord(space)] = " "
+    for code in range(0x3371, 0x33E0):  # a unit in one character: ㎡, ㎏, ㎧
+        unit = _UNIT_IN_ONE.fullmatch(unicodedata.normalize("NFKC", chr(code)).replace("\u2215", "/"))
+        if unit is not None:
+            table[code] = rf"\text{{ {unit[1]}}}" + (f"^{{{unit[2]}}}" if unit[2] else "")
     for marks, command in ((_SUPERSCRIPTS, "^"), (_SUBSCRIPTS, "_")):
         for mark, plain in marks.items():
             table[ord(mark)] = f"{command}{{{plain}}}"
@@ -83,7 +88,7 @@ _TABLE = _table()
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,5}|[a-zA-Z]{2,8});")
 _DOUBLED_COMMAND = re.compile(r"\\\\([A-Za-z]+)")
 _ONLY_DOUBLED_BACKSLASHES = re.compile(r"(?:[^\\]|\\\\)*")
-_OUTWARD = re.compile(r"\s*+(?:\\left\s*+)?([\[\]])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\]])\s*+")
+_OUTWARD = re.compile(r"\s*+(?:\\left\s*+)?([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]*+)([\[\])])\s*+")
 """Two ends between square brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
 
 _RIGHT = "\\right"
@@ -152,7 +157,8 @@ def _turn_open_ends(source: str) -> str:
     """Return `source` with `(0, 1)` for `]0, 1[`: some countries write open ends as brackets turned outwards."""
     pieces = _SET_SIGN.split(source)  # intervals, and between them the signs ∪ and ∩
     intervals = [_OUTWARD.fullmatch(piece) for piece in pieces[::2]]
-    if all(match is None or match.group(1, 3) == ("[", "]") for match in intervals):
+    # An end turned outwards is "]" before the interval or "[" behind it.
+    if all(match is None or (match[1] != "]" and match[3] != "[") for match in intervals):
         return source
     for index, match in enumerate(intervals):
         if match is not None:

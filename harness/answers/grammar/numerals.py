@@ -15,7 +15,7 @@ _TENS = {
 _GROUPS = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 _PARTS = {
     "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
-    "tenth": 10,
+    "tenth": 10, "eleventh": 11, "twelfth": 12, "fifteenth": 15, "sixteenth": 16, "twentieth": 20, "hundredth": 100,
 }  # fmt: skip
 """Ordinals that are also the denominator of a fraction."""
 

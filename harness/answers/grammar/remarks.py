@@ -27,7 +27,7 @@ _KIND = (
 )
 _LETTER = r"\$\w+'*"
 _PASSED = re.compile(
-    r"(?:(?:for|where|with|given|over|其中|为任意)\b ?)?"
+    r"(?:(?:for|where|with|over|其中|为任意)\b ?)?"
     rf"(?:{_KIND} )*(?:{_KIND}|{_LETTER}(?:(?: ,)?(?: and)? {_LETTER})*)"
     rf"(?: ∈ \$[RZNQC](?: [_^] [-+*<>=!0 ]+)?| (?:is|are|be|为|是)(?: {_KIND})+| {_KIND})?"
 )

@@ -53,7 +53,7 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("month", 1, "month 个月 月"),
     ("month", 12, "year yr 年"),
     ("volume", "1/1000000", "ml milliliter millilitre cc 毫升"),
-    ("volume", "1/1000", "liter litre 升"),
+    ("volume", "1/1000", "liter litre 升 公升"),
     ("gallon", 1, "gallon gal"),
     ("gallon", "1/4", "quart qt"),
     ("gallon", "1/8", "pint pt"),
@@ -62,12 +62,13 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("acre", 1, "acre"),
     ("speed", "44704/100000", "mph"),
     ("speed", "1000/3600", "kph kmh"),
-    ("dollar", 1, "dollar usd buck"),
-    ("dollar", "1/100", "cent ¢ penny pennies nickel_cents"),
-    ("euro", 1, "euro eur"),
-    ("sterling", 1, "pounds_sterling gbp sterling"),
-    ("yuan", 1, "yuan rmb 元 圆 块"),
-    ("yuan", "1/10", "角 毛"),
+    ("dollar", 1, "dollar usd buck 美元 美金"),
+    ("dollar", "1/100", "cent ¢ penny pennies nickel_cents 美分"),
+    ("euro", 1, "euro eur 欧元"),
+    ("sterling", 1, "pounds_sterling gbp sterling 英镑"),
+    ("yen", 1, "yen jpy 日元"),
+    ("yuan", 1, "yuan rmb cny 元 圆 块 块钱 人民币"),
+    ("yuan", "1/10", "角 毛 毛钱"),
     ("degree", 1, "degree deg 度 °"),
     ("degree", "1/60", "arcminute"),
     ("radian", 1, "radian rad 弧度"),
@@ -141,7 +142,7 @@ _SYMBOLS: dict[str, tuple[str, Fraction]] = {
         ("M", "concentration", "1000"), ("K", "temperature", "1"),
     )
     for prefix, size in _PREFIXES.items()
-} | {"d": ("time", _F(86400))}  # fmt: skip
+} | {"d": ("time", _F(86400)), "t": ("mass", _F(1000))}  # fmt: skip
 """Symbols of the international system with their prefixes; capitals count (mW and MW)."""
 
 _SPELLINGS = Counter(map(str.lower, _SYMBOLS))
@@ -235,7 +236,7 @@ _DIFFERENT = re.compile(r"不同的?|可能的?")
 _PASSED_BEHIND = re.compile(r"\s+(?:in\s+(?:total|all)|of\s+(?!error|them\b)[a-z]+)\Z")
 """Words behind what was counted that add nothing: "apples in total", "pairs of integers"."""
 
-_LINKS = names(
+FUNCTION_WORDS = names(
     "a about above across after against all along although am among an and any are around as at away be because been "
     "before behind below beneath beside besides between beyond both but by can cannot could despite did do does down "
     "during each either else ever every except few for from had has have hence he her his how however i if in inside "
@@ -251,6 +252,9 @@ _CONTRACTED = re.compile(r"n['’]t\b")
 _PLURALS_WITHOUT_S = names(
     "people children men women persons mice geese teeth feet fish sheep deer cattle dice oxen money homework pairs "
     "apiece each only total altogether overall exactly left remaining way noon clock"
+)
+_ADJECTIVES_IN_ING = names(
+    "remaining matching missing winning losing increasing decreasing crossing existing working outstanding distinguishing"
 )
 _SINGULAR_IN_S = names(
     "is was has does this his its us yes plus minus times thus less as vs versus equals gives fails works holds "
@@ -297,6 +301,8 @@ def is_counted(words: str, singular: bool = False) -> bool:
         words = _DIFFERENT.sub("", words)
         return words[:1] in _CLASSIFIERS and _NOT_COUNTED.search(words) is None and len(words) <= _MAX_COUNTED_SIGNS
     parts = _PASSED_BEHIND.sub("", f" {words.lower()}").split()
+    if parts and parts[0].endswith("ing") and parts[0] not in _ADJECTIVES_IN_ING:
+        return False  # "12 excluding reflections"
     if not parts and words.lower().startswith("in "):
         return True  # "12 in total"
     if not parts or len(parts) > _MAX_COUNTED_WORDS or changes_number(words) or not all(map(_is_noun, parts)):
@@ -358,7 +364,7 @@ _MAX_COUNTED_WORDS = 4
 def _is_noun(word: str) -> bool:
     """Whether a word may be part of what was counted: it links no others, or stands alone ("3 each")."""
     word = word.strip(".,")
-    return word.replace("-", "").isalpha() and (word not in _LINKS or word in _PLURALS_WITHOUT_S or word == "such")
+    return len(word) > 1 and word.replace("-", "").isalpha() and (word not in FUNCTION_WORDS or word in _PLURALS_WITHOUT_S or word == "such")
 
 
 def _is_plural(word: str) -> bool:

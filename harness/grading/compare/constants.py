@@ -69,7 +69,9 @@ def _split(node: Node, op: str, pattern: re.Pattern[str]) -> tuple[str, Node] | 
         return None
     rest = tuple(part for part, name in zip(node.args, names, strict=True) if name != constants[0])
     left = rest[0] if len(rest) == 1 else Node(op, rest)
-    return (constants[0], left) if symbols(left) and constants[0] not in symbols(left) else None
+    # A variable is a small letter: in the product CD both letters may be points, and no constant is free.
+    has_variable = any(name[:1].islower() for name in symbols(left))
+    return (constants[0], left) if has_variable and constants[0] not in symbols(left) else None
 
 
 def _letter(node: Node) -> str | None:

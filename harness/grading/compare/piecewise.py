@@ -58,6 +58,8 @@ def same_piecewise(left: Node, right: Node, same: Callable[[Node, Node], bool | 
     variable = sym(*variables)
     bounds = _bounds(variable, [row.condition for side in functions for row in side if row.condition is not None])
     for point in (*bounds, *_between(bounds)):
+        if any(_contradicts(side, variable, point, same) for side in functions):
+            return None
         left_value, right_value = (_value(side, variable, point) for side in functions)
         if (left_value is None) != (right_value is None):
             return False
@@ -135,6 +137,18 @@ def _value(rows: list[_Case], variable: Node, point: Fraction) -> Node | None:
         if row.condition is None or _holds(row.condition, variable, point):
             return row.value
     return None
+
+
+def _contradicts(
+    rows: list[_Case], variable: Node, point: Fraction, same: Callable[[Node, Node], bool | None]
+) -> bool:
+    """Whether two cases hold at `point` and give other values, so that they are no function."""
+    values = [
+        substitute(row.value, variable, num(point))
+        for row in rows
+        if row.condition is not None and _holds(row.condition, variable, point)
+    ]
+    return any(not same(values[0], value) for value in values[1:])
 
 
 def _holds(condition: Node, variable: Node, point: Fraction) -> bool:

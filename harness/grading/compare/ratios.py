@@ -105,16 +105,19 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
             return Comparison(False, "modulus")
         result = same_scalar(left, right, rules)
         # A number stands for a class as a remainder only: 15 is no remainder modulo 4.
-        return (
-            Comparison(None, "modulus") if result.equal and _is_no_remainder(value, residue_class.args[1]) else result
-        )
+        # Of a class with letters nobody can tell whether an expression is its remainder: x (mod 7) beside x + 7.
+        unsure = symbols(left) or symbols(right)
+        if unsure if result.equal is False else _is_no_remainder(value, residue_class.args[1]):
+            return Comparison(None, "modulus")
+        return result
     (left, left_modulus), (right, right_modulus) = reference.args, answer.args
     if not (is_scalar(left) and is_scalar(right)) or not same_scalar(left_modulus, right_modulus, rules).equal:
         return Comparison(False, "modulus")
     try:
         apart, step = rational(exact(Node("add", (left, neg(right))))), rational(exact(left_modulus))
     except NotExact:
-        return same_scalar(left, right, rules)
+        result = same_scalar(left, right, rules)
+        return result if result.equal else Comparison(None, "modulus")  # x + 7 is x (mod 7)
     return Comparison(
         apart is not None and step is not None and step != 0 and (apart / step).denominator == 1, "modulus"
     )

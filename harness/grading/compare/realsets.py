@@ -234,6 +234,11 @@ def _ray(sign: str, bound: Node) -> list[RealInterval]:
 
 def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
     """Return the solutions of |u| `sign` b: |u| < b is -b < u < b, and |u| > b is u < -b or u > b."""
+    if sign == "=":
+        size = rational(exact(bound))
+        if size is None or size < 0:
+            raise NotASet("no solution that intervals show")
+        return _merge([*_linear(inside, "=", bound), *_linear(inside, "=", neg(bound))])
     if sign not in _ORDERED:
         raise NotASet(sign)
     below, above = _linear(inside, sign, bound), _linear(inside, _FLIPPED[sign], neg(bound))
@@ -256,11 +261,13 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
     # After division by a negative leading coefficient the sign turns round.
     sign = sign if square > 0 else _FLIPPED.get(sign, sign)
     discriminant = linear * linear - 4 * square * at0
-    if sign not in _ORDERED or discriminant < 0:
+    if (sign not in _ORDERED and sign != "=") or discriminant < 0:
         raise NotASet("no ends")
     root, middle = Node("root", (num(2), num(discriminant))), num(-linear / (2 * square))
     half = Node("div", (root, num(2 * abs(square))))
     low, high = Node("add", (middle, neg(half))), Node("add", (middle, half))
+    if sign == "=":
+        return [RealInterval(low, low, True, True), RealInterval(high, high, True, True)]
     if sign in ("<", "<="):
         return [RealInterval(low, high, sign == "<=", sign == "<=")]
     return _merge([*_ray("<" if sign == ">" else "<=", low), *_ray(sign, high)])

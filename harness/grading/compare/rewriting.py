@@ -152,6 +152,26 @@ def _factor(term: Node, unit: Node) -> Node | None:
     return None
 
 
+def with_one_degree_sign(node: Node) -> Node:
+    """Return the sum `90° + 45°` as `(90 + 45)°`; any other node unchanged."""
+    if node.op != "add" or not all(term.op == "deg" for term in node.args):
+        return node
+    return Node("deg", (Node("add", tuple(term.args[0] for term in node.args)),))
+
+
+def with_conjugates(node: Node) -> Node:
+    r"""Return `node` with (z + z̄)/2 for Re z and (z − z̄)/(2i) for Im z, where z is a letter and z̄ is `\bar z`."""
+    if node.op == "fn" and node.args[0] == "bar" and node.args[1].op == "sym":
+        return sym(f"bar {node.args[1].args[0]}")
+    if node.op == "fn" and node.args[0] in ("Re", "Im") and node.args[1].op == "sym":
+        letter = node.args[1]
+        conjugate = sym(f"bar {letter.args[0]}")
+        if node.args[0] == "Re":
+            return Node("div", (Node("add", (letter, conjugate)), num(2)))
+        return Node("div", (Node("add", (letter, neg(conjugate))), Node("mul", (num(2), I))))
+    return Node(node.op, tuple(with_conjugates(part) if isinstance(part, Node) else part for part in node.args))
+
+
 def without_degree_signs(node: Node) -> Node:
     """Return `180° - 2x` as `180 - 2x`: without the degree signs of its terms; those inside functions stay."""
     if not any(here.op == "deg" for here in walk(node)):

@@ -32,7 +32,7 @@ from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import identical_in_field
 from harness.grading.compare.radicals import NotExact, Undefined, Value, rational
-from harness.grading.compare.rewriting import with_bound_names, without_degree_signs
+from harness.grading.compare.rewriting import with_bound_names, with_one_degree_sign, without_degree_signs
 
 _ANGLE = (("radian", 1),)  # dimensions, see `units`
 _TEMPERATURES = ((("celsius", 1),), (("fahrenheit", 1),))
@@ -64,7 +64,7 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs."""
     if reference == answer and not _contains_nan(reference):
         return Comparison(True, "identical")
-    reference, answer = _with_unit_letters(*map(with_bound_names, (reference, answer)))
+    reference, answer = map(with_one_degree_sign, _with_unit_letters(*map(with_bound_names, (reference, answer))))
     result = Comparison(False if _measure_other_things(reference, answer) else None, "units")
     for reference_value, answer_value in _readings(reference, answer, rules):
         result = _same_value(reference_value, answer_value, rules)

@@ -63,6 +63,7 @@ from harness.grading.compare.rewriting import (
     components,
     groups_as_tuples,
     name_every_value,
+    with_conjugates,
     without_braces,
     without_ellipsis,
 )
@@ -88,6 +89,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         if reference.op == "base" or answer.op == "base":
             return same_base(reference, answer, rules)
         result = same_scalar(reference, answer, rules)
+        if result.equal is False:
+            result = _same_with_conjugates(reference, answer, rules) or result
         if not result.equal and same_with_constants(reference, answer):
             return Comparison(True, "constants")
         if result.equal is False and exchange_constants(reference, answer):
@@ -118,6 +121,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if "congruence" in (reference.op, answer.op):
         return same_classes(reference, answer, rules)
     if is_equation(reference) or is_equation(answer):
+        if (solved := _compare_with_solutions(reference, answer, rules)) is not None:
+            return solved
         return _same_statements(reference, answer, rules)
     if "list" in (reference.op, answer.op) and "member" in (reference.op, answer.op):
         return same(_member_set(reference), _member_set(answer), rules)
@@ -145,6 +150,46 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if reference.op == answer.op and reference.op in ("tuple", "bracket"):
         return _in_order(reference.args, answer.args, rules, "tuple")
     return Comparison(False, "structure") if _are_of_other_numbers(reference, answer) else _UNREAD
+
+
+def _same_with_conjugates(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
+    r"""Compare expressions of which one has \bar z and the other Re z, Im z or |z|; None for all others.
+
+    Re and Im are written by z and its conjugate, two independent letters. |z| is not, and leaves a difference open.
+    """
+    sides = [[here for here in walk(node) if here.op in ("fn", "sym")] for node in (reference, answer)]
+    has_bar = [any(str(here.args[0]).startswith("bar") for here in side) for side in sides]
+    has_part = [any(here.op == "fn" and here.args[0] in ("Re", "Im", "abs") for here in side) for side in sides]
+    if not ((has_bar[0] and has_part[1]) or (has_bar[1] and has_part[0])):
+        return None
+    result = same_scalar(with_conjugates(reference), with_conjugates(answer), rules)
+    has_rest = any(
+        here.args[0] == "abs" or (here.args[0] in ("Re", "Im", "bar") and here.args[1].op != "sym")
+        for side in sides
+        for here in side
+        if here.op == "fn"
+    )
+    return Comparison(None, "conjugate") if result.equal is False and has_rest else result
+
+
+def _compare_with_solutions(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
+    """Compare a set or list of numbers with an equation in one letter, {-3, 3} and |x| = 3; None for all others.
+
+    Never equal: an equation may only repeat the question. Wrong if its solutions are other numbers, else undecided.
+    """
+    equation, values = (reference, answer) if is_equation(reference) else (answer, reference)
+    if not is_equation(equation) or values.op not in ("set", "list") or len(values.args) < _MIN_SOLUTIONS:
+        return None
+    if len(letters(equation)) != 1 or not all(is_scalar(item) and not symbols(item) for item in values.args):
+        return None
+    if any(operand.op == "sym" for operand in equation.args[0]):
+        return None  # x = 5 names a value
+    result = _compare_real_sets(Node("set", tuple(values.args)), equation, rules)
+    return Comparison(None if result is None or result.equal else False, "equation")
+
+
+_MIN_SOLUTIONS = 2
+"""Numbers of a set that a single equation `x = 5` cannot name."""
 
 
 def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:

@@ -9,6 +9,7 @@ the answer right: it does not know the reference.
     4  the last explicit phrase: "the answer is", "####", "A:", 答案是, JSON        `phrase`
     5  the last line, if it is nothing but an answer               not truncated  `line`
     6  the last formula, then the last number                      not truncated  `formula`, `number`
+       the same in a sentence of no known form, see `sentences`                   `sentence`
 
 A response that the token budget cut off (truncated) may end in the middle of a calculation, so that only 1, 3 and 4
 count. A response with a broken box has no 5 and 6 either. Most patterns below are lists of words by which writers
@@ -37,12 +38,14 @@ from harness.grading.find.refusals import (
     is_refusal,
     is_refused,
     is_refused_before,
+    is_stated_in_chinese,
     is_taken_back,
     is_unstated,
 )
+from harness.grading.find.sentences import MAX_CHARS, chinese_statement, is_condition_in_chinese, statement_end
 from harness.grading.find.several import join_boxes, with_exact_value
 
-Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "reply"]
+Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply"]
 
 
 class Extraction(NamedTuple):
@@ -126,6 +129,7 @@ NUMBER = re.compile(
 )
 """A number in a text, with its sign, currency, exponent, percent sign and numeral of scale."""
 
+_SIGN_IN_WORDS = re.compile(r"(?i)\b(?:minus|negative)\s+\Z")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 MAX_CHINESE_SIGNS = 8
 """Largest number of Chinese characters of a line that is nothing but an answer; more are a sentence."""
@@ -137,6 +141,13 @@ _EMPTY = re.compile(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 """The content of an empty box, which only repeats the form of the answer that the prompt asked for."""
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
+_IS_BEFORE = re.compile(r"(?i)\b(?:is|are|was|be)\s+(?:the|our|my|its|your)\s+(?:final\s+|correct\s+)?\Z")
+_DATE = re.compile(
+    r"(?i)(?:on\s+)?(?:\d{1,2}(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?:january|february|march|april|may|june|july|august|september"
+    r"|october|november|december)(?:\s+\d{1,2}(?:st|nd|rd|th)?)?(?:,?\s+\d{4})?"
+)
+_ABOUT = re.compile(r"(?i)(?:\b(?:about|approximately|roughly|around)\s+|≈\s*)\Z")
+_ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-z]+\*?\}")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _CODE_OPENING = re.compile(r"```[A-Za-z]*\s*\n\s*|`")
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -153,8 +164,8 @@ _LEAD = re.compile(
           |is|was|makes?|means?|know|compute|calculate|need)(?:\s+that)?\b
       | (?:it|that|there)['’]s\b | there\s+(?:is|are)\b
       | (?:the\s+)?(?:final\s+)?(?:answer|ans|result|value|total|sum)
-        (?:['’]s\b|\s+(?:is|equals|was|(?:would|should|could|must|will)\s+be)\b|\s*[.:=])?
-      | (?-i:[a-zA-Z])\s+(?:equals|is)\b
+        (?:['’]s\b|\s+(?:is|equals|was|(?:should|must|will)\s+be)\b|\s*[.:=]|(?=\s*[-−\d$\\]))
+      | (?-i:[a-zA-Z])\s+(?:equals|is|(?:must|has\s+to)\s+be)\b
       | the\s+(?:coordinates|point|vertex)\s+(?:is|are)\b
     ) \s*[,:]?\s* )+"""
 )
@@ -240,12 +251,17 @@ def extract_from(
         for ignored in (_CODE_BLOCK, _ASIDE):
             tail = ignored.sub(lambda match: " " * len(match.group()), tail)
         joins_parts = parts is not None
-        extraction = _whole_line(tail, kind) or _last_formula(tail, joins_parts) or _last_number(tail, joins_parts)
+        extraction = _chinese(tail, kind) or _whole_line(tail, kind) or _last_formula(tail, joins_parts) or _last_number(tail, joins_parts)
         if extraction is None and kind == "text":
             extraction = _last_words(tail)
     if extraction is None or not without_boxes(extraction.answer).strip():
         return None  # an empty box behind a phrase states nothing
     if extraction.method in ("formula", "number"):
+        finish = statement_end(tail, extraction.start, extraction.end)
+        if finish is None:
+            extraction = extraction._replace(method="sentence")
+        elif extraction.method == "number":
+            extraction = extraction._replace(answer=tail[extraction.start : finish], end=finish)
         extraction = _under_condition(extraction, tail, extraction.end, len(tail), 0, -1)
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
@@ -405,7 +421,13 @@ def _announcement_of_box(text: str, lo: int, box: Box) -> int:
 
 def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
     """Whether a phrase states no answer: "the wrong answer is 5", or the question "The answer is 5? No, 6."."""
+    if phrase.group()[:1] in "最答结" and not is_stated_in_chinese(tail, phrase.start()):
+        return True
     answer = phrase.group().lower().find("answer")
+    if answer >= 0 and not phrase.group()[answer + len("answer") :].strip(" s*_") and _IS_BEFORE.search(
+        tail, max(0, phrase.start() - 40), phrase.start() + answer
+    ):
+        return True  # "only if n is even is the answer $5$"
     if answer >= 0 and is_unstated(tail, phrase.start() + answer):
         begin = phrase.end() - len(phrase.group().lstrip())
         return condition_before(tail, 0, begin) is None  # "when n is even the answer is 5" states one
@@ -462,8 +484,24 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         return Extraction(numbers[0].group(), begin, begin + len(numbers[0].group()), method)
     if answer:
         begin = tail.find(answer, start)
+        inner = chinese_statement(answer, announced=True) if kind not in ("text", "choice") and not answer.isascii() else None
+        if begin >= 0 and inner is not None:
+            return Extraction(answer[slice(*inner)], begin + inner[0], begin + inner[1], method)
         return Extraction(answer, begin, begin + len(answer), method)
     return None
+
+
+def _chinese(tail: str, kind: str) -> Extraction | None:
+    """Return the answer that the last sentence states in Chinese."""
+    if kind in ("text", "choice") or tail.isascii():
+        return None
+    end = len(tail.rstrip())
+    begin = 1 + max(tail.rfind(stop, 0, end - 1) for stop in ("。", "！", "？", "\n", ". "))
+    statement = chinese_statement(tail[begin:end]) if 0 < end - begin <= MAX_CHARS else None
+    if statement is None:
+        return None
+    lo, hi = begin + statement[0], begin + statement[1]
+    return Extraction(tail[lo:hi].strip(), lo, lo + len(tail[lo:hi].strip()), "line")
 
 
 def _whole_line(tail: str, kind: str) -> Extraction | None:
@@ -477,6 +515,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     answer = _TOTAL.sub("", answer)
     if is_refusal(answer):
         return None
+    method: Method = "line" if kind in ("text", "choice") or _line_states(tail, answer) else "sentence"
     if kind in ("integer", "number") and (number := _ending_number(answer)) is not None:
         answer = number
     if not answer or len(answer) > 200 or "\n" in answer or len(_WORD.findall(_COMMAND.sub("", answer))) > 2:
@@ -486,7 +525,29 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
         return None  # a sentence
     # Not found where words were cut out of its middle; then there is no position to give.
     begin = tail.find(answer)
-    return Extraction(answer, begin, begin + len(answer), "line") if begin >= 0 else None
+    return Extraction(answer, begin, begin + len(answer), method) if begin >= 0 else None
+
+
+def _line_states(tail: str, line: str) -> bool:
+    """Whether a line states its value: it has no words, or the form of a statement. line: without words that lead."""
+    numbers = list(NUMBER.finditer(line))
+    if _DATE.fullmatch(line) is not None:
+        return True
+    if len(_CHINESE.findall(line[: numbers[0].start()] if numbers else "")) > 1:
+        return chinese_statement(line) is not None
+    if is_condition_in_chinese(line):
+        return False
+    begin = tail.rfind(line)
+    if len(numbers) != 1 or begin < 0 or _WORD.search(_COMMAND.sub("", _ENVIRONMENT.sub("", tail))) is None:
+        return True
+    formula = next((formula for formula in _MATH.finditer(tail) if formula.end() >= begin + numbers[0].end()), None)
+    if formula is not None and formula.start() <= begin + numbers[0].start():
+        return statement_end(tail, formula.start(), formula.end()) is not None
+    value = begin + numbers[0].start()
+    # "about" stays in the answer of a line, and is compared.
+    rounded = _ABOUT.search(tail, max(0, value - 20), value)
+    value = value if rounded is None else rounded.start()
+    return statement_end(tail, value, begin + numbers[0].end()) is not None
 
 
 def _ending_number(line: str) -> str | None:
@@ -537,6 +598,8 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
     if not numbers:
         return None
     start, end = _first_of_chain(numbers, tail).start() if joins_parts else numbers[-1].start(), numbers[-1].end()
+    if (sign := _SIGN_IN_WORDS.search(tail, max(0, start - 12), start)) is not None:
+        start = sign.start()
     if is_refused(tail, start, end) or is_echo(tail, start, end):
         return None
     # From 240 characters before the number, the longest that `_TUPLE` can match.

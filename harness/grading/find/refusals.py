@@ -34,7 +34,7 @@ part of it.
 _LEADS_TO_ANSWER = names(
     "so thus hence therefore then and finally consequently now but well also overall here clearly that as with is "
     "was be get gets give gives gave giving find finds found obtain obtains obtained conclude have has had make makes "
-    "making mean means implies imply yield yields say believe think see know state report write provide box"
+    "making mean means implies imply yield yields say believe think see know state report write provide box because since"
 )
 """Connectives and verbs that lead to a statement of the answer: "which gives the answer"."""
 
@@ -103,6 +103,19 @@ def is_unstated(tail: str, start: int) -> bool:
             before = words[:index]
             break
     return bool(before) and before[-1][-1].isalnum() and before[-1] not in _LEADS_TO_ANSWER
+
+
+_CHINESE_LEADS = re.compile(
+    r"(?:[\s*_#]|所以|因此|因而|故|于是|从而|综上|所述|最终|最后|正确|的|则|即|那么|得到|可得|得出|我们|可知|这个?|本|该|道|题目?|问题|计算|它|其|应该?|就|也)*+"
+)
+"""Chinese words before 答案 that lead to the answer; behind any other word 答案 states none, as in 假设答案是36."""
+
+
+def is_stated_in_chinese(tail: str, start: int) -> bool:
+    """Whether the clause before `start`, the position of 答案, only leads to the answer."""
+    first = max(0, start - _MAX_LEAD_CHARS)
+    begin = max([first, *(tail.rfind(stop, first, start) + 1 for stop in "，,。；;：:！？\n.")])
+    return _CHINESE_LEADS.fullmatch(tail, begin, start) is not None
 
 
 def is_refusal(line: str) -> bool:

@@ -1,0 +1,296 @@
+r"""Sentences that state an answer without a box or "the answer is": closed forms; any other sentence leaves it undecided.
+
+The last number or formula of a reply is its answer only if the last sentence has one of these forms (V is the value):
+
+    V · V units · V is the answer                                         "42", "36 cm", "12 is our answer"
+    quantity is V           the quantity: a noun of `_QUANTITIES`, or a letter     "the area of the square is V"
+    we get V · this gives V · there are V things                          "so there are 18 such numbers"
+    somebody has V things, behind "so", or as the whole reply             "So he has 18 marbles left"
+    LEAD 主语 有/是 V 量词                                                  所以水池里有3700升水
+
+Words in the open places of a form are nouns and adjectives: no word of `FUNCTION_WORDS` except a few, since English
+states conditions, bounds and denials by these, and no participle behind a noun ("the number of ways assuming").
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.answers.grammar.numerals import number_in_words
+from harness.answers.grammar.tree import names
+from harness.answers.grammar.units import FUNCTION_WORDS, unit_of
+
+_QUANTITIES = names(
+    "answer ans result value values total sum number product quotient difference area perimeter circumference volume "
+    "probability chance length width height depth distance radius diameter side slope minimum maximum mean median "
+    "average mode range ratio percentage fraction cost price profit revenue time age speed velocity rate weight mass "
+    "degree angle measure remainder digit digits count coefficient constant solution solutions root roots zeros limit "
+    "integral derivative determinant rank period amplitude vertex point coordinates center centre intersection pair "
+    "equation function expression polynomial matrix term interval domain set expectation variance dimension amount "
+    "balance population temperature power energy force salary interest tax discount day sequence"
+)
+"""Nouns that name what a question asks for."""
+
+_ADJECTIVES = names(
+    "final correct right exact required desired total least greatest smallest largest minimum maximum minimal maximal "
+    "overall only unique common square cube average new combined ordered simplified numerical last surface zero expected"
+)
+_NO_QUANTITY = frozenset((("expected", "answer"), ("expected", "result"), ("last", "answer")))
+"""Adjective and noun that name an answer which is not the reply's."""
+
+_INSIDE = names("of in to the a an and that which who on at from by its their his her our this these between both all")
+"""Function words inside the name of a quantity. Not "for", "with" and "when", which begin conditions."""
+
+_DETERMINERS = names("the a an its their his her our this these of and")
+_PROCEDURE = names("case cases step steps condition assumption hypothesis")
+"""Nouns of the way to an answer, none of which an answer counts."""
+
+_LEAD_WORDS = (
+    r"so|therefore|thus|hence|then|now|finally|indeed|clearly|consequently|okay|ok|well|overall|altogether|and"
+    r"|in\s+(?:total|all|conclusion|summary)|as\s+a\s+result|it\s+follows\s+that"
+    r"|(?:we|i)\s+conclude\s+that|this\s+(?:means|shows|implies)\s+that|in\s+the\s+end|no|yes"
+    r"|after\s+(?:(?:all\s+)?(?:this|that)|[^,]{2,40}(?=,)|[a-z]+(?=,))"
+    r"|∴|\\(?:therefore|implies|Rightarrow)(?![a-z])"
+)
+_LEAD = re.compile(rf"(?i)(?:(?:{_LEAD_WORDS})(?![a-z])\s*[,:]?\s*)+")
+_REASON = re.compile(r"(?i)(?:since|because|there\s+(?:is|are)|the|we|this|it)\b[^,?]{1,200},\s*(?=(?:so|thus|hence|therefore)\b)")
+"""A clause before a consequence: "There are not enough, so …"."""
+
+_LINK = (
+    r"(?:(?:['’]s|is|are|was|equals?|to\s+be|comes?\s+to|amounts?\s+to|becomes)\b|(?:(?:must|has\s+to|will|should|would)\s+)?be\b"
+    r"|[=:：])"
+    r"(?:\s+(?:equal\s+to|given\s+by|therefore|thus|hence|then|exactly|indeed|simply|just|at)\b)?(?:\s+the\s+number\b)?"
+)
+_ASSERTS = re.compile(
+    r"(?ix)(?:i|we|you|one|this|that|it|they)(?:\s+(?:\w+ly|also|then|now))?\s+(?:get|got|gets|have|find|found|obtain"
+    r"|obtained|calculated?|computed?|determined?|gives?|gave|yields?|conclude|see|need|equals?|is|makes?)(?:\s+that)?\s*:?"
+    r"|[A-Z]\w+['’]s?\s+(?:rule|theorem|formula|law)\s+(?:says|gives|yields)"
+    r"|it['’]s|that['’]s|there\s+(?:is|are|was|were)(?:\s+(?:exactly|only|a\s+total\s+of|in\s+total))?"
+    r"|(?:la\s+respuesta|el\s+resultado|a\s+resposta|o\s+resultado)\s+[eé]s?|(?:la\s+réponse|le\s+résultat)\s+est"
+    r"|(?:die\s+antwort|das\s+ergebnis)\s+(?:ist|lautet|beträgt)|(?:la\s+risposta|il\s+risultato)\s+è"
+)
+_ASSERTED = re.compile(rf"(?ix)(?:(?:i\s+think|i\s+believe)(?:\s+that)?\s+)?(?:{_ASSERTS.pattern.removeprefix('(?ix)')})")
+_NAME = (
+    r"(?:\\?[A-Za-z]{1,2}(?:_\{?\w{1,8}\}?)?'*(?:\([^()]{0,30}\))?|\$[^$]{1,60}\$|\\\([^()]{1,60}\\\)"
+    r"|[a-zA-Z](?:\s*[-+*/]\s*[a-zA-Z0-9]+)+)"
+)
+_NAMED = re.compile(rf"{_NAME}\s*{_LINK}")
+_QUANTITY_IS = re.compile(rf"(?i)(?P<quantity>[^,;?]{{2,200}}?)\s*{_LINK}")
+_VERBS = (
+    r"has|have|had|earns?|earned|needs?|needed|pays?|paid|gets?|spends?|spent|takes?|travels?|travell?ed|costs?|sold|bought"
+    r"|makes?|made(?:\s+a\s+profit\s+of)?|received|requires?|contains?|weighs?|owes?|saved?|wins?|won|lasts?"
+)
+_SOMEBODY = re.compile(
+    rf"(?i)(?P<subject>(?:[A-Za-z'’]+\s+){{1,4}}?)(?:{_VERBS})(?:\s+(?:a\s+total\s+of|exactly|only|just))?"
+)
+_SUBJECTS = names("he she it they we i the his her a an our")
+_CALCULATION = re.compile(r"(?:(?:[\d\s.,+*/×÷·^()%$−-]|\\(?:times|cdot|div)(?![a-z]))+=\s*)+")
+_TOKEN = re.compile(r"\$[^$]*\$|\\\([^()]*\\\)|[A-Za-z'’]+|[^\sA-Za-z]+")
+
+_IS_ANSWER = re.compile(
+    r"(?i)\s*(?:is|are|,?\s*[—–-]+\s*(?:that['’]s|this\s+is))\s+(?:the|our|my)\s+(?:final\s+|correct\s+|only\s+)?"
+    r"(?:answer|solution|solutions|result|count|total)\Z|\s+works\Z"
+)
+_TAIL_NOUNS = re.compile(
+    r"(?i)(?P<nouns>(?:\s*[A-Za-z²³°€%/^0-9{}\\$.-]+){0,4}?)(?P<total>\s*,?\s*(?:in\s+(?:total|all|the\s+end)|altogether|overall))?\Z"
+)
+_REASON_BEHIND = re.compile(
+    r"(?i)\s*,?\s*(?:because|since|which|not\s|as\s+(?:required|desired|claimed|expected|stated|asked)\b)|\s*✓"
+    r"|\s*,?\s*for\s+(?:all|any|every|each)\s+(?:(?:real|positive|complex|integers?|numbers?|values?|of)\s+)*\$?\w?\$?\s*\Z"
+    r"|\s*(?:that|which)\s+(?:meet|satisf|fulfil)\w*\s+(?:all\s+)?(?:of\s+)?(?:the|these)\s(?:[a-z]+\s){0,3}"
+    r"(?:conditions?|constraints?|equations?|requirements?)\Z"
+)
+_CLOSING = re.compile(
+    r"(?i)(?:[\s$*_`\"'’”)\]}.|>~✓∎■□✔✅🎉]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:\w+)?|</?\w+>|(?:q\.?e\.?d|i\s+hope[^.\n]*|thanks?[^.\n]*"
+    r"|let\s+me\s+know[^.\n]*)\.?)*"
+)
+"""What may follow the sentence of an answer: marks of layout, and closing words."""
+
+_MAX_LABEL_WORDS = 4
+"""Words of a label before a colon, at most: "the final result: 5"."""
+
+MAX_CHARS = 240
+"""A sentence is looked at this far on either side of its value, in characters."""
+
+_ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-z]+\*?\}|&")
+_UNIT_BEHIND = re.compile(r"[ ]?[A-Za-z²³°/^0-9]+(?:[ ](?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z|[ ](?:apart|long|wide|high|tall|deep|old|away|in|altogether)\b)")
+_STOP = re.compile(r"[.!?](?=\s|\Z|[\"'*])|\n|[。！？]")
+_MARKS = " \t*_$`\"'“([{:\\|>"
+
+
+def statement_end(text: str, start: int, end: int) -> int | None:
+    """Return where the value of a sentence ends, with its unit, if the sentence has a form that states an answer.
+
+    start, end: the value, a number or a formula of `text`. The sentence must be the last of the text. None if the
+    sentence has no such form.
+    """
+    first, last = max(0, start - MAX_CHARS), min(len(text), end + MAX_CHARS)
+    stops = [stop.end() for stop in _STOP.finditer(text, first, start)]
+    begin = stops[-1] if stops else first
+    stop = _STOP.search(text, end, last)
+    finish = stop.start() if stop is not None else last
+    if finish == last < len(text):
+        return None
+    asks = stop is not None and stop.group() in "?？"
+    if asks or (stop is not None and _CLOSING.fullmatch(text, stop.end()) is None):
+        return None
+    head = text[begin:start].strip().rstrip(_MARKS).lstrip("*_ #>$")
+    tail = _ENVIRONMENT.sub("", text[end:finish]).lstrip("*_$`)}\\").rstrip(" *_`\"'”|~")
+    if not _behind(tail) or not _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip()):
+        return None
+    unit = _UNIT_BEHIND.match(text, end, finish)
+    return unit.end() if unit is not None and unit_of(unit.group()) is not None else end
+
+
+def _before(head: str, *, whole: bool) -> bool:
+    """Whether the words before a value are those of a form. whole: the sentence is the first of the reply."""
+    reason = _REASON.match(head)
+    if reason is not None and not _has_condition(reason.group()):
+        head = head[reason.end() :]
+    lead = _LEAD.match(head)
+    rest = head[lead.end() :].strip().lstrip(_MARKS) if lead is not None else head
+    # The separators between the words of a form, and a calculation `720 ÷ 2 =` that ends in the value.
+    calculation = re.search(rf"(?:^|(?<=\s))(?:{_CALCULATION.pattern})\Z", rest + (" " if rest else ""))
+    if calculation is not None and calculation.group().strip():
+        rest = rest[: calculation.start()].rstrip()
+    rest = rest.rstrip(_MARKS)
+    rest = re.sub(r"\$[^$\n]{1,80}\$", "$x$", rest)  # a comma in a formula parts no clauses
+    asserted = _ASSERTED.match(rest)
+    if asserted is not None and rest[asserted.end() :].strip():
+        rest = rest[asserted.end() :].strip()  # "this gives n ="
+    if not rest or _ASSERTED.fullmatch(rest) or _NAMED.fullmatch(rest):
+        return True
+    quantity = _QUANTITY_IS.fullmatch(rest)
+    if rest.lower().split()[-1].rstrip(".:") in _QUANTITIES and _is_quantity(rest.rstrip(".:")) and len(rest.split()) <= _MAX_LABEL_WORDS:
+        return True  # "answer 5", "Result: 5"
+    if quantity is not None and _is_quantity(quantity["quantity"]):
+        return True
+    somebody = _SOMEBODY.fullmatch(rest)
+    return somebody is not None and (lead is not None or whole) and _is_subject(somebody["subject"])
+
+
+def _has_condition(clause: str) -> bool:
+    """Whether a clause has words that begin conditions, or other words than statements of a fact have."""
+    words = {word.lower() for word in re.findall(r"[A-Za-z]+", clause)}
+    return not words.isdisjoint(("if", "unless", "when", "whenever", "suppose", "assume", "assuming", "provided", "would"))
+
+
+def _is_quantity(words: str) -> bool:
+    """Whether words name a quantity: an article, adjectives, a noun of `_QUANTITIES`, and what it belongs to."""
+    tokens = [token.lower() for token in _TOKEN.findall(words.replace("**", "").replace("`", ""))]
+    if tokens and tokens[0] in _DETERMINERS:
+        tokens = tokens[1:]
+    index = 0
+    while index < len(tokens) - 1 and tokens[index] in _ADJECTIVES and tokens[index + 1] not in ("of", "to"):
+        index += 1
+    if index >= len(tokens) or tokens[index] not in _QUANTITIES:
+        return False
+    if tuple(tokens[index - 1 : index + 1]) in _NO_QUANTITY:
+        return False
+    behind = tokens[index + 1 :]
+    return len(behind) <= 20 and _are_plain(behind, _INSIDE)
+
+
+def _are_plain(tokens: list[str], function_words: frozenset[str]) -> bool:
+    """Whether tokens are nouns, adjectives and formulas, and else only the given function words."""
+    before = ""
+    for token in tokens:
+        if token in FUNCTION_WORDS and token not in function_words:
+            return False
+        participle = token.endswith(("ing", "ed")) or token == "given"
+        if token in _PROCEDURE or (participle and before not in _DETERMINERS):
+            return False
+        before = token
+    return True
+
+
+def _is_subject(words: str) -> bool:
+    """Whether words are a subject of at most four words: "he", "the train", "Josh"."""
+    tokens = [token.lower() for token in words.split()]
+    return _are_plain(tokens, _SUBJECTS)
+
+
+def _behind(tail: str) -> bool:
+    """Whether the words behind a value are units or nouns, or say again that the value is the answer."""
+    if not tail.strip(" .,)") or _IS_ANSWER.match(tail) or _REASON_BEHIND.match(tail):
+        return True
+    nouns = _TAIL_NOUNS.fullmatch(tail)
+    if nouns is None:
+        relative = re.search(r"(?i)\s(?:that|which)\s", tail)
+        if relative is None or _REASON_BEHIND.match(tail, relative.start()) is None:
+            return False
+        nouns = _TAIL_NOUNS.fullmatch(tail[: relative.start()])
+        if nouns is None:
+            return False
+    words = nouns["nouns"]
+    if words[:1].isalpha():
+        return unit_of(words) is not None  # 18x, but 18cm
+    tokens = [token.lower() for token in words.split()]
+    if tokens[-1:] == ["left"] or (len(tokens) > 1 and tokens[-1] in _EXTENT and unit_of(" ".join(tokens[:-1])) is not None):
+        tokens = tokens[:-1]
+    return unit_of(words) is not None or _are_plain(tokens, _BESIDE_NOUNS)
+
+
+_BESIDE_NOUNS = names("such per")
+_EXTENT = names("apart long wide high tall deep old away")
+
+# --- Chinese ---
+_CHINESE_NUMERAL = r"[零〇一二两三四五六七八九十百千万亿]{1,16}"
+_CHINESE_DIGITS = "零〇一二两三四五六七八九十百千万亿半"
+_CHINESE_VALUE = (
+    rf"(?:[¥￥$]?[-−]?\d[\d,]*(?:\.\d+)?(?:/\d+)?|{_CHINESE_NUMERAL}(?:分之{_CHINESE_NUMERAL})?|半)\s*[百千万亿%％]?\s*"
+)
+_CHINESE_UNIT = (
+    r"(?:平方|立方)?(?:千米|公里|分米|厘米|毫米|米|千克|公斤|毫克|克|吨|毫升|公升|升|分钟|小时|秒钟?|天|个月|周|年|美元|欧元|块钱|元|角|度|公顷)"
+    r"|[A-Za-zΩ°μ]{1,4}[²³]?|[㎡㎥㎝㎜㎞㎢㎤㎏㎎]|[个個人名位种次只支本枝张条棵颗粒辆台套件页层间头匹块份组对双把根朵袋箱瓶杯碗盒道题点艘座户家班行列局场枚笔句步]"
+)
+_CHINESE_SENTENCE = re.compile(
+    rf"""(?x) \s* (?P<lead> (?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答)\s*[，,：:、]?\s* )*
+    (?P<named> (?P<subject> [^\s，,。；;：:？?！!\d]{{0,20}}?)
+      (?: (?P<counts> (?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了|走了|得到)(?:了)? | 一共 | 总共 | 共 )
+        | (?P<is> 是|为|等于|[=＝]) )?
+      \s* (?P<quantity> (?P<value> {_CHINESE_VALUE} ) (?P<unit> (?:{_CHINESE_UNIT}) (?:[/每](?:{_CHINESE_UNIT}))? )? ) )
+    (?P<noun> [\u3400-\u9fff]{{0,4}} ) \s*[。.！!]?\s* """
+)
+_CHINESE_CLAUSE_WORDS = re.compile(
+    r"[如若假设当令除非不没未无莫勿至超过约或许曾原每第吗呢差能可会再才仅该需检剩余其他另说称认猜据听问谁]|大概|最[多少]"
+)
+"""Signs of conditions, denials, bounds, guesses and questions."""
+
+_SUBJECT_ALLOWED = re.compile(r"最大|最小|可能的?|不同的?|能|可以?")
+_ASKED_CONDITION = re.compile(r"如果|若|假设|假如|设|令|当|除非|只要|要是")
+
+
+def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, int] | None:
+    """Return the span of the answer that a Chinese sentence states, else None.
+
+    所以水池里有3700升水 states `3700升`; a name with 是 or 为 stays, since names are compared: 面积为25平方厘米.
+    announced: 答： stands before the sentence.
+    """
+    clause = max(sentence.rfind("，"), sentence.rfind(",")) + 1
+    if _ASKED_CONDITION.search(sentence) or sentence.rstrip()[-1:] in "?？":
+        return None
+    for begin in (0, clause) if clause else (0,):
+        match = _CHINESE_SENTENCE.fullmatch(sentence, begin)
+        if match is None or (begin and match["lead"] is None and match["counts"] is None):
+            continue
+        if match["subject"] and match["counts"] is None and match["is"] is None:
+            return None
+        in_words = match["quantity"][0] in _CHINESE_DIGITS
+        if in_words and number_in_words(match["value"].strip()) is None:
+            return None
+        words = _SUBJECT_ALLOWED.sub("", match["subject"]) + match["noun"]
+        counts = match["counts"] or ""
+        if announced or match["lead"] is not None or counts[:1] in ("一", "总", "共"):
+            words = words.replace("每", "")
+        elif counts == "有":
+            return None  # 题目中有36个学生 may repeat the question
+        if _CHINESE_CLAUSE_WORDS.search(words) is not None or (match["noun"] and match["unit"] is None):
+            return None
+        return match.span("named" if match["is"] is not None and not in_words else "quantity")
+    return None
+
+
+def is_condition_in_chinese(sentence: str) -> bool:
+    """Whether a sentence supposes something: 设x=36, 如果有8个苹果."""
+    return _ASKED_CONDITION.search(sentence) is not None

@@ -1,0 +1,124 @@
+"""Sentences around a number, made by the thousand: those that state it as the answer, and those that do not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import product
+
+NUMBERS = ("36", "7", "1,250", "0.75", "-4", "\\frac{5}{8}")
+REFERENCES = {"1,250": "1250"}
+"""The reference of a number that is written otherwise in a reply."""
+
+CLAUSES = (
+    "if n is even", "unless k divides m", "when the coin is fair", "provided that x > 3", "assuming independence",
+    "only if p is prime", "in case both agree", "as long as a > b", "whenever the sum is odd", "given that B occurs",
+    "supposing the die is fair", "had we stopped earlier", "were it not for the tie", "should the limit exist",
+)  # fmt: skip
+FRAMES = (
+    "{clause}, it is {v}.", "{clause}, there are {v} ways.", "{clause} the total is {v}.", "{clause}, we get {v}.",
+    "{clause}, then f(n) = {v}.", "So {clause}, the sum equals {v}.",
+)  # fmt: skip
+INVERTED = ("Only {clause} is the answer {v}.", "Not {clause} do we get {v}.", "Only then, {clause}, does it equal {v}.")
+NOT_STATED = (
+    "There are {v} cases left to check.", "Now try the remaining {v} candidates.", "We still have to add {v}.",
+    "Each of the {v} pairs must now be examined.", "Removing {v} coins leaves the others.", "Let n = {v}.",
+    "Assume that x = {v}.", "Suppose it equals {v}.", "Had we counted twice, the answer would be {v}.",
+    "Here {v} numbers are excluded.", "This leaves {v} numbers, and some of them must go.", "We know that {v} divides n.",
+    "The total is less than {v}.", "The sum is at most {v}.", "It is more than {v}.", "It is about twice {v}.",
+    "Is it {v}?", "Does the total equal {v}?", "You ask whether it is {v}.", "The question says that it is {v}.",
+    "See equation ({v}).", "By Theorem {v}, the limit exists.", "We are told that there are {v} coins; we need the rest.",
+    "The value is not {v}.", "It cannot be {v}.", "I guess somewhere around {v}.", "It could be {v}.",
+    "The total is {v} or more.", "The total is {v} less than that.", "The sum is {v} times the product.",
+    "He has {v} more than she has.", "Take {v} balls from the urn.", "The expected answer is {v}.",
+    "Someone claims that the total is {v}.", "First we find {v}, and then the rest follows.",
+    "La respuesta no es {v}.", "La réponse n'est pas {v}.", "Die Antwort ist nicht {v}.", "Il risultato non è {v}.",
+    "Si n es par, la respuesta es {v}.", "Wenn n gerade ist, ist das Ergebnis {v}.", "Si n est pair, le résultat est {v}.",
+    "如果n是偶数，一共有{v}个。", "假设一共有{v}个。", "设总数为{v}。", "还剩{v}种情况需要检验。", "题目中有{v}个学生。",
+    "一共不止{v}个。", "至少有{v}个。", "面积不是{v}。", "总数超过{v}。", "一共有{v}个吗？", "原来有{v}个。", "不到{v}个。",
+    "假设答案是{v}。", "除非答案是{v}。", "当n为奇数时，一共有{v}个。", "有人说答案是{v}。", "难道答案是{v}吗？",
+)  # fmt: skip
+STATED = (
+    "So there are {v} such numbers.", "Thus the total is {v}.", "Therefore, the sum equals {v}.", "Hence we get {v}.",
+    "The area of the square is {v}.", "The probability is therefore {v}.", "So he has {v} marbles left.",
+    "In total, {v} ways.", "We obtain {v}.", "So x = {v}.", "The only solution is {v}.", "This gives n = {v}.",
+    "The answer is {v}.", "Since the sum is even, so the total is {v}.", "The number of ways to seat the guests is {v}.",
+    "La respuesta es {v}.", "La réponse est {v}.", "Die Antwort ist {v}.", "Das Ergebnis lautet {v}.",
+    "所以一共有{v}个。", "因此总数是{v}。", "答案是{v}。", "答：一共有{v}种方法。", "故面积为{v}。", "所以水池里有{v}升水。",
+)  # fmt: skip
+BEFORE = ("", "We count the pairs one by one. ", "First compute 2 + 3 = 5.\n\n", "先算出2+3=5。\n")
+"""Text before the sentence."""
+
+
+def unstated(seed: int, size: int) -> Iterator[tuple[str, str]]:
+    """Yield (reference, reply) pairs whose reply names the reference but states no answer."""
+    conditional = [
+        frame.format(clause=clause, v="{v}")
+        for frame, clause in product((*FRAMES, *INVERTED), CLAUSES)
+    ]  # fmt: skip
+    everything = [*product([*NOT_STATED, *conditional], NUMBERS, BEFORE)]
+    for sentence, number, before in random.Random(seed).sample(everything, min(size, len(everything))):
+        shown = f"${number}$" if number.startswith("\\") else number
+        text = sentence.format(v=shown)
+        yield REFERENCES.get(number, number), before + text[:1].upper() + text[1:]
+
+
+def stated() -> Iterator[tuple[str, str]]:
+    """Yield (reference, reply) pairs whose reply states the reference."""
+    for sentence, number, before in product(STATED, ("36", "7", "250"), BEFORE):
+        yield number, before + sentence.format(v=number)
+
+
+CHINESE = (
+    ("3700升", "所以水池里有3700升水。", "所以水池里有3700毫升水。"),
+    ("3700升", "所以水池里有3700L水。", "所以水池里有3700mL水。"),
+    ("3700升", "因此水池里的水是3.7立方米。", "水池里一共有3700立方米。"),
+    ("3700", "所以水池里有3700升水。", "所以水池里有370升水。"),
+    ("8", "一共有8个苹果。", "一共有18个苹果。"),
+    ("8个", "所以一共有八个苹果。", "所以一共有九个苹果。"),
+    ("8", "答：小明有8个苹果。", "答：小明有9个苹果。"),
+    ("30平方米", "所以长方形的面积是30平方米。", "所以长方形的面积是30平方厘米。"),
+    ("30平方米", "面积是30㎡。", "面积是30㎠。"),
+    ("30平方米", "答：面积为30㎡。", "答：面积为30㎢。"),
+    ("30平方米", "三十平方米", "三十平方分米"),
+    ("12元", "十二元", "十二角"),
+    ("12元", "答：需要付12元。", "答：需要付12美元。"),
+    ("12元", "所以一共花了12元。", "所以一共花了120元。"),
+    ("12元", "12块钱", "12美元"),
+    ("12美元", "所以一共花了12美元。", "所以一共花了12元。"),
+    ("12美元", "\\$12", "12元"),
+    ("\\frac34", "四分之三", "三分之四"),
+    ("\\frac34", "答案是四分之三。", "答案是四分之一。"),
+    ("\\frac34", "所以概率为3/4。", "所以概率为1/4。"),
+    ("25\\%", "百分之二十五", "百分之五十二"),
+    ("25\\%", "所以合格率是25%。", "所以合格率是75%。"),
+    ("25\\%", "答案是百分之二十五。", "答案是百分之二点五。"),
+    ("45分钟", "所以需要45分钟。", "所以需要45秒。"),
+    ("45分钟", "一共用了45分钟。", "一共用了45小时。"),
+    ("45分钟", "答：一共用了四十五分钟。", "答：一共用了五十四分钟。"),
+    ("45分钟", "所以需要0.75小时。", "所以需要0.45小时。"),
+    ("3小时", "所以一共用了180分钟。", "所以一共用了300分钟。"),
+    ("3小时", "所以一共用了3小时。", "所以一共用了3天。"),
+    ("120千米", "所以两地相距120千米。", "所以两地相距120米。"),
+    ("120千米", "答：两地相距120公里。", "答：两地相距12公里。"),
+    ("120千米", "因此全程是120km。", "因此全程是120m。"),
+    ("60千米/小时", "所以速度是60千米/小时。", "所以速度是60米/秒。"),
+    ("15人", "所以共有15人。", "所以共有51人。"),
+    ("15", "共有15名学生。", "共有14名学生。"),
+    ("15", "答：有十五人参加。", "答：有五十人参加。"),
+    ("6立方厘米", "体积是6立方厘米。", "体积是6平方厘米。"),
+    ("6立方厘米", "体积为6㎤。", "体积为6㎥。"),
+    ("6立方厘米", "所以体积是6毫升。", "所以体积是6升。"),
+    ("5升", "所以一共有5公升。", "所以一共有5毫升。"),
+    ("5千克", "所以一共重5公斤。", "所以一共重5克。"),
+    ("5千克", "因此重量是5000克。", "因此重量是500克。"),
+    ("2吨", "因此重量是2000千克。", "因此重量是200千克。"),
+    ("3万", "答案是三万。", "答案是三千。"),
+    ("3万元", "所以总价是30000元。", "所以总价是3元。"),
+    ("24", "故答案为：24", "故答案为：42"),
+    ("24种", "因此共有24种方法。", "因此共有42种方法。"),
+    ("24", "所以面积是24平方厘米。", "所以面积是42平方厘米。"),
+    ("90度", "所以这个角是90度。", "所以这个角是60度。"),
+    ("7", "综上所述，最小值为7。", "综上所述，最小值为-7。"),
+)
+"""A class of 50 questions: (reference, right reply, wrong reply)."""
