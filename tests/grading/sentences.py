@@ -11,40 +11,52 @@ REFERENCES = {"1,250": "1250"}
 """The reference of a number that is written otherwise in a reply."""
 
 CLAUSES = (
-    "if n is even", "unless k divides m", "when the coin is fair", "provided that x > 3", "assuming independence",
-    "only if p is prime", "in case both agree", "as long as a > b", "whenever the sum is odd", "given that B occurs",
-    "supposing the die is fair", "had we stopped earlier", "were it not for the tie", "should the limit exist",
+    "if n is even", "unless k divides m", "when the coin is fair", "provided that x > 3",
+    "assuming independence", "only if p is prime", "in case both agree", "as long as a > b",
+    "whenever the sum is odd", "given that B occurs", "supposing the die is fair", "had we stopped earlier",
+    "were it not for the tie", "should the limit exist",
 )  # fmt: skip
 FRAMES = (
-    "{clause}, it is {v}.", "{clause}, there are {v} ways.", "{clause} the total is {v}.", "{clause}, we get {v}.",
-    "{clause}, then f(n) = {v}.", "So {clause}, the sum equals {v}.",
+    "{clause}, it is {v}.", "{clause}, there are {v} ways.", "{clause} the total is {v}.",
+    "{clause}, we get {v}.", "{clause}, then f(n) = {v}.", "So {clause}, the sum equals {v}.",
 )  # fmt: skip
-INVERTED = ("Only {clause} is the answer {v}.", "Not {clause} do we get {v}.", "Only then, {clause}, does it equal {v}.")
+INVERTED = (
+    "Only {clause} is the answer {v}.", "Not {clause} do we get {v}.",
+    "Only then, {clause}, does it equal {v}.",
+)  # fmt: skip
 NOT_STATED = (
     "There are {v} cases left to check.", "Now try the remaining {v} candidates.", "We still have to add {v}.",
     "Each of the {v} pairs must now be examined.", "Removing {v} coins leaves the others.", "Let n = {v}.",
     "Assume that x = {v}.", "Suppose it equals {v}.", "Had we counted twice, the answer would be {v}.",
-    "Here {v} numbers are excluded.", "This leaves {v} numbers, and some of them must go.", "We know that {v} divides n.",
-    "The total is less than {v}.", "The sum is at most {v}.", "It is more than {v}.", "It is about twice {v}.",
-    "Is it {v}?", "Does the total equal {v}?", "You ask whether it is {v}.", "The question says that it is {v}.",
-    "See equation ({v}).", "By Theorem {v}, the limit exists.", "We are told that there are {v} coins; we need the rest.",
+    "Here {v} numbers are excluded.", "This leaves {v} numbers, and some of them must go.",
+    "We know that {v} divides n.", "The total is less than {v}.", "The sum is at most {v}.",
+    "It is more than {v}.", "It is about twice {v}.", "Is it {v}?", "Does the total equal {v}?",
+    "You ask whether it is {v}.", "The question says that it is {v}.", "See equation ({v}).",
+    "By Theorem {v}, the limit exists.", "We are told that there are {v} coins; we need the rest.",
     "The value is not {v}.", "It cannot be {v}.", "I guess somewhere around {v}.", "It could be {v}.",
     "The total is {v} or more.", "The total is {v} less than that.", "The sum is {v} times the product.",
     "He has {v} more than she has.", "Take {v} balls from the urn.", "The expected answer is {v}.",
     "Someone claims that the total is {v}.", "First we find {v}, and then the rest follows.",
-    "La respuesta no es {v}.", "La réponse n'est pas {v}.", "Die Antwort ist nicht {v}.", "Il risultato non è {v}.",
-    "Si n es par, la respuesta es {v}.", "Wenn n gerade ist, ist das Ergebnis {v}.", "Si n est pair, le résultat est {v}.",
-    "如果n是偶数，一共有{v}个。", "假设一共有{v}个。", "设总数为{v}。", "还剩{v}种情况需要检验。", "题目中有{v}个学生。",
-    "一共不止{v}个。", "至少有{v}个。", "面积不是{v}。", "总数超过{v}。", "一共有{v}个吗？", "原来有{v}个。", "不到{v}个。",
-    "假设答案是{v}。", "除非答案是{v}。", "当n为奇数时，一共有{v}个。", "有人说答案是{v}。", "难道答案是{v}吗？",
+    "The total is {v} factorial.", "The total is {v}^2.", "The total is {v}x.", "We probably get {v}.",
+    "It would be {v}.", "So there are {v} ways excluding rotations.", "The sum is {v} percent of it.",
+    "Ideally we get {v}.", "We get 2 + {v}.", "So {v} < n.", "At best the sum is {v}.", "所以{v}个是错的。",
+    "因此这是{v}的倍数。", "所以答案为{v}或1。", "所以他是第{v}名。", "La respuesta no es {v}.",
+    "La réponse n'est pas {v}.", "Die Antwort ist nicht {v}.", "Il risultato non è {v}.",
+    "Si n es par, la respuesta es {v}.", "Wenn n gerade ist, ist das Ergebnis {v}.",
+    "Si n est pair, le résultat est {v}.", "如果n是偶数，一共有{v}个。", "假设一共有{v}个。", "设总数为{v}。",
+    "还剩{v}种情况需要检验。", "题目中有{v}个学生。", "一共不止{v}个。", "至少有{v}个。", "面积不是{v}。",
+    "总数超过{v}。", "一共有{v}个吗？", "原来有{v}个。", "不到{v}个。", "假设答案是{v}。", "除非答案是{v}。",
+    "当n为奇数时，一共有{v}个。", "有人说答案是{v}。", "难道答案是{v}吗？",
 )  # fmt: skip
 STATED = (
-    "So there are {v} such numbers.", "Thus the total is {v}.", "Therefore, the sum equals {v}.", "Hence we get {v}.",
-    "The area of the square is {v}.", "The probability is therefore {v}.", "So he has {v} marbles left.",
-    "In total, {v} ways.", "We obtain {v}.", "So x = {v}.", "The only solution is {v}.", "This gives n = {v}.",
-    "The answer is {v}.", "Since the sum is even, so the total is {v}.", "The number of ways to seat the guests is {v}.",
+    "So there are {v} such numbers.", "Thus the total is {v}.", "Therefore, the sum equals {v}.",
+    "Hence we get {v}.", "The area of the square is {v}.", "The probability is therefore {v}.",
+    "So he has {v} marbles left.", "In total, {v} ways.", "We obtain {v}.", "So x = {v}.",
+    "The only solution is {v}.", "This gives n = {v}.", "The answer is {v}.",
+    "Since the sum is even, so the total is {v}.", "The number of ways to seat the guests is {v}.",
     "La respuesta es {v}.", "La réponse est {v}.", "Die Antwort ist {v}.", "Das Ergebnis lautet {v}.",
-    "所以一共有{v}个。", "因此总数是{v}。", "答案是{v}。", "答：一共有{v}种方法。", "故面积为{v}。", "所以水池里有{v}升水。",
+    "所以一共有{v}个。", "因此总数是{v}。", "答案是{v}。", "答：一共有{v}种方法。", "故面积为{v}。",
+    "所以水池里有{v}升水。",
 )  # fmt: skip
 BEFORE = ("", "We count the pairs one by one. ", "First compute 2 + 3 = 5.\n\n", "先算出2+3=5。\n")
 """Text before the sentence."""

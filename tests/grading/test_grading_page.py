@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import harness
 from harness.benchmarks.drafts import kind_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import CONVENTIONS
@@ -191,7 +192,16 @@ ROWS: list[tuple[str, Examples]] = [
         ("C. 1-i", r"\frac{2}{1+i}", True), ("C. 1-i", "C", True), ("C. 1-i", "1+i", False), ("C. 1-i", "B", False),
     ]),
     ("`(B) 12`", [("12", "(B) 12", True), ("12", "(B) 13", False)]),
-    ("full-width, mathematical", [
+    ("`18 m²` and `18㎡`", [
+        (r"18\text{ m}^2", "18㎡", True), ("5升", "5公升", True), ("12美元", r"\$12", True), ("12元", "12美元", False),
+        ("18㎡", "18㎠", False),
+    ]),
+    ("`Re z` and", [
+        (r"\operatorname{Re} z", r"\frac{z+\bar z}{2}", True), (r"\operatorname{Im} z", r"\frac{z-\bar z}{2i}", True),
+        (r"\operatorname{Re} z", r"\frac{z-\bar z}{2}", False), ("|z|^2", r"z\bar z", False),
+    ]),
+    ("`90° + 45°`", [(r"90^\circ+45^\circ", r"135^\circ", True), (r"\frac{\pi}{2}+45", "135", False)]),
+    ("an answer and the same with full-width", [
         ("12", "１２", True), ("-3", "−3", True), (r"\frac12", "½", True), ("x < 3", "x &lt; 3", True),
         (r"\frac12", r"\\frac12", True), (r"\cot x", r"\cotx", True), (r"\cot x", r"\tanx", False),
     ]),
@@ -224,6 +234,36 @@ def test_each_switch_of_a_row_turns_one_of_its_examples(line: list[str], example
             if is_equal(reference, answer, turned) is not expected
         ]  # fmt: skip
         assert moved, switch
+
+
+FORMS = re.search(r"\n\| form of the last sentence \|.*\n\| --- .*\n((?:\|.*\n)+)", PAGE.read_text("utf-8"))
+SENTENCES = [
+    (reply, column == 2)
+    for line in (FORMS[1] if FORMS else "").splitlines()
+    for column in (2, 3)
+    for reply in re.findall(r"`([^`]+)`", line.split("|")[column])
+]
+
+
+@pytest.mark.parametrize(("reply", "states"), SENTENCES)
+def test_a_form_of_sentences_states_its_value_and_its_twin_does_not(reply: str, states: bool) -> None:
+    assert (harness.grade("36", reply).outcome == "correct") is states
+
+
+def test_the_table_of_forms_is_found() -> None:
+    assert len(SENTENCES) > 20
+
+
+UNDECIDED = [
+    (r"\{-3,3\}", "|x|=3", "|x|=4"), ("x+7", "x (mod 7)", "x+8"), ("|z|^2", r"z\bar z", "3"),
+    ("x (mod 7)", "x+7", "5 (mod 8)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reference", "answer", "twin"), UNDECIDED)
+def test_what_the_page_calls_undecided_is_not_wrong(reference: str, answer: str, twin: str) -> None:
+    assert equal(reference, answer, kind_of(reference), GradeRules()).equal is None
+    assert not is_equal(reference, twin)
 
 
 def is_equal(reference: str, answer: str, rules: GradeRules | None = None) -> bool:

@@ -254,7 +254,7 @@ _PLURALS_WITHOUT_S = names(
     "apiece each only total altogether overall exactly left remaining way noon clock"
 )
 _ADJECTIVES_IN_ING = names(
-    "remaining matching missing winning losing increasing decreasing crossing existing working outstanding distinguishing"
+    "remaining matching missing winning losing increasing decreasing crossing existing working outstanding"
 )
 _SINGULAR_IN_S = names(
     "is was has does this his its us yes plus minus times thus less as vs versus equals gives fails works holds "
@@ -364,7 +364,11 @@ _MAX_COUNTED_WORDS = 4
 def _is_noun(word: str) -> bool:
     """Whether a word may be part of what was counted: it links no others, or stands alone ("3 each")."""
     word = word.strip(".,")
-    return len(word) > 1 and word.replace("-", "").isalpha() and (word not in FUNCTION_WORDS or word in _PLURALS_WITHOUT_S or word == "such")
+    return (
+        len(word) > 1
+        and word.replace("-", "").isalpha()
+        and (word not in FUNCTION_WORDS or word in _PLURALS_WITHOUT_S or word == "such")
+    )
 
 
 def _is_plural(word: str) -> bool:

@@ -139,9 +139,7 @@ def _value(rows: list[_Case], variable: Node, point: Fraction) -> Node | None:
     return None
 
 
-def _contradicts(
-    rows: list[_Case], variable: Node, point: Fraction, same: Callable[[Node, Node], bool | None]
-) -> bool:
+def _contradicts(rows: list[_Case], variable: Node, point: Fraction, same: Callable[[Node, Node], bool | None]) -> bool:
     """Whether two cases hold at `point` and give other values, so that they are no function."""
     values = [
         substitute(row.value, variable, num(point))

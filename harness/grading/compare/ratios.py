@@ -106,7 +106,7 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
         result = same_scalar(left, right, rules)
         # A number stands for a class as a remainder only: 15 is no remainder modulo 4.
         # Of a class with letters nobody can tell whether an expression is its remainder: x (mod 7) beside x + 7.
-        unsure = symbols(left) or symbols(right)
+        unsure = symbols(residue_class.args[0])
         if unsure if result.equal is False else _is_no_remainder(value, residue_class.args[1]):
             return Comparison(None, "modulus")
         return result

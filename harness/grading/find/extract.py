@@ -147,6 +147,7 @@ _DATE = re.compile(
     r"|october|november|december)(?:\s+\d{1,2}(?:st|nd|rd|th)?)?(?:,?\s+\d{4})?"
 )
 _ABOUT = re.compile(r"(?i)(?:\b(?:about|approximately|roughly|around)\s+|≈\s*)\Z")
+_ALTERNATIVE = re.compile(r"\s*(?:or\b|或)\s*\d")
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-z]+\*?\}")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _CODE_OPENING = re.compile(r"```[A-Za-z]*\s*\n\s*|`")
@@ -251,7 +252,12 @@ def extract_from(
         for ignored in (_CODE_BLOCK, _ASIDE):
             tail = ignored.sub(lambda match: " " * len(match.group()), tail)
         joins_parts = parts is not None
-        extraction = _chinese(tail, kind) or _whole_line(tail, kind) or _last_formula(tail, joins_parts) or _last_number(tail, joins_parts)
+        extraction = (
+            _chinese(tail, kind)
+            or _whole_line(tail, kind)
+            or _last_formula(tail, joins_parts)
+            or _last_number(tail, joins_parts)
+        )
         if extraction is None and kind == "text":
             extraction = _last_words(tail)
     if extraction is None or not without_boxes(extraction.answer).strip():
@@ -424,8 +430,10 @@ def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
     if phrase.group()[:1] in "最答结" and not is_stated_in_chinese(tail, phrase.start()):
         return True
     answer = phrase.group().lower().find("answer")
-    if answer >= 0 and not phrase.group()[answer + len("answer") :].strip(" s*_") and _IS_BEFORE.search(
-        tail, max(0, phrase.start() - 40), phrase.start() + answer
+    if (
+        answer >= 0
+        and not phrase.group()[answer + len("answer") :].strip(" s*_")
+        and _IS_BEFORE.search(tail, max(0, phrase.start() - 40), phrase.start() + answer)
     ):
         return True  # "only if n is even is the answer $5$"
     if answer >= 0 and is_unstated(tail, phrase.start() + answer):
@@ -450,6 +458,9 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         end = formula.end()
         while (link := _FORMULA_LINK.match(tail, end)) and (following := _MATH.match(tail, link.end())):
             end = following.end()
+        if _ALTERNATIVE.match(tail, end) is not None:  # "$5$ or 6" is no single value
+            stop = _SENTENCE_END.search(tail, end)
+            end = stop.start() if stop is not None else len(tail)
         unit = _UNIT_BEHIND_FORMULA.match(tail, end)
         return Extraction(tail[start : unit.end() if unit else end], start, unit.end() if unit else end, method)
     stop = _SENTENCE_END.search(tail, start)
@@ -484,7 +495,11 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         return Extraction(numbers[0].group(), begin, begin + len(numbers[0].group()), method)
     if answer:
         begin = tail.find(answer, start)
-        inner = chinese_statement(answer, announced=True) if kind not in ("text", "choice") and not answer.isascii() else None
+        inner = (
+            chinese_statement(answer, announced=True)
+            if kind not in ("text", "choice") and not answer.isascii()
+            else None
+        )
         if begin >= 0 and inner is not None:
             return Extraction(answer[slice(*inner)], begin + inner[0], begin + inner[1], method)
         return Extraction(answer, begin, begin + len(answer), method)
@@ -538,11 +553,13 @@ def _line_states(tail: str, line: str) -> bool:
     if is_condition_in_chinese(line):
         return False
     begin = tail.rfind(line)
-    if len(numbers) != 1 or begin < 0 or _WORD.search(_COMMAND.sub("", _ENVIRONMENT.sub("", tail))) is None:
+    if begin < 0 or _WORD.search(_COMMAND.sub("", _ENVIRONMENT.sub("", tail))) is None:
         return True
-    formula = next((formula for formula in _MATH.finditer(tail) if formula.end() >= begin + numbers[0].end()), None)
-    if formula is not None and formula.start() <= begin + numbers[0].start():
-        return statement_end(tail, formula.start(), formula.end()) is not None
+    formulas = list(_MATH.finditer(tail))
+    if len(formulas) == 1:
+        return statement_end(tail, formulas[0].start(), formulas[0].end()) is not None
+    if len(numbers) != 1:
+        return True
     value = begin + numbers[0].start()
     # "about" stays in the answer of a line, and is compared.
     rounded = _ABOUT.search(tail, max(0, value - 20), value)

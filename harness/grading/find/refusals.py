@@ -34,7 +34,8 @@ part of it.
 _LEADS_TO_ANSWER = names(
     "so thus hence therefore then and finally consequently now but well also overall here clearly that as with is "
     "was be get gets give gives gave giving find finds found obtain obtains obtained conclude have has had make makes "
-    "making mean means implies imply yield yields say believe think see know state report write provide box because since"
+    "making mean means implies imply yield yields say believe think see know state report write provide box "
+    "because since"
 )
 """Connectives and verbs that lead to a statement of the answer: "which gives the answer"."""
 

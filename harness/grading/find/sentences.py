@@ -1,4 +1,4 @@
-r"""Sentences that state an answer without a box or "the answer is": closed forms; any other sentence leaves it undecided.
+r"""Sentences that state an answer without a box: closed forms; any other sentence leaves it undecided.
 
 The last number or formula of a reply is its answer only if the last sentence has one of these forms (V is the value):
 
@@ -18,7 +18,7 @@ import re
 
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.tree import names
-from harness.answers.grammar.units import FUNCTION_WORDS, unit_of
+from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, unit_of
 
 _QUANTITIES = names(
     "answer ans result value values total sum number product quotient difference area perimeter circumference volume "
@@ -33,12 +33,14 @@ _QUANTITIES = names(
 
 _ADJECTIVES = names(
     "final correct right exact required desired total least greatest smallest largest minimum maximum minimal maximal "
-    "overall only unique common square cube average new combined ordered simplified numerical last surface zero expected"
+    "overall only unique common square cube average new ordered simplified numerical last surface zero expected"
 )
 _NO_QUANTITY = frozenset((("expected", "answer"), ("expected", "result"), ("last", "answer")))
 """Adjective and noun that name an answer which is not the reply's."""
 
-_INSIDE = names("of in to the a an and that which who on at from by its their his her our this these between both all")
+_INSIDE = names(
+    "of in to the a an and that which who on at from by its their his her our this these between both all it them"
+)
 """Function words inside the name of a quantity. Not "for", "with" and "when", which begin conditions."""
 
 _DETERMINERS = names("the a an its their his her our this these of and")
@@ -53,23 +55,27 @@ _LEAD_WORDS = (
     r"|∴|\\(?:therefore|implies|Rightarrow)(?![a-z])"
 )
 _LEAD = re.compile(rf"(?i)(?:(?:{_LEAD_WORDS})(?![a-z])\s*[,:]?\s*)+")
-_REASON = re.compile(r"(?i)(?:since|because|there\s+(?:is|are)|the|we|this|it)\b[^,?]{1,200},\s*(?=(?:so|thus|hence|therefore)\b)")
+_REASON = re.compile(
+    r"(?i)(?:since|because|there\s+(?:is|are)|the|we|this|it)\b[^,?]{1,200},\s*(?=(?:so|thus|hence|therefore)\b)"
+)
 """A clause before a consequence: "There are not enough, so …"."""
 
 _LINK = (
-    r"(?:(?:['’]s|is|are|was|equals?|to\s+be|comes?\s+to|amounts?\s+to|becomes)\b|(?:(?:must|has\s+to|will|should|would)\s+)?be\b"
+    r"(?:(?:['’]s|is|are|was|equals?|to\s+be|comes?\s+to|amounts?\s+to|becomes)\b|(?:(?:must|has\s+to|will|should)\s+)?be\b"
     r"|[=:：])"
     r"(?:\s+(?:equal\s+to|given\s+by|therefore|thus|hence|then|exactly|indeed|simply|just|at)\b)?(?:\s+the\s+number\b)?"
 )
 _ASSERTS = re.compile(
-    r"(?ix)(?:i|we|you|one|this|that|it|they)(?:\s+(?:\w+ly|also|then|now))?\s+(?:get|got|gets|have|find|found|obtain"
+    r"(?ix)(?:i|we|you|one|this|that|it|they)(?:\s+(?:finally|clearly|simply|easily|directly|eventually|exactly|also|then|now))?\s+(?:get|got|gets|have|find|found|obtain"
     r"|obtained|calculated?|computed?|determined?|gives?|gave|yields?|conclude|see|need|equals?|is|makes?)(?:\s+that)?\s*:?"
     r"|[A-Z]\w+['’]s?\s+(?:rule|theorem|formula|law)\s+(?:says|gives|yields)"
     r"|it['’]s|that['’]s|there\s+(?:is|are|was|were)(?:\s+(?:exactly|only|a\s+total\s+of|in\s+total))?"
     r"|(?:la\s+respuesta|el\s+resultado|a\s+resposta|o\s+resultado)\s+[eé]s?|(?:la\s+réponse|le\s+résultat)\s+est"
     r"|(?:die\s+antwort|das\s+ergebnis)\s+(?:ist|lautet|beträgt)|(?:la\s+risposta|il\s+risultato)\s+è"
 )
-_ASSERTED = re.compile(rf"(?ix)(?:(?:i\s+think|i\s+believe)(?:\s+that)?\s+)?(?:{_ASSERTS.pattern.removeprefix('(?ix)')})")
+_ASSERTED = re.compile(
+    rf"(?ix)(?:(?:i\s+think|i\s+believe)(?:\s+that)?\s+)?(?:{_ASSERTS.pattern.removeprefix('(?ix)')})"
+)
 _NAME = (
     r"(?:\\?[A-Za-z]{1,2}(?:_\{?\w{1,8}\}?)?'*(?:\([^()]{0,30}\))?|\$[^$]{1,60}\$|\\\([^()]{1,60}\\\)"
     r"|[a-zA-Z](?:\s*[-+*/]\s*[a-zA-Z0-9]+)+)"
@@ -83,8 +89,9 @@ _VERBS = (
 _SOMEBODY = re.compile(
     rf"(?i)(?P<subject>(?:[A-Za-z'’]+\s+){{1,4}}?)(?:{_VERBS})(?:\s+(?:a\s+total\s+of|exactly|only|just))?"
 )
-_SUBJECTS = names("he she it they we i the his her a an our")
-_CALCULATION = re.compile(r"(?:(?:[\d\s.,+*/×÷·^()%$−-]|\\(?:times|cdot|div)(?![a-z]))+=\s*)+")
+_PRONOUNS = names("he she it they we i")
+_ARTICLES = names("the his her their our my a an each")
+_CALCULATION = re.compile(r"(?:(?:[\d\s.,+*/×÷·^()%$−-]|\\(?:times|cdot|div)(?![a-z]))++=)+\s*")
 _TOKEN = re.compile(r"\$[^$]*\$|\\\([^()]*\\\)|[A-Za-z'’]+|[^\sA-Za-z]+")
 
 _IS_ANSWER = re.compile(
@@ -92,7 +99,7 @@ _IS_ANSWER = re.compile(
     r"(?:answer|solution|solutions|result|count|total)\Z|\s+works\Z"
 )
 _TAIL_NOUNS = re.compile(
-    r"(?i)(?P<nouns>(?:\s*[A-Za-z²³°€%/^0-9{}\\$.-]+){0,4}?)(?P<total>\s*,?\s*(?:in\s+(?:total|all|the\s+end)|altogether|overall))?\Z"
+    r"(?i)(?P<nouns>(?:\s*+[A-Za-z²³°€%/^0-9{}\\$.-]++){0,4}?)(?P<total>\s*,?\s*(?:in\s+(?:total|all|the\s+end)|altogether|overall))?\Z"
 )
 _REASON_BEHIND = re.compile(
     r"(?i)\s*,?\s*(?:because|since|which|not\s|as\s+(?:required|desired|claimed|expected|stated|asked)\b)|\s*✓"
@@ -101,8 +108,8 @@ _REASON_BEHIND = re.compile(
     r"(?:conditions?|constraints?|equations?|requirements?)\Z"
 )
 _CLOSING = re.compile(
-    r"(?i)(?:[\s$*_`\"'’”)\]}.|>~✓∎■□✔✅🎉]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:\w+)?|</?\w+>|(?:q\.?e\.?d|i\s+hope[^.\n]*|thanks?[^.\n]*"
-    r"|let\s+me\s+know[^.\n]*)\.?)*"
+    r"(?i)(?:[\s$*_`\"'’”)\]}.|>~✓∎■□✔✅🎉]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:\w+)?|</?\w+>|(?:q\.?e\.?d|i\s+hope[^.\n]*+|thanks?[^.\n]*+"
+    r"|let\s+me\s+know[^.\n]*+)\.?)*+"
 )
 """What may follow the sentence of an answer: marks of layout, and closing words."""
 
@@ -113,7 +120,10 @@ MAX_CHARS = 240
 """A sentence is looked at this far on either side of its value, in characters."""
 
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-z]+\*?\}|&")
-_UNIT_BEHIND = re.compile(r"[ ]?[A-Za-z²³°/^0-9]+(?:[ ](?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z|[ ](?:apart|long|wide|high|tall|deep|old|away|in|altogether)\b)")
+_UNIT_BEHIND = re.compile(
+    r"[ ]?[A-Za-z²³°/^0-9]+(?:[ ](?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z|[ ](?:apart|long|wide|high|tall|deep|old|away|in"
+    r"|altogether)\b)"
+)
 _STOP = re.compile(r"[.!?](?=\s|\Z|[\"'*])|\n|[。！？]")
 _MARKS = " \t*_$`\"'“([{:\\|>"
 
@@ -161,7 +171,11 @@ def _before(head: str, *, whole: bool) -> bool:
     if not rest or _ASSERTED.fullmatch(rest) or _NAMED.fullmatch(rest):
         return True
     quantity = _QUANTITY_IS.fullmatch(rest)
-    if rest.lower().split()[-1].rstrip(".:") in _QUANTITIES and _is_quantity(rest.rstrip(".:")) and len(rest.split()) <= _MAX_LABEL_WORDS:
+    if (
+        rest.lower().split()[-1].rstrip(".:") in _QUANTITIES
+        and _is_quantity(rest.rstrip(".:"))
+        and len(rest.split()) <= _MAX_LABEL_WORDS
+    ):
         return True  # "answer 5", "Result: 5"
     if quantity is not None and _is_quantity(quantity["quantity"]):
         return True
@@ -172,7 +186,9 @@ def _before(head: str, *, whole: bool) -> bool:
 def _has_condition(clause: str) -> bool:
     """Whether a clause has words that begin conditions, or other words than statements of a fact have."""
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", clause)}
-    return not words.isdisjoint(("if", "unless", "when", "whenever", "suppose", "assume", "assuming", "provided", "would"))
+    return not words.isdisjoint(
+        ("if", "unless", "when", "whenever", "suppose", "assume", "assuming", "provided", "would")
+    )
 
 
 def _is_quantity(words: str) -> bool:
@@ -194,20 +210,22 @@ def _is_quantity(words: str) -> bool:
 def _are_plain(tokens: list[str], function_words: frozenset[str]) -> bool:
     """Whether tokens are nouns, adjectives and formulas, and else only the given function words."""
     before = ""
-    for token in tokens:
-        if token in FUNCTION_WORDS and token not in function_words:
+    for word in tokens:
+        if word in FUNCTION_WORDS and word not in function_words:
             return False
-        participle = token.endswith(("ing", "ed")) or token == "given"
-        if token in _PROCEDURE or (participle and before not in _DETERMINERS):
+        participle = word == "given" or word.endswith(("ing", "ed"))
+        if word in _PROCEDURE or (participle and before not in _DETERMINERS):
             return False
-        before = token
+        before = word
     return True
 
 
 def _is_subject(words: str) -> bool:
-    """Whether words are a subject of at most four words: "he", "the train", "Josh"."""
+    """Whether words are a subject: a pronoun, a name, or an article with at most three words: "the blue train"."""
     tokens = [token.lower() for token in words.split()]
-    return _are_plain(tokens, _SUBJECTS)
+    if len(tokens) == 1:
+        return tokens[0] in _PRONOUNS or tokens[0] not in FUNCTION_WORDS
+    return tokens[0] in _ARTICLES and not changes_number(words) and _are_plain(tokens[1:], names(""))
 
 
 def _behind(tail: str) -> bool:
@@ -223,12 +241,16 @@ def _behind(tail: str) -> bool:
         if nouns is None:
             return False
     words = nouns["nouns"]
-    if words[:1].isalpha():
-        return unit_of(words) is not None  # 18x, but 18cm
+    if unit_of(words) is not None or words in ("%", "°"):
+        return True
+    if words[:1] != " " or changes_number(words) or not words.replace(" ", "").replace("-", "").isalpha():
+        return False  # 18x, 18^2, "18 squared"
     tokens = [token.lower() for token in words.split()]
-    if tokens[-1:] == ["left"] or (len(tokens) > 1 and tokens[-1] in _EXTENT and unit_of(" ".join(tokens[:-1])) is not None):
+    if tokens[-1:] == ["left"] or (
+        len(tokens) > 1 and tokens[-1] in _EXTENT and unit_of(" ".join(tokens[:-1])) is not None
+    ):
         tokens = tokens[:-1]
-    return unit_of(words) is not None or _are_plain(tokens, _BESIDE_NOUNS)
+    return _are_plain(tokens, _BESIDE_NOUNS)
 
 
 _BESIDE_NOUNS = names("such per")
@@ -241,14 +263,19 @@ _CHINESE_VALUE = (
     rf"(?:[¥￥$]?[-−]?\d[\d,]*(?:\.\d+)?(?:/\d+)?|{_CHINESE_NUMERAL}(?:分之{_CHINESE_NUMERAL})?|半)\s*[百千万亿%％]?\s*"
 )
 _CHINESE_UNIT = (
-    r"(?:平方|立方)?(?:千米|公里|分米|厘米|毫米|米|千克|公斤|毫克|克|吨|毫升|公升|升|分钟|小时|秒钟?|天|个月|周|年|美元|欧元|块钱|元|角|度|公顷)"
-    r"|[A-Za-zΩ°μ]{1,4}[²³]?|[㎡㎥㎝㎜㎞㎢㎤㎏㎎]|[个個人名位种次只支本枝张条棵颗粒辆台套件页层间头匹块份组对双把根朵袋箱瓶杯碗盒道题点艘座户家班行列局场枚笔句步]"
+    r"(?:平方|立方)?(?:千米|公里|分米|厘米|毫米|米|千克|公斤|毫克|克|吨|毫升|公升|升|分钟|小时|秒钟?|天|个月|周|年)"
+    r"|美元|欧元|块钱|元|角|度|公顷|[A-Za-zΩ°μ]{1,4}[²³]?|[㎡㎥㎝㎜㎞㎢㎤㎏㎎]"
+    r"|[个個人名位种次只支本枝张条棵颗粒辆台套件页层间头匹块份组对双把根朵袋箱瓶杯碗盒道题点艘座户家班行列局场枚笔句步]"
 )
+_CHINESE_HAS = (
+    r"(?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了"
+    r"|走了|得到|重|高|长|宽)了?|一共|总共|共"
+)
+_CHINESE_LEAD = r"(?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答)\s*[，,：:、]?\s*"
 _CHINESE_SENTENCE = re.compile(
-    rf"""(?x) \s* (?P<lead> (?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答)\s*[，,：:、]?\s* )*
+    rf"""(?x) \s* (?P<lead> {_CHINESE_LEAD} )*
     (?P<named> (?P<subject> [^\s，,。；;：:？?！!\d]{{0,20}}?)
-      (?: (?P<counts> (?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了|走了|得到)(?:了)? | 一共 | 总共 | 共 )
-        | (?P<is> 是|为|等于|[=＝]) )?
+      (?: (?P<counts> {_CHINESE_HAS} ) | (?P<is> 是|为|等于|[=＝]) )?
       \s* (?P<quantity> (?P<value> {_CHINESE_VALUE} ) (?P<unit> (?:{_CHINESE_UNIT}) (?:[/每](?:{_CHINESE_UNIT}))? )? ) )
     (?P<noun> [\u3400-\u9fff]{{0,4}} ) \s*[。.！!]?\s* """
 )
@@ -256,6 +283,9 @@ _CHINESE_CLAUSE_WORDS = re.compile(
     r"[如若假设当令除非不没未无莫勿至超过约或许曾原每第吗呢差能可会再才仅该需检剩余其他另说称认猜据听问谁]|大概|最[多少]"
 )
 """Signs of conditions, denials, bounds, guesses and questions."""
+
+_CHINESE_VERBS = re.compile("[的是有在被对错为等]")
+"""Signs behind a unit which say that the words there are no noun."""
 
 _SUBJECT_ALLOWED = re.compile(r"最大|最小|可能的?|不同的?|能|可以?")
 _ASKED_CONDITION = re.compile(r"如果|若|假设|假如|设|令|当|除非|只要|要是")
@@ -274,7 +304,10 @@ def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, i
         match = _CHINESE_SENTENCE.fullmatch(sentence, begin)
         if match is None or (begin and match["lead"] is None and match["counts"] is None):
             continue
-        if match["subject"] and match["counts"] is None and match["is"] is None:
+        has_verb = match["counts"] is not None or match["is"] is not None
+        if (match["subject"] or match["noun"]) and not has_verb:
+            return None
+        if _CHINESE_VERBS.search(match["noun"]) is not None:
             return None
         in_words = match["quantity"][0] in _CHINESE_DIGITS
         if in_words and number_in_words(match["value"].strip()) is None:
