@@ -55,7 +55,11 @@ def verdict_of(response: str) -> str:
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_condition_before_the_answer_leaves_it_undecided(statement: str) -> None:
     assert {verdict_of(statement.format(condition)) for condition in CONDITIONS} == {"undecided"}
-    assert {verdict_of(f"We look at n. {statement.format(lead)}") for lead in LEADS} == {"correct"}
+    parted = statement[2] in ",，"
+    # Without a comma, only words that lead to an answer are told from a condition.
+    for lead in LEADS:
+        verdict = verdict_of(f"We look at n. {statement.format(lead)}")
+        assert verdict == ("correct" if parted or lead in ("Therefore", "In total") else "undecided")
 
 
 @pytest.mark.parametrize("front", FRONTS)

@@ -185,7 +185,25 @@ def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> Rea
     return RealInterval(low, high, closed_low, closed_high)
 
 
-# --- inequalities ---
+# --- equations and inequalities ---
+def solutions_of_equation(left: Node, right: Node) -> list[RealInterval]:
+    """Return the solutions of an equation in one letter, quadratic or |u| = b, as points. Raises `NotASet`.
+
+    The solutions are the ends of those of the inequality with ≤.
+    """
+    if right.op == "fn" and right.args[0] == "abs":
+        left, right = right, left
+    pieces = _merge(_solution(Node("rel", ((left, right), ("<=",)))))
+    ends = [end for piece in pieces for end in (piece.low, piece.high) if end not in (INFINITY, _MINUS_INFINITY)]
+    if len(ends) != _DEGREE:
+        raise NotASet("no two solutions")
+    return _merge([RealInterval(end, end, True, True) for end in ends])
+
+
+_DEGREE = 2
+"""Number of solutions of a quadratic equation, and of |u| = b."""
+
+
 def _solution(node: Node) -> list[RealInterval]:
     """Return the solutions of a relation in one letter. Raises `NotASet`."""
     operands, signs = node.args
@@ -234,11 +252,6 @@ def _ray(sign: str, bound: Node) -> list[RealInterval]:
 
 def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
     """Return the solutions of |u| `sign` b: |u| < b is -b < u < b, and |u| > b is u < -b or u > b."""
-    if sign == "=":
-        size = rational(exact(bound))
-        if size is None or size < 0:
-            raise NotASet("no solution that intervals show")
-        return _merge([*_linear(inside, "=", bound), *_linear(inside, "=", neg(bound))])
     if sign not in _ORDERED:
         raise NotASet(sign)
     below, above = _linear(inside, sign, bound), _linear(inside, _FLIPPED[sign], neg(bound))
@@ -261,13 +274,11 @@ def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
     # After division by a negative leading coefficient the sign turns round.
     sign = sign if square > 0 else _FLIPPED.get(sign, sign)
     discriminant = linear * linear - 4 * square * at0
-    if (sign not in _ORDERED and sign != "=") or discriminant < 0:
+    if sign not in _ORDERED or discriminant < 0:
         raise NotASet("no ends")
     root, middle = Node("root", (num(2), num(discriminant))), num(-linear / (2 * square))
     half = Node("div", (root, num(2 * abs(square))))
     low, high = Node("add", (middle, neg(half))), Node("add", (middle, half))
-    if sign == "=":
-        return [RealInterval(low, low, True, True), RealInterval(high, high, True, True)]
     if sign in ("<", "<="):
         return [RealInterval(low, high, sign == "<=", sign == "<=")]
     return _merge([*_ray("<" if sign == ">" else "<=", low), *_ray(sign, high)])

@@ -57,7 +57,15 @@ from harness.grading.compare.matrices import compute_matrices
 from harness.grading.compare.piecewise import NotPiecewise, same_piecewise
 from harness.grading.compare.radicals import NotExact
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
-from harness.grading.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets, whole_numbers
+from harness.grading.compare.realsets import (
+    NotASet,
+    is_inequality,
+    letters,
+    real_set,
+    same_sets,
+    solutions_of_equation,
+    whole_numbers,
+)
 from harness.grading.compare.relations import same_relations
 from harness.grading.compare.rewriting import (
     components,
@@ -178,14 +186,23 @@ def _compare_with_solutions(reference: Node, answer: Node, rules: GradeRules) ->
     Never equal: an equation may only repeat the question. Wrong if its solutions are other numbers, else undecided.
     """
     equation, values = (reference, answer) if is_equation(reference) else (answer, reference)
-    if not is_equation(equation) or values.op not in ("set", "list") or len(values.args) < _MIN_SOLUTIONS:
+    if (
+        not is_equation(equation)
+        or len(equation.args[1]) != 1
+        or values.op not in ("set", "list")
+        or len(values.args) < _MIN_SOLUTIONS
+    ):
         return None
     if len(letters(equation)) != 1 or not all(is_scalar(item) and not symbols(item) for item in values.args):
         return None
     if any(operand.op == "sym" for operand in equation.args[0]):
         return None  # x = 5 names a value
-    result = _compare_real_sets(Node("set", tuple(values.args)), equation, rules)
-    return Comparison(None if result is None or result.equal else False, "equation")
+    try:
+        points, solutions = real_set(Node("set", tuple(values.args))), solutions_of_equation(*equation.args[0])
+    except NotASet:
+        return Comparison(None, "equation")
+    agree = same_sets(points, solutions, lambda left, right: bool(same_scalar(left, right, rules).equal))
+    return Comparison(None if agree else False, "equation")
 
 
 _MIN_SOLUTIONS = 2
