@@ -161,6 +161,8 @@ def with_one_degree_sign(node: Node) -> Node:
 
 def with_conjugates(node: Node) -> Node:
     r"""Return `node` with (z + z̄)/2 for Re z and (z − z̄)/(2i) for Im z, where z is a letter and z̄ is `\bar z`."""
+    if node.op == "sym" and str(node.args[0]).startswith("overline "):
+        return sym(f"bar {str(node.args[0]).removeprefix('overline ')}")
     if node.op == "fn" and node.args[0] == "bar" and node.args[1].op == "sym":
         return sym(f"bar {node.args[1].args[0]}")
     if node.op == "fn" and node.args[0] in ("Re", "Im") and node.args[1].op == "sym":

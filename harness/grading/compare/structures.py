@@ -166,7 +166,7 @@ def _same_with_conjugates(reference: Node, answer: Node, rules: GradeRules) -> C
     Re and Im are written by z and its conjugate, two independent letters. |z| is not, and leaves a difference open.
     """
     sides = [[here for here in walk(node) if here.op in ("fn", "sym")] for node in (reference, answer)]
-    has_bar = [any(str(here.args[0]).startswith("bar") for here in side) for side in sides]
+    has_bar = [any(str(here.args[0]).startswith(("bar", "overline ")) for here in side) for side in sides]
     has_part = [any(here.op == "fn" and here.args[0] in ("Re", "Im", "abs") for here in side) for side in sides]
     if not ((has_bar[0] and has_part[1]) or (has_bar[1] and has_part[0])):
         return None

@@ -111,7 +111,7 @@ _CLOSING = re.compile(
     r"(?i)(?:[\s$*_`\"'’”)\]}.|>~✓∎■□✔✅🎉]|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:\w+)?|</?\w+>|(?:q\.?e\.?d|i\s+hope[^.\n]*+|thanks?[^.\n]*+"
     r"|let\s+me\s+know[^.\n]*+)\.?)*+"
 )
-"""What may follow the sentence of an answer: marks of layout, and closing words."""
+"""Marks of layout and closing words, which may follow the sentence of an answer."""
 
 _MAX_LABEL_WORDS = 4
 """Words of a label before a colon, at most: "the final result: 5"."""
