@@ -124,7 +124,7 @@ _UNIT_BEHIND = re.compile(
     r"[ ]?[A-Za-z²³°/^0-9]+(?:[ ](?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z|[ ](?:apart|long|wide|high|tall|deep|old|away|in"
     r"|altogether)\b)"
 )
-_STOP = re.compile(r"[.!?](?=\s|\Z|[\"'*])|\n|[。！？]")
+_STOP = re.compile(r"(?<=[$)\d])[ ](?=(?:So|Therefore|Thus|Hence)\b)|[.!?](?=\s|\Z|[\"'*])|\n|[。！？]")
 _MARKS = " \t*_$`\"'“([{:\\|>"
 
 
