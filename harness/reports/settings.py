@@ -74,6 +74,7 @@ _NAMES = {
     "fingerprint": "greedy replies are stored to know the server by",
     "salvage": "half-written answers are continued",
     "questions_digest": "digest of the stored questions",
+    "questions_made.dataset_digest": "digest of the questions, as first stored",
     "rows_digest": "digest of the rows",
     "recipe": "digest of data, card, prompt and selection",
     "n_all": "questions in the data",
@@ -321,7 +322,9 @@ def _flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def _name(name: str) -> str:
-    """A dotted name of a setting, with its last part in words where `_NAMES` has them."""
+    """A dotted name of a setting, in words where `_NAMES` has it or its last part."""
+    if name in _NAMES:
+        return _NAMES[name]
     head, dot, tail = name.rpartition(".")
     return head + dot + _NAMES.get(tail, tail)
 
