@@ -59,12 +59,14 @@ def _not_installed(error: ModuleNotFoundError) -> str:
 
 
 def _leave(signum: int, _frame: FrameType | None) -> None:
-    """End the process at once: nothing has begun that would have to be ended in order."""
+    """End the process at once: no command has begun yet, so nothing has to be closed first."""
     os._exit(128 + signum)
 
 
 def _unraisable(problem: UnraisableHookArgs) -> None:
-    """Raise a Ctrl-C again, a moment later, if it came where Python can raise nothing, as within an import."""
+    """Handle an exception that Python could only print: raise a Ctrl-C again a moment later, if it came during an
+    import, say.
+    """
     if problem.exc_type is KeyboardInterrupt:
         threading.Thread(target=_interrupt, daemon=True).start()
     else:

@@ -206,7 +206,7 @@ def _texts(completions: Sequence[Completion]) -> list[str]:
 
 
 def _contents(completions: Sequence[Completion]) -> Iterator[str]:
-    """Yield the text of each completion: the text itself, or that of its last message."""
+    """Yield the text of each completion: a text as it is, of a conversation the text of its last message."""
     for completion in completions:
         if isinstance(completion, str):
             yield completion

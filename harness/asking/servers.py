@@ -569,7 +569,9 @@ def swapped(server: RunningServer, running: ServerSpec, spec: ServerSpec, watche
 
 
 def at_server(who: W, server: RunningServer) -> W:
-    """`who` with the server that was started for it, and without the options to start one."""
+    """The options `who` with the address of the server that was started for them, and without the options that start
+    one.
+    """
     # By its address if it has no state file, or if it serves another model than its state file names.
     if server.pid is None or server.swapped:
         return who.but(serve=None, base_url=server.base_urls, model=server.model)

@@ -56,7 +56,7 @@ class Watcher:
         """Metrics of the session can be read at this address."""
 
     def standing(self, sentence: Sentence) -> None:
-        """A sentence on something that the run waits for: a provider's batches, shards, a slow fingerprint."""
+        """The run waits for something (a provider's batches, shards, a slow fingerprint), as this sentence says."""
 
     def progressed(self, progress: Progress) -> None:
         """Progress, sent from time to time while samples are asked for; an exception raised here ends the session."""

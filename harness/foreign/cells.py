@@ -34,7 +34,7 @@ def require_columns(row: Row, names: Iterable[str], tool: str) -> None:
 
 
 def as_text(value: Any) -> str | None:
-    """The text of a question, which `value` has as a text or as chat messages (joined here); None for anything else."""
+    """The text of a question, given as a text or as chat messages, which are joined; None for anything else."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

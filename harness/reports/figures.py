@@ -96,5 +96,5 @@ def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:
 
 
 def _present(plots: Sequence[Plot | None]) -> list[Plot]:
-    """The plots without None."""
+    """The plots that could be made: the list without its None."""
     return [plot for plot in plots if plot is not None]

@@ -45,7 +45,9 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
 
 
 class _Fitted:
-    """A table that fits the width of its console: it folds names, and numbers only where names alone do not suffice."""
+    """A table that is made to fit the width of its console: long names are broken into lines, and numbers only if that
+    is not enough.
+    """
 
     def __init__(self, table: Table) -> None:
         self._table = table

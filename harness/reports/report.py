@@ -190,7 +190,7 @@ class Report:
 
 
 def _no_lines(_manifest: Manifest) -> Sequence[str]:
-    """Stands for a missing `repeat`: no command."""
+    """The `repeat` of a report whose caller gave none: returns no command."""
     return ()
 
 

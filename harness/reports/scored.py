@@ -142,7 +142,7 @@ def _same_questions(first: ScoredBenchmark, second: ScoredBenchmark) -> bool:
 
 
 def _renamed(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
-    """The scored benchmark under another name."""
+    """A copy of the scored benchmark under another name."""
     return dataclasses.replace(
         benchmark,
         name=name,

@@ -173,7 +173,7 @@ def by_weight(setting: tuple[str, object]) -> tuple[int, str]:
 
 
 def differing_in_words(differing: Mapping[str, tuple[object, object]]) -> list[str]:
-    """Each setting that differs as `NAME: OURS here, THEIRS there`, those that move a score most first.
+    """The settings that differ in words, each as `NAME: OURS here, THEIRS there`, those that move a score most first.
 
     differing: name → (of the run, of the published score).
     """

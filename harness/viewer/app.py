@@ -91,10 +91,9 @@ class Labelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Viewer:
-    """The handlers over one library.
-
-    published: returns the published scores beside a run's. facts: reads the settings and the log of a run. token: the
-    secret of this start. port: the port on which the server listens.
+    """Answers the requests of the viewer's pages about the runs of one library. published: returns the published scores
+    beside a run's. facts: reads the settings and the log of a run. token: the secret of this start. port: the port on
+    which the server listens.
     """
 
     def __init__(self, library: Library, published: Published, facts: pages.ReadFacts, token: str, port: int) -> None:
@@ -232,7 +231,9 @@ class Viewer:
         return await self._of_benchmark(request, pages.audit_page)
 
     async def _of_benchmark(self, request: web.Request, page: Callable[[OpenBenchmark], object]) -> web.Response:
-        """Return the JSON that `page` makes, or "not modified" if the browser has it and no file has changed since."""
+        """Answer a request for the data of a page about a benchmark: the JSON that `page` makes, or "not modified" if
+        the browser has it and no file has changed since.
+        """
 
         def build() -> tuple[str, bytes | None]:
             """(the page's tag; its JSON, None if the browser has it)."""
@@ -418,7 +419,7 @@ def _json(value: Any, status: int = 200) -> web.Response:
 
 
 def _tagged(tag: str, body: bytes | None) -> web.Response:
-    """Return the response with `body`, or "not modified" if `body` is None."""
+    """Return the response with `body` and its tag (ETag), or "not modified" if `body` is None."""
     if body is None:
         return web.Response(status=304, headers={"ETag": tag})
     return web.Response(body=body, content_type="application/json", headers={"ETag": tag})

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Stamp(NamedTuple):
-    """Distinguishes two states of a file; all zero: the file does not exist."""
+    """Size, time and number of a file, by which two states of it are told apart; all zero: the file does not exist."""
 
     inode: int = 0
     size: int = 0
@@ -48,7 +48,7 @@ class Stamp(NamedTuple):
 
 
 class Remembered:
-    """Contents of files, each with the state of the file when it was read.
+    """A cache of contents of files, each with the state of the file when it was read.
 
     `problems`: path → why it could not be read.
     """
@@ -118,7 +118,7 @@ class OpenBenchmark:
         return stamp.modified_ns / 1e9 if stamp.size else None
 
     def glance(self) -> None:
-        """Read only what an overview needs: the score, the overrides, and the number of stored samples.
+        """Read only what the overview of all runs needs: the score, the overrides, and the number of stored samples.
 
         The score stays None if the questions file is no longer the run's, because the score then is of other questions.
         """

@@ -67,11 +67,10 @@ ReadFacts = Callable[[RunFolder], RunFacts]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One benchmark of a run in the overview.
-
-    accuracy and the intervals are fractions; None before `harness score`. n_stored: samples in the journal. n_planned:
-    samples planned for each question. modified: Unix time of the last sample; None without any. n_overridden: verdicts
-    corrected by hand. accuracy_overridden: the accuracy with these corrections.
+    """The line of one benchmark in the overview of runs. accuracy and the intervals are fractions; None before `harness
+    score`. n_stored: samples in the journal. n_planned: samples planned for each question. modified: Unix time of the
+    last sample; None without any. n_overridden: verdicts corrected by hand. accuracy_overridden: the accuracy with
+    these corrections.
     """
 
     benchmark: str
@@ -119,11 +118,9 @@ class BenchmarkPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A text as the page gets it.
-
-    text: without its middle if it is very long. omitted: number of characters left out. cut: the position in `text`
-    where they are missing. answer: (start, end) of the answer in `text`. Positions count UTF-16 units, as JavaScript
-    does.
+    """A text as it is sent to the page. text: without its middle if it is very long. omitted: number of characters left
+    out. cut: the position in `text` where they are missing. answer: (start, end) of the answer in `text`. Positions
+    count UTF-16 units, as JavaScript does.
     """
 
     text: str

@@ -94,7 +94,7 @@ class QuestionRow:
 
 
 SIGNS: dict[Verdict | None, str] = {"correct": "c", "wrong": "w", "no_answer": "n", "undecided": "u", None: "."}
-"""One character per verdict, for the strip of a question."""
+"""Verdict → the character that stands for it in a question's row."""
 
 
 def text_of(question: Question) -> str:

@@ -55,7 +55,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchStep:
-    """How far a search is. done, total: bytes of the journal. hits: those since the step before."""
+    """The progress of a search, with new hits. done, total: bytes of the journal. hits: those since the step before."""
 
     done: int
     total: int

@@ -21,7 +21,7 @@ from tests.fault_tools.installed import NotInstalled, axe
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run as write_scored_run
 from tests.viewer.running import Viewer, viewing
-from tests.viewer.small_run import SMALL, Asked, Said, append, sample, write_run
+from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run
 
 MATHS = r"Let $x=\frac{a+b}{2}$, so \[\sum_{k=1}^n k = \frac{n(n+1)}{2}.\] It costs $5 and $7. Thus \(\boxed{42}\)."
 
@@ -84,25 +84,25 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def results(tmp_path_factory: pytest.TempPathFactory, trap: tuple[str, list[str]], window: Browser) -> Path:
     folder = tmp_path_factory.mktemp("browsed") / "results"
     questions = {
-        f"q{n}": Asked(
+        f"q{n}": RunQuestion(
             MATHS,
             "42",
-            [Said(MATHS if (n + i) % 3 else r"\boxed{41}", reasoning="Hm. " * 50 + MATHS) for i in range(20)],
+            [RunReply(MATHS if (n + i) % 3 else r"\boxed{41}", reasoning="Hm. " * 50 + MATHS) for i in range(20)],
             metadata={"level": 1 + n % 2, "subject": ["Algebra", "Geometry"][n % 2]},
         )
         for n in range(1, 9)
     }
     write_run(folder / "a", {"demo": SMALL, "sums": questions})
     worse = {
-        name: Asked(question.text, "42", [*question.said[5:], *[Said(r"\boxed{1}")] * 5])
+        name: RunQuestion(question.text, "42", [*question.replies[5:], *[RunReply(r"\boxed{1}")] * 5])
         for name, question in questions.items()
     }
     write_run(folder / "b", {"sums": worse}, identity={"seed": 3})
     url, _ = trap
     texts = [text.replace("{url}", url) for text in [*PAYLOADS, *BOMBS]]
     hostile = {
-        named(n, text): Asked(
-            text, text or "1", [Said(text, reasoning=text), Said(f"${text}$")], "text", {text[:99]: text}
+        named(n, text): RunQuestion(
+            text, text or "1", [RunReply(text, reasoning=text), RunReply(f"${text}$")], "text", {text[:99]: text}
         )
         for n, text in enumerate(texts)
     }
@@ -267,9 +267,9 @@ def test_questions_on_which_graders_disagree_are_found_and_the_sample_names_who(
 def test_samples_that_look_wrong_are_found_by_their_signs(browser: Browser, viewer: Viewer, results: Path) -> None:
     loop = "Well. " + "Wait, let me check again. " * 40
     questions = {
-        "loop": Asked("?", "5", [Said(r"\boxed{5}"), Said(r"\boxed{5}", reasoning=loop)]),
-        "garbled": Asked("?", "5", [Said("\ufffd" * 9 + r"\boxed{5}")]),
-        "sound": Asked("?", "5", [Said(r"\boxed{5}", reasoning="Wait, let me check again.")]),
+        "loop": RunQuestion("?", "5", [RunReply(r"\boxed{5}"), RunReply(r"\boxed{5}", reasoning=loop)]),
+        "garbled": RunQuestion("?", "5", [RunReply("\ufffd" * 9 + r"\boxed{5}")]),
+        "sound": RunQuestion("?", "5", [RunReply(r"\boxed{5}", reasoning="Wait, let me check again.")]),
     }
     write_run(results / "results" / "odd", {"demo": questions})
     ids = lambda: [element.text for element in browser.all(".questions .id")]  # noqa: E731
@@ -288,9 +288,9 @@ def test_samples_that_look_wrong_are_found_by_their_signs(browser: Browser, view
 def test_the_keys_go_on_among_the_questions_on_which_two_runs_differ(
     browser: Browser, viewer: Viewer, results: Path
 ) -> None:
-    right, wrong = Said(r"\boxed{5}"), Said(r"\boxed{6}")
+    right, wrong = RunReply(r"\boxed{5}"), RunReply(r"\boxed{6}")
     for name, replies in (("one", [right, right, right]), ("two", [wrong, right, wrong])):
-        questions = {f"q{n}": Asked("?", "5", [reply]) for n, reply in enumerate(replies)}
+        questions = {f"q{n}": RunQuestion("?", "5", [reply]) for n, reply in enumerate(replies)}
         write_run(results / "results" / name, {"demo": questions})
     browser.open(viewer, "/run/one/demo?other=two&show=differ")
     browser.wait(lambda: [element.text for element in browser.all(".questions .id")] == ["q0", "q2"])
@@ -386,12 +386,13 @@ def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
     browser: Browser, viewer: Viewer, results: Path
 ) -> None:
     run = write_run(
-        results / "results" / "going", {"demo": {"q": Asked("?", "42", [Said("1", reasoning="hm"), Said("2")])}}
+        results / "results" / "going",
+        {"demo": {"q": RunQuestion("?", "42", [RunReply("1", reasoning="hm"), RunReply("2")])}},
     )
     browser.open(viewer, "/run/going/demo/q/s0")
     browser.one("details[data-key=reasoning] summary").click()
     browser.script("document.querySelector('[data-key=s1]').focus()")
-    append(run, "demo", [sample("demo", "q", 2, Said(r"\boxed{42}"))])
+    append(run, "demo", [sample("demo", "q", 2, RunReply(r"\boxed{42}"))])
     browser.wait(lambda: len(browser.all(".samples a")) == 3)
     score_run(run, GradingOptions(workers=1))
     browser.wait(lambda: [element.text for element in browser.all(".samples a")] == ["✗", "✗", "✓"])
@@ -445,7 +446,10 @@ def test_a_hostile_text_reads_as_it_was_written(
 
 def test_acting_characters_are_seen(browser: Browser, viewer: Viewer, results: Path) -> None:
     text = "a\x1b[2Jb\u202egnp.exe\u2066c\x00d\u2028e\ud800f\x85g\n\ttail"
-    write_run(results / "results" / "acting", {"demo": {name: Asked("?", "1", [Said(text)]) for name in ("q", text)}})
+    write_run(
+        results / "results" / "acting",
+        {"demo": {name: RunQuestion("?", "1", [RunReply(text)]) for name in ("q", text)}},
+    )
     browser.open(viewer, "/run/acting/demo")
     browser.wait(lambda: len(browser.all(".questions a.row")) == 2)
     browser.open(viewer, "/run/acting/demo/q/s0")
@@ -455,7 +459,9 @@ def test_acting_characters_are_seen(browser: Browser, viewer: Viewer, results: P
 
 def test_a_question_whose_id_is_no_utf8_has_a_link_that_works(browser: Browser, viewer: Viewer, results: Path) -> None:
     odd = "a\ud800/\udfff%ED%A0%80 é\U0001f600"
-    run = write_run(results / "results" / "odd", {"demo": {odd: Asked("?", "1", [Said("one"), Said("two")])}})
+    run = write_run(
+        results / "results" / "odd", {"demo": {odd: RunQuestion("?", "1", [RunReply("one"), RunReply("two")])}}
+    )
     browser.open(viewer, "/run/odd/demo")
     browser.one(".questions a.row").click()
     browser.wait(lambda: browser.text(".sample > .text") == "one")
@@ -477,7 +483,7 @@ def test_a_line_of_ten_million_characters_is_shown_without_its_middle(
     browser: Browser, viewer: Viewer, results: Path
 ) -> None:
     text = "x" * 5_000_000 + "$y$" * 1_700_000 + r" so $\boxed{42}$"
-    write_run(results / "results" / "line", {"demo": {"q": Asked("?", "42", [Said(text, reasoning=text)])}})
+    write_run(results / "results" / "line", {"demo": {"q": RunQuestion("?", "42", [RunReply(text, reasoning=text)])}})
     browser.open(viewer, "/run/line/demo/q/s0")
     browser.wait(lambda: "characters left out here" in browser.text(".sample > .text"))
     assert browser.text(".sample mark.answer")
@@ -508,7 +514,7 @@ def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
 ) -> None:
     """In every place that its text reaches: the question, reference and metadata, a sample, the request."""
     text = LONG[name]
-    hostile = Asked(text, text, [Said(text, reasoning=text)], "text", {"field": text, text[:50]: "value"})
+    hostile = RunQuestion(text, text, [RunReply(text, reasoning=text)], "text", {"field": text, text[:50]: "value"})
     run = f"long-{list(LONG).index(name)}"
     write_run(results / "results" / run, {"demo": {"q": hostile}}, scored=False)
     for path in (f"/run/{run}/demo", f"/run/{run}/demo/q/s0", f"/compare/{run}/{run}/demo/q/s0"):
@@ -526,7 +532,7 @@ def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
 
 def test_the_whole_of_a_long_question_is_a_link_away(browser: Browser, viewer: Viewer, results: Path) -> None:
     text = "Q" * 500_000
-    write_run(results / "results" / "whole", {"demo": {"q": Asked(text, "1", [Said("1")])}}, scored=False)
+    write_run(results / "results" / "whole", {"demo": {"q": RunQuestion(text, "1", [RunReply("1")])}}, scored=False)
     browser.open(viewer, "/run/whole/demo/q")
     link = browser.wait(lambda: browser.one("a[href*='part=question']").get_attribute("href"))
     assert link is not None
@@ -538,7 +544,7 @@ def test_a_formula_and_a_forged_correction_write_no_character_that_acts(
     browser: Browser, viewer: Viewer, results: Path
 ) -> None:
     text = r'$\char"202E$ and $x + \text{\char"202D y}$ and $z$'
-    folder = write_run(results / "results" / "acts", {"demo": {"q": Asked(text, "1", [Said(text)])}})
+    folder = write_run(results / "results" / "acts", {"demo": {"q": RunQuestion(text, "1", [RunReply(text)])}})
     override = overrides.Override(
         benchmark="demo", question_id="q", sample_index=0, verdict="correct", graded="wrong", who="\u202ewho",
         when="2026-01-01T00:00:00+00:00", why="\u202ewhy",

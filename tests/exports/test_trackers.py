@@ -28,7 +28,7 @@ SENT: list[Tracked] = []
 
 
 def notes(tracked: Tracked) -> str:
-    """The tracker of an installed package, by the entry point that `told` writes."""
+    """The tracker of an installed package, by the entry point that the fixture `sent` writes."""
     print("a tracker talks")  # noqa: T201
     SENT.append(tracked)
     return "over there"
@@ -39,8 +39,8 @@ def fails(_tracked: Tracked) -> str:
 
 
 @pytest.fixture
-def told(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Tracked]]:
-    """What the tracker `notes` got."""
+def sent(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Tracked]]:
+    """The runs that were sent to the tracker `notes`, a plug-in that the fixture installs."""
     site = tmp_path_factory.mktemp("site")
     about = site / "harness_notes-1.0.dist-info"
     about.mkdir()
@@ -55,7 +55,7 @@ def told(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
-    tmp_path: Path, told: list[Tracked]
+    tmp_path: Path, sent: list[Tracked]
 ) -> None:
     secret = "sk-aaaaaaaaaaaaaaaaaaaaaaaa"
     identity = {
@@ -67,7 +67,7 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
         tmp_path / "my run", varied(), identity=identity, settings={"endpoints": [{"base_url": "http://10.0.0.1:1/v1"}]}
     )
     scores = harness.score(folder, track="notes", workers=1)
-    (entry,) = told
+    (entry,) = sent
     assert entry.name == "my run"
     assert entry.scores["own/accuracy"] == scores[0].accuracy
     assert scores[0].sampling_interval is not None
@@ -84,28 +84,28 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
         assert hidden not in printed
 
 
-def test_the_same_run_is_the_same_entry_and_another_is_another(tmp_path: Path, told: list[Tracked]) -> None:
+def test_the_same_run_is_the_same_entry_and_another_is_another(tmp_path: Path, sent: list[Tracked]) -> None:
     for name in ("a", "a", "b"):
         folder = RunFolder(tmp_path / name)
         if not folder.path.exists():
             write_run(folder.path, varied())
         harness.score(folder, track=["notes"], workers=1)
-    assert told[0].key == told[1].key != told[2].key
-    assert told[0].scores == told[1].scores
+    assert sent[0].key == sent[1].key != sent[2].key
+    assert sent[0].scores == sent[1].scores
 
 
-def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, told: list[Tracked]) -> None:
+def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, sent: list[Tracked]) -> None:
     for step in (500, 1000):
         run = write_run(tmp_path / f"my training/step_{step}", varied())
         harness.score(run, track="notes", step=step, workers=1)
         harness.score(run, track="notes", step=step, series="other", workers=1)
-    assert [(entry.name, entry.step) for entry in told] == [
+    assert [(entry.name, entry.step) for entry in sent] == [
         ("my training", 500), ("other", 500), ("my training", 1000), ("other", 1000)
     ]  # fmt: skip
-    assert told[0].key == told[2].key != told[1].key == told[3].key
+    assert sent[0].key == sent[2].key != sent[1].key == sent[3].key
 
 
-def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, told: list[Tracked]) -> None:
+def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, sent: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied())
     for options, sentence in (
         ({"step": 1}, "name it with track"),
@@ -115,26 +115,26 @@ def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, told: list[Track
             harness.score(run, **options)
 
 
-def test_names_are_such_as_every_tracker_takes(tmp_path: Path, told: list[Tracked]) -> None:
+def test_names_are_such_as_every_tracker_takes(tmp_path: Path, sent: list[Tracked]) -> None:
     many = [sample(number, index, rf"\boxed{{{number + 1}}}", "gym:a@b") for number in range(3) for index in range(4)]
     harness.score(write_run(tmp_path / "run", {"gym:a@b": many}), track="notes", workers=1)
-    (entry,) = told
+    (entry,) = sent
     assert entry.scores["gym:a_at_b/pass_at_4"] == 1.0
     assert entry.scores["gym:a_at_b/pass_hat_4"] == 1.0
     assert not [name for name in (*entry.scores, *entry.facts) if set(name) & set("@^\n\"'")]
 
 
-def test_the_command_says_where_and_keeps_its_output_json(tmp_path: Path, told: list[Tracked]) -> None:
+def test_the_command_says_where_and_keeps_its_output_json(tmp_path: Path, sent: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied())
     done = CliRunner().invoke(command, [str(run.path), "--track", "notes", "--json", "--workers", "1"])
     assert done.exit_code == 0
     assert [score["benchmark"] for score in json.loads(done.stdout)] == ["own"]
     assert "told notes: over there" in done.stderr
-    assert len(told) == 1
+    assert len(sent) == 1
 
 
 def test_a_tracker_that_cannot_be_used_is_refused_before_anything_is_graded(
-    tmp_path: Path, told: list[Tracked], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sent: list[Tracked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = write_run(tmp_path / "run", varied(), scored=False)
     monkeypatch.setitem(sys.modules, "trackio", None)
@@ -147,7 +147,7 @@ def test_a_tracker_that_cannot_be_used_is_refused_before_anything_is_graded(
     assert not run.benchmark("own").grades.exists()
 
 
-def test_only_a_run_is_tracked(tmp_path: Path, told: list[Tracked]) -> None:
+def test_only_a_run_is_tracked(tmp_path: Path, sent: list[Tracked]) -> None:
     file = tmp_path / "outputs.jsonl"
     file.write_text('{"gen": "1", "answer": "1"}\n')
     done = CliRunner().invoke(command, [str(file), "--track", "notes"])
@@ -155,10 +155,10 @@ def test_only_a_run_is_tracked(tmp_path: Path, told: list[Tracked]) -> None:
     assert "--track is for run folders" in done.exception.sentence
     with pytest.raises(UsageError, match="is for run folders"):
         harness.score(file, track="notes")
-    assert told == []
+    assert sent == []
 
 
-def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(tmp_path: Path, told: list[Tracked]) -> None:
+def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(tmp_path: Path, sent: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied(), scored=False)
     with pytest.raises(UsageError) as raised:
         harness.score(run, track="fails")

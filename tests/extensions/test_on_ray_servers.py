@@ -25,22 +25,22 @@ PROGRAM = str(Path(__file__).parents[1] / "on_ray" / "small_server.py")
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
     (tmp_path / "pids").mkdir()
     return tmp_path
 
 
 @pytest.fixture
-def replica(place: Path) -> Iterator[Callable[..., Replica]]:
+def replica(folder: Path) -> Iterator[Callable[..., Replica]]:
     begun = []
 
     def begin(*habits: str, version: str = __version__) -> Replica:
         replicas = Replicas(
-            name="small", words=tuple(words(place, HOST, FILE, *habits)), count=1, nodes=1, resources={"CPU": 1},
-            host="0.0.0.0", folder=place / "endpoints",
+            name="small", words=tuple(words(folder, HOST, FILE, *habits)), count=1, nodes=1, resources={"CPU": 1},
+            host="0.0.0.0", folder=folder / "endpoints",
         )  # fmt: skip
-        begun.append(Replica("small-1", replicas, str(replicas.folder), str(place), version))
+        begun.append(Replica("small-1", replicas, str(replicas.folder), str(folder), version))
         return begun[-1]
 
     yield begin
@@ -48,9 +48,9 @@ def replica(place: Path) -> Iterator[Callable[..., Replica]]:
         replica.stop()
 
 
-def words(place: Path, host: str, file: str, *habits: str) -> list[str]:
+def words(folder: Path, host: str, file: str, *habits: str) -> list[str]:
     own = ["--host", host, "--register", file, "--until-eof"]
-    program = [sys.executable, PROGRAM, "{port}", str(place / "pids"), *habits]
+    program = [sys.executable, PROGRAM, "{port}", str(folder / "pids"), *habits]
     return ["command", "--served-name", "small", *own, "--", *program]
 
 
@@ -62,48 +62,48 @@ def detail_of(replica: Replica, state: str) -> str:
     return now[1]
 
 
-def alive(place: Path) -> list[int]:
-    return [int(file.name) for file in (place / "pids").iterdir() if psutil.pid_exists(int(file.name))]
+def alive(folder: Path) -> list[int]:
+    return [int(file.name) for file in (folder / "pids").iterdir() if psutil.pid_exists(int(file.name))]
 
 
 def test_a_server_that_ends_by_itself_is_begun_again_and_stop_leaves_nothing(
-    place: Path, replica: Callable[..., Replica]
+    folder: Path, replica: Callable[..., Replica]
 ) -> None:
     served = replica()
     url = detail_of(served, "ready")
-    (file,) = (place / "endpoints").glob("small-1@*.url")
+    (file,) = (folder / "endpoints").glob("small-1@*.url")
     assert file.read_text().split() == [url]
     with pytest.raises(httpx.HTTPError):
         httpx.post(f"http://127.0.0.1:{urlsplit(url).port}/die")
-    while [file] == (again := list((place / "endpoints").glob("*.url"))) or not again:
+    while [file] == (again := list((folder / "endpoints").glob("*.url"))) or not again:
         time.sleep(0.02)
     detail_of(served, "ready")
     served.stop()
-    assert len(list((place / "pids").iterdir())) == 2
-    assert alive(place) == []
-    assert list((place / "endpoints").glob("*.url")) == []
+    assert len(list((folder / "pids").iterdir())) == 2
+    assert alive(folder) == []
+    assert list((folder / "endpoints").glob("*.url")) == []
 
 
-def test_a_start_that_fails_says_its_cause_and_its_log(place: Path, replica: Callable[..., Replica]) -> None:
+def test_a_start_that_fails_says_its_cause_and_its_log(folder: Path, replica: Callable[..., Replica]) -> None:
     cause = detail_of(replica("dies"), "failed")
     assert "flash_attn" in cause
-    assert cause.endswith(f"its log is {place}/endpoints/small-1.log")
-    assert len(list((place / "pids").iterdir())) == 1
+    assert cause.endswith(f"its log is {folder}/endpoints/small-1.log")
+    assert len(list((folder / "pids").iterdir())) == 1
 
 
-def test_a_node_with_another_version_starts_nothing(place: Path, replica: Callable[..., Replica]) -> None:
+def test_a_node_with_another_version_starts_nothing(folder: Path, replica: Callable[..., Replica]) -> None:
     assert "caller 0.0.0" in detail_of(replica(version="0.0.0"), "failed")
-    assert alive(place) == []
+    assert alive(folder) == []
 
 
 @pytest.mark.parametrize("when", ["ready", "starting"])
-def test_the_command_ends_with_standard_input(place: Path, when: str) -> None:
-    file = place / "a.url"
-    line = argv("serve", *words(place, "0.0.0.0", str(file)))
-    process = subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(place))
+def test_the_command_ends_with_standard_input(folder: Path, when: str) -> None:
+    file = folder / "a.url"
+    line = argv("serve", *words(folder, "0.0.0.0", str(file)))
+    process = subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(folder))
     assert process.stdin is not None
     assert process.stderr is not None
-    while not (file.exists() if when == "ready" else list((place / "pids").iterdir())):
+    while not (file.exists() if when == "ready" else list((folder / "pids").iterdir())):
         assert process.poll() is None
         time.sleep(0.01)
     process.stdin.close()
@@ -111,7 +111,7 @@ def test_the_command_ends_with_standard_input(place: Path, when: str) -> None:
     process.communicate()
     assert process.returncode == (130 if when == "ready" else 128 + signal.SIGTERM)
     assert not file.exists()
-    while alive(place):  # where it was not ready yet, its guard ends it
+    while alive(folder):  # where it was not ready yet, its guard ends it
         time.sleep(0.01)
 
 

@@ -96,13 +96,13 @@ def test_each_node_of_a_member_is_told_its_rank_and_one_master(tmp_path: Path) -
     ran = subprocess.run(["bash", "-s"], input=script, env=environment, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
     arguments = [(tmp_path / str(rank)).read_text().split("\0")[:-1] for rank in (0, 1)]
-    for rank, one in enumerate(arguments):
-        assert one[one.index("--node-rank") + 1] == str(rank)
-        assert one[one.index("--head-address") + 1] == "n7"
-        assert one[one.index("--register") + 1] == f"{tmp_path}/o'places/2.url"
-        assert one[one.index("--env") + 1] == f"A={key}"
-        assert one[-2:] == ["--", "--enforce-eager"]
-        one[one.index("--node-rank") + 1] = ""
+    for rank, node_argv in enumerate(arguments):
+        assert node_argv[node_argv.index("--node-rank") + 1] == str(rank)
+        assert node_argv[node_argv.index("--head-address") + 1] == "n7"
+        assert node_argv[node_argv.index("--register") + 1] == f"{tmp_path}/o'places/2.url"
+        assert node_argv[node_argv.index("--env") + 1] == f"A={key}"
+        assert node_argv[-2:] == ["--", "--enforce-eager"]
+        node_argv[node_argv.index("--node-rank") + 1] = ""
     assert arguments[0] == arguments[1], "one port, and all else the same"
     assert 0 < int(arguments[0][arguments[0].index("--head-port") + 1]) < 65536
     fixed = harness(tmp_path, "serve", "vllm", "m", *words[:6], "--head-port", "29501", "--print")

@@ -104,13 +104,15 @@ ENDLESS = {
 }  # fmt: skip
 """Attacks that run into a limit of time or output; there are fewer of them, for each takes its limit."""
 
-PLACES = {
+FRAMES = {
     "at once": "{attack}\n",
     "guarded": "try:\n{indented}\nexcept BaseException:\n    pass\n",
     "in a thread": "def go():\n{indented}\nimport threading\nt = threading.Thread(target=go)\nt.start()\nt.join()\n",
     "at the end": "def go():\n{indented}\nimport atexit\natexit.register(go)\n",
     "in a class": "class Go:\n{indented}\n",
 }
+"""Part of a program in which an attack stands → the code around the attack."""
+
 STYLES = {
     "stdin": "print(0)\n",
     "calls": "def f(x): return None\n",
@@ -130,15 +132,15 @@ class Attack(NamedTuple):
 
 
 def attacks() -> Iterator[Attack]:
-    """All of them, in an order that mixes them."""
+    """All attacks, in an order that mixes their kinds."""
     listed = []
     for style, wrong in STYLES.items():
         late = style.endswith("late")
         for name, attack in PAYLOADS.items():
-            for place, frame in PLACES.items():
+            for part, frame in FRAMES.items():
                 body = frame.format(attack=attack, indented=_indented(attack))
                 code = wrong.format(indented=_indented(body)) if late else body + wrong
-                listed.append(Attack(f"{style}: {name}, {place}", style.split()[0], code))
+                listed.append(Attack(f"{style}: {name}, {part}", style.split()[0], code))
         for name, attack in ENDLESS.items():
             code = wrong.format(indented=_indented(attack)) if late else attack + "\n" + wrong
             listed.append(Attack(f"{style}: {name}", style.split()[0], code))

@@ -25,8 +25,8 @@ IDENTITY = {
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a model said to one request."""
+class RunReply:
+    """One reply of a model to a question of the small run."""
 
     text: str | None
     reasoning: str | None = None
@@ -35,41 +35,41 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question and its samples."""
+class RunQuestion:
+    """A question of the small run, and the replies to it."""
 
     text: str
     reference: str
-    said: Sequence[Said]
+    replies: Sequence[RunReply]
     kind: AnswerKind = "integer"
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-SMALL: dict[str, Asked] = {
-    "q1": Asked(
+SMALL: dict[str, RunQuestion] = {
+    "q1": RunQuestion(
         r"What is $\frac{84}{2}$?",
         "42",
         [
-            Said(r"Half of 84 is \(42\), so $\boxed{42}$.", reasoning="First I halve 84.\nWait, 2 · 42 = 84."),
-            Said(r"It is $\boxed{41}$.", tokens=None),
-            Said(r"First $\boxed{42}$, no: $\boxed{43}$."),
+            RunReply(r"Half of 84 is \(42\), so $\boxed{42}$.", reasoning="First I halve 84.\nWait, 2 · 42 = 84."),
+            RunReply(r"It is $\boxed{41}$.", tokens=None),
+            RunReply(r"First $\boxed{42}$, no: $\boxed{43}$."),
         ],
         metadata={"level": "Level 5", "subject": "Algebra"},
     ),
-    "q2/odd id": Asked(
+    "q2/odd id": RunQuestion(
         "What is 1 + 1?",
         "2",
         [
-            Said("I go on and on", finish_reason="length", tokens=32768),
-            Said(r"\boxed{2}"),
-            Said(None, reasoning="nothing but thoughts"),
+            RunReply("I go on and on", finish_reason="length", tokens=32768),
+            RunReply(r"\boxed{2}"),
+            RunReply(None, reasoning="nothing but thoughts"),
         ],
         metadata={"level": "Level 1", "subject": "Counting"},
     ),
 }
 
 
-def question(benchmark: str, question_id: str, asked: Asked) -> Question:
+def question(benchmark: str, question_id: str, asked: RunQuestion) -> Question:
     """The question's record."""
     return Question(
         benchmark=benchmark,
@@ -83,7 +83,7 @@ def question(benchmark: str, question_id: str, asked: Asked) -> Question:
     )
 
 
-def sample(benchmark: str, question_id: str, index: int, said: Said) -> Sample:
+def sample(benchmark: str, question_id: str, index: int, said: RunReply) -> Sample:
     """The sample's record."""
     return Sample(
         benchmark=benchmark,
@@ -101,7 +101,7 @@ def sample(benchmark: str, question_id: str, index: int, said: Said) -> Sample:
 
 def write_run(
     path: Path,
-    benchmarks: Mapping[str, Mapping[str, Asked]] | None = None,
+    benchmarks: Mapping[str, Mapping[str, RunQuestion]] | None = None,
     *,
     identity: Mapping[str, Any] | None = None,
     scored: bool = True,
@@ -115,9 +115,9 @@ def write_run(
         files = folder.benchmark(name)
         files.create()
         question_file.write(files, [question(name, key, asked) for key, asked in questions.items()])
-        said = [sample(name, key, i, s) for key, asked in questions.items() for i, s in enumerate(asked.said)]
-        append(folder, name, said)
-        planned = max(len(asked.said) for asked in questions.values())
+        samples = [sample(name, key, i, s) for key, asked in questions.items() for i, s in enumerate(asked.replies)]
+        append(folder, name, samples)
+        planned = max(len(asked.replies) for asked in questions.values())
         records[name] = BenchmarkRecord(identity={**IDENTITY, **(identity or {})}, plan=Plan(samples=planned))
     Manifest(
         harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="org/model-7b", benchmarks=records

@@ -15,7 +15,7 @@ from harness.runs import RunFolder
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.rows import ListedSample
 from harness.viewer.sample_filter import SampleFilter, matching_samples
-from tests.viewer.small_run import SMALL, Said, question, write_run
+from tests.viewer.small_run import SMALL, RunReply, question, write_run
 
 PLAIN = ListedSample(
     index=0, verdict="wrong", graded=None, extracted="3", vote="3", rule="integer", truncated=False, near_miss=None,
@@ -27,8 +27,8 @@ PLAIN = ListedSample(
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenBenchmark, OpenBenchmark]:
     """A run, and one in which the second sample of a question is right instead."""
     folder = tmp_path_factory.mktemp("filtered")
-    first, _, *others = SMALL["q1"].said
-    turned = dataclasses.replace(SMALL["q1"], said=[first, Said(r"$\boxed{42}$."), *others])
+    first, _, *others = SMALL["q1"].replies
+    turned = dataclasses.replace(SMALL["q1"], replies=[first, RunReply(r"$\boxed{42}$."), *others])
     paths: list[RunFolder] = [write_run(folder / "a"), write_run(folder / "b", {"demo": {**SMALL, "q1": turned}})]
     a, b = (OpenRun("run", path).benchmark("demo") for path in paths)
     return a, b

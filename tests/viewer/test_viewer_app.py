@@ -24,7 +24,7 @@ from harness.scoring.pipeline import score_run
 from harness.viewer import app
 from tests.system.command import harness
 from tests.viewer.running import Viewer, answering_here, viewing
-from tests.viewer.small_run import SMALL, Asked, Said, append, sample, write_run
+from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run
 
 FONT = "katex/fonts/KaTeX_Size2-Regular.woff2"
 Q1 = {"run": "a", "benchmark": "demo", "question": "q1"}
@@ -166,7 +166,7 @@ def test_a_question_has_its_samples_and_votes(client: httpx.Client) -> None:
 
 def test_a_sample_has_its_answer_where_javascript_counts_it(results: Path, client: httpx.Client) -> None:
     text = "𝔸 😀 so $\\boxed{42}$"
-    write_run(results / "results" / "wide", {"demo": {"q": Asked("?", "42", [Said(text)])}})
+    write_run(results / "results" / "wide", {"demo": {"q": RunQuestion("?", "42", [RunReply(text)])}})
     shown = client.get("/api/sample", params={"run": "wide", "benchmark": "demo", "question": "q", "sample": 0}).json()
     start, end = shown["text"]["answer"]
     assert text.encode("utf-16-le")[2 * start : 2 * end].decode("utf-16-le") == "42"
@@ -174,7 +174,7 @@ def test_a_sample_has_its_answer_where_javascript_counts_it(results: Path, clien
 
 def test_a_very_long_text_comes_without_its_middle_and_raw_with_it(results: Path, client: httpx.Client) -> None:
     text = "é" * 5_000_000 + r" $\boxed{42}$"
-    write_run(results / "results" / "long", {"demo": {"q": Asked("?", "42", [Said(text)])}})
+    write_run(results / "results" / "long", {"demo": {"q": RunQuestion("?", "42", [RunReply(text)])}})
     where = {"run": "long", "benchmark": "demo", "question": "q", "sample": "0"}
     shown = client.get("/api/sample", params=where).json()["text"]
     assert shown["omitted"] == len(text) - 400_000
@@ -314,10 +314,12 @@ def test_a_user_without_a_name_is_nobody(client: httpx.Client, monkeypatch: pyte
 
 # --- runs that go on, and runs that are broken ---
 def test_a_run_that_goes_on_is_followed(results: Path, client: httpx.Client) -> None:
-    run = write_run(results / "results" / "going", {"demo": {"q": Asked("?", "42", [Said("1"), Said(r"\boxed{42}")])}})
+    run = write_run(
+        results / "results" / "going", {"demo": {"q": RunQuestion("?", "42", [RunReply("1"), RunReply(r"\boxed{42}")])}}
+    )
     query = {"run": "going", "benchmark": "demo", "question": "q"}
     first = client.get("/api/question", params=query)
-    append(run, "demo", [sample("demo", "q", 2, Said(r"\boxed{41}"))])
+    append(run, "demo", [sample("demo", "q", 2, RunReply(r"\boxed{41}"))])
     second = client.get("/api/question", params=query, headers={"If-None-Match": first.headers["etag"]})
     assert [row["verdict"] for row in second.json()["samples"]] == ["wrong", "correct", None]
     assert client.get("/api/sample", params={**query, "sample": "2"}).json()["text"]["text"] == r"\boxed{41}"

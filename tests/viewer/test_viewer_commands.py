@@ -14,15 +14,15 @@ from harness.core.records import Key
 from harness.runs import RunFolder, grades, opinions, overrides
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
-from tests.viewer.small_run import SMALL, Asked, Said, write_run
+from tests.viewer.small_run import SMALL, RunQuestion, RunReply, write_run
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shown")
     write_run(folder / "a")
-    second = [Said(r"\boxed{42}"), Said(r"\boxed{42}"), Said(r"\boxed{43}")]
-    changed = {**SMALL, "q1": Asked(SMALL["q1"].text, "42", second)}
+    second = [RunReply(r"\boxed{42}"), RunReply(r"\boxed{42}"), RunReply(r"\boxed{43}")]
+    changed = {**SMALL, "q1": RunQuestion(SMALL["q1"].text, "42", second)}
     write_run(folder / "b", {"demo": changed}, identity={"seed": 7})
     return folder
 
@@ -127,9 +127,11 @@ def test_a_question_of_several_benchmarks_must_be_named_with_its_benchmark(tmp_p
 
 
 def test_hostile_texts_reach_the_terminal_as_text(tmp_path: Path) -> None:
-    replies = [Said(payload, reasoning=payload) for payload in PAYLOADS]
+    replies = [RunReply(payload, reasoning=payload) for payload in PAYLOADS]
     hostile = "\x1b]0;title\x07\u202e"
-    hostile_question = Asked(hostile + PAYLOADS[0], "1" + hostile, replies, kind="text", metadata={hostile: hostile})
+    hostile_question = RunQuestion(
+        hostile + PAYLOADS[0], "1" + hostile, replies, kind="text", metadata={hostile: hostile}
+    )
     write_run(tmp_path / "run", {"demo": {"q" + hostile: hostile_question}})
     outs = [
         shown(tmp_path, "run"),
@@ -182,9 +184,11 @@ def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:
 
 def test_every_kind_of_near_miss_is_found_and_named(tmp_path: Path) -> None:
     run_questions = {
-        "rounded": Asked("?", "6.5", [Said(r"\boxed{\sqrt{41.75}}"), Said(r"\boxed{6}")], kind="number"),
-        "unit": Asked("?", r"5\text{ cm}", [Said(r"\boxed{5\text{ m}}"), Said(r"\boxed{6\text{ m}}")], kind="number"),
-        "box": Asked("?", "7", [Said(r"\boxed{7}. No, \boxed{8}."), Said(r"\boxed{6}. No, \boxed{8}.")]),
+        "rounded": RunQuestion("?", "6.5", [RunReply(r"\boxed{\sqrt{41.75}}"), RunReply(r"\boxed{6}")], kind="number"),
+        "unit": RunQuestion(
+            "?", r"5\text{ cm}", [RunReply(r"\boxed{5\text{ m}}"), RunReply(r"\boxed{6\text{ m}}")], kind="number"
+        ),
+        "box": RunQuestion("?", "7", [RunReply(r"\boxed{7}. No, \boxed{8}."), RunReply(r"\boxed{6}. No, \boxed{8}.")]),
     }
     write_run(tmp_path / "a", {"demo": run_questions})
     out = shown(tmp_path, "a", "--near-miss")
@@ -200,8 +204,10 @@ LOOP = "Well. " + "Wait, let me check again. " * 40
 
 def test_samples_that_look_wrong_are_found_and_their_signs_named(tmp_path: Path) -> None:
     run_questions = {
-        "odd": Asked("?", "5", [Said(r"\boxed{5}", reasoning=LOOP), Said(r"\boxed{5}"), Said("\ufffd" * 9 + LOOP)]),
-        "sound": Asked("?", "5", [Said(r"\boxed{5}", reasoning="It is 5. Wait, let me check again. It is.")]),
+        "odd": RunQuestion(
+            "?", "5", [RunReply(r"\boxed{5}", reasoning=LOOP), RunReply(r"\boxed{5}"), RunReply("\ufffd" * 9 + LOOP)]
+        ),
+        "sound": RunQuestion("?", "5", [RunReply(r"\boxed{5}", reasoning="It is 5. Wait, let me check again. It is.")]),
     }
     run = write_run(tmp_path / "a", {"demo": run_questions})
     out = shown(tmp_path, "a", "--anomaly")

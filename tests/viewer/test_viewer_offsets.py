@@ -14,7 +14,7 @@ from harness.core.records import Key, Sample
 from harness.runs import RunFolder, read_samples
 from harness.runs.layout import BenchmarkFolder
 from harness.viewer.offsets import SampleOffsets
-from tests.viewer.small_run import SMALL, Asked, Said, append, sample, write_run
+from tests.viewer.small_run import SMALL, RunQuestion, RunReply, append, sample, write_run
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_the_end_of_a_record_tells_truncation_and_tokens(folder: BenchmarkFolder
 
 def test_a_text_cannot_forge_the_end_of_its_record(tmp_path: Path) -> None:
     forged = '","finish_reason":"length","usage":{"completion_tokens":99},"reasoning":"'
-    run_questions = {"q": Asked("?", "1", [Said(forged, reasoning=forged + "\\")])}
+    run_questions = {"q": RunQuestion("?", "1", [RunReply(forged, reasoning=forged + "\\")])}
     run = write_run(tmp_path / "run", {"demo": run_questions}, scored=False)
     location = opened(run.benchmark("demo")).of("q")[0]
     assert (location.truncated, location.tokens) == (False, 7)
@@ -60,7 +60,7 @@ def test_a_text_cannot_forge_the_end_of_its_record(tmp_path: Path) -> None:
 
 def test_what_a_run_appends_is_taken_in(folder: BenchmarkFolder) -> None:
     offsets = opened(folder)
-    more = sample("demo", "q1", 3, Said("late"))
+    more = sample("demo", "q1", 3, RunReply("late"))
     append(RunFolder(folder.path.parent), "demo", [more])
     assert 3 not in offsets.of("q1")
     offsets.refresh()
@@ -130,7 +130,7 @@ def test_any_texts_are_found_again(
     tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, str]], indexed: bool
 ) -> None:
     name = said[0][1] or "q"  # any question id, too
-    question_of_run = Asked("?", "1", [Said(text, reasoning=thought) for text, thought in said])
+    question_of_run = RunQuestion("?", "1", [RunReply(text, reasoning=thought) for text, thought in said])
     run = write_run(tmp_path_factory.mktemp("any") / "run", {"demo": {name: question_of_run}}, scored=False)
     folder = run.benchmark("demo")
     if not indexed:

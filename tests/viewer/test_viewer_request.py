@@ -22,7 +22,7 @@ from harness.viewer.request import curl, template
 from tests.faults.server import FaultServer
 from tests.generation.small_runs import question_set, run, run_settings, well
 from tests.reports.payloads import PAYLOADS
-from tests.viewer.small_run import IDENTITY, Asked, Said, question, sample
+from tests.viewer.small_run import IDENTITY, RunQuestion, RunReply, question, sample
 
 
 def body_of(command: str) -> Any:
@@ -71,8 +71,8 @@ def test_a_shell_sends_it_as_it_stands(tmp_path: Path) -> None:
     fake.write_text('#!/bin/sh\nfor word; do printf "%s\\0" "$word"; done\n')
     fake.chmod(0o755)
     text = "\n".join(PAYLOADS) + "$(touch hacked) `touch hacked` '; touch hacked; '"
-    asked_question = question("demo", "q", Asked(text, "1", []))
-    command = curl(record(), asked_question, sample("demo", "q", 0, Said("")))
+    asked_question = question("demo", "q", RunQuestion(text, "1", []))
+    command = curl(record(), asked_question, sample("demo", "q", 0, RunReply("")))
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "API_KEY": "k"}
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, check=True)
     words = done.stdout.decode().split("\0")
@@ -83,8 +83,8 @@ def test_a_shell_sends_it_as_it_stands(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_it_is_plain_ascii(payload: str) -> None:
-    asked_question = question("demo", "q", Asked(payload + "\x7f\x1b", "1", []))
-    command = curl(record(), asked_question, sample("demo", "q", 0, Said("")))
+    asked_question = question("demo", "q", RunQuestion(payload + "\x7f\x1b", "1", []))
+    command = curl(record(), asked_question, sample("demo", "q", 0, RunReply("")))
     assert all(" " <= sign <= "~" or sign == "\n" for sign in command)
     assert body_of(command)["messages"][0]["content"] == payload + "\x7f\x1b"
 
@@ -101,7 +101,7 @@ def test_the_request_is_written_from_every_stored_field() -> None:
     }  # fmt: skip
     settings = {"stream": True, "stream_usage": False, "max_tokens_field": "max_new", "seed_field": "random_seed"}
     spelt = template(BenchmarkRecord(identity=identity, plan=Plan(samples=1), settings=settings))
-    asked_question = question("demo", "q", Asked("1+1", "2", []))
+    asked_question = question("demo", "q", RunQuestion("1+1", "2", []))
     assert json.loads(spelt.body(asked_question, 3)) == {
         "model": "m", "stream": True, "temperature": 0.6, "min_p": 0.0, "top_k": 5,
         "chat_template_kwargs": {"enable_thinking": False}, "max_new": 77, "random_seed": 3,
@@ -110,7 +110,7 @@ def test_the_request_is_written_from_every_stored_field() -> None:
 
 
 def test_what_an_older_run_did_not_store_has_the_usual_value() -> None:
-    asked_question = question("demo", "q", Asked("1+1", "2", []))
+    asked_question = question("demo", "q", RunQuestion("1+1", "2", []))
     bare = template(BenchmarkRecord(identity={"sampling": {"max_tokens": 9}}, plan=Plan(samples=1)))
     assert json.loads(bare.body(asked_question, 3)) == {
         "model": "", "stream": True, "stream_options": {"include_usage": True}, "max_tokens": 9, "seed": 3,

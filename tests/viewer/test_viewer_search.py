@@ -15,7 +15,7 @@ from harness.viewer import search as searching
 from harness.viewer.library import OpenBenchmark, OpenRun
 from harness.viewer.sample_filter import SampleFilter, matching_samples
 from tests.viewer.running import answering_here
-from tests.viewer.small_run import Asked, Said, write_run
+from tests.viewer.small_run import RunQuestion, RunReply, write_run
 
 
 def hits(benchmark: OpenBenchmark, sought: str) -> list[searching.Hit]:
@@ -80,8 +80,8 @@ def test_a_search_ends_at_its_bound_where_it_has_one(benchmark: OpenBenchmark) -
 
 def test_a_page_shows_the_first_hits_and_the_filter_of_the_terminal_misses_none(tmp_path: Path) -> None:
     n = searching.MAX_HITS + 20
-    samples = [Said(rf"it is \boxed{{{i}}}") for i in range(n)]
-    write_run(tmp_path / "results" / "many", {"demo": {"q": Asked("?", "1", samples)}}, scored=False)
+    samples = [RunReply(rf"it is \boxed{{{i}}}") for i in range(n)]
+    write_run(tmp_path / "results" / "many", {"demo": {"q": RunQuestion("?", "1", samples)}}, scored=False)
     many = opened(RunFolder(tmp_path / "results" / "many"))
     assert [key.sample_index for _, key in matching_samples(many, SampleFilter(text="boxed"))] == list(range(n))
     with answering_here(tmp_path / "results") as running, running.client() as client:
@@ -98,7 +98,7 @@ texts = st.text(alphabet=st.sampled_from('aAbn\\u"é\n\x1b中\ud800 /'), max_siz
 def test_the_same_as_looking_into_every_sample(
     tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, str]], sought: str, block: int
 ) -> None:
-    question_of_run = Asked("?", "1", [Said(text, reasoning=thought) for text, thought in said])
+    question_of_run = RunQuestion("?", "1", [RunReply(text, reasoning=thought) for text, thought in said])
     benchmark = opened(
         write_run(tmp_path_factory.mktemp("any") / "run", {"demo": {"q": question_of_run}}, scored=False)
     )

@@ -114,7 +114,7 @@ class Trial:
             self.kills[_scope(case)][result.test] += 1
             self.kills[case.module][result.test] += 1
 
-    def known(self, case: Case) -> Result | None:
+    def stored_result(self, case: Case) -> Result | None:
         """The stored result for a mutant; None if a file on which it depends has changed."""
         result = self.remembered.results.get(case.name)
         if result is None or result.module_hash != hash_of([case.file]):
@@ -172,7 +172,7 @@ def _room(room: str, arguments: argparse.Namespace) -> int:
     trial = Trial(room, arguments.jobs, arguments.wide, remembered, files, tests, words)
     pending = []
     for case in selected:
-        result = remembered.results.get(case.name) if arguments.survivors else trial.known(case)
+        result = remembered.results.get(case.name) if arguments.survivors else trial.stored_result(case)
         again = arguments.wide or arguments.survivors
         if result is not None and not (again and result.status == SURVIVED):
             trial.note(case, result)
@@ -188,15 +188,16 @@ def _room(room: str, arguments: argparse.Namespace) -> int:
     return _row(trial, selected, reasons, time.monotonic() - started)
 
 
-def _row(trial: Trial, chosen: list[Case], reasons: dict[str, str], seconds: float) -> int:
+def _row(trial: Trial, tried_cases: list[Case], reasons: dict[str, str], seconds: float) -> int:
     statuses = Counter(
-        "explained" if case.name in reasons else trial.remembered.results[case.name].status for case in chosen
+        "explained" if case.name in reasons else trial.remembered.results[case.name].status for case in tried_cases
     )
     n_killed, n_unexplained = statuses[KILLED] + statuses[LATE], statuses[SURVIVED]
     share = n_killed / max(1, n_killed + n_unexplained)
-    tried = sum(trial.remembered.results[case.name].seconds for case in chosen if case.name in trial.remembered.results)
+    results = trial.remembered.results
+    tried = sum(results[case.name].seconds for case in tried_cases if case.name in results)
     sys.stdout.write(
-        f"| {trial.room} | {len(chosen)} | {n_killed} | {statuses['explained']} | {n_unexplained} "
+        f"| {trial.room} | {len(tried_cases)} | {n_killed} | {statuses['explained']} | {n_unexplained} "
         f"| {100 * share:.1f} % | {tried:.0f} |\n"
         f"  {statuses[LATE]} of the killed by being late; this call took {seconds:.0f} s\n"
     )

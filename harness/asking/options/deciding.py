@@ -99,14 +99,12 @@ class RaceRules(Options):
     ] = 2
     open_ended: Annotated[
         bool,
-        Option(
-            "Decide by a test that holds when the number of samples is raised later, with less power. Default: off."
-        ),
+        Option("Use a test that stays valid if you raise the samples later, but needs more of them. Default: off."),
     ] = False
 
 
 class Reality(Options):
-    """Whether the repeats of an experiment are sampled, or drawn from a stored run."""
+    """Whether the repeats of an experiment are sampled anew, or drawn from a stored run."""
 
     real: Annotated[bool, Option("Sample every repeat with its own seeds; takes the options of `harness run`.")] = False
 

@@ -16,7 +16,7 @@ class MergeOptions(Options):
 
     out: Annotated[Path, Option("Folder of the joined run; if it holds an earlier part, the rest is added.")]
     accept_server_change: Annotated[
-        bool, Option("Join although the servers reported different models, templates or quantisations.")
+        bool, Option("Join the folders although their servers reported different models, templates or quantisations.")
     ] = False
 
 

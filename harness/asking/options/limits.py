@@ -18,12 +18,15 @@ class Limits(Options):
         float | None, Option("Maximum tokens per minute, prompts and replies together.", under=LIMITS, above=0)
     ] = None
     budget_tokens: Annotated[
-        int | None, Option("Send no request that could exceed N new tokens.", under=LIMITS, metavar="N", least=1)
+        int | None,
+        Option(
+            "Stop before N new tokens are exceeded: no request is sent that could.", under=LIMITS, metavar="N", least=1
+        ),
     ] = None
     budget_usd: Annotated[
         float | None,
         Option(
-            "Send no request that could exceed this much money; needs the prices.",
+            "Stop before this much money is exceeded: no request is sent that could. Needs the prices.",
             under=LIMITS,
             metavar="USD",
             above=0,

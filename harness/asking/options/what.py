@@ -31,7 +31,9 @@ class WhatIsAsked(Options):
     ] = ()
     samples: Annotated[
         int | None,
-        Option("Samples per question; aime24:64 names its own number. Default: the card's.", under=ASKED, least=1),
+        Option(
+            "Samples per question; aime24:64 sets it for this benchmark. Default: the card's.", under=ASKED, least=1
+        ),
     ] = None
     """Samples of each question; an error if every benchmark names its own number."""
     allocate: Annotated[
