@@ -349,7 +349,7 @@ def pin_client() -> None:
 
 
 def result(name: str, case: str, printed: dict[str, Any]) -> dict[str, Any]:
-    """The result of a client's process, from what it printed; fields as in `work`."""
+    """What a client's process printed: its CPU seconds, its tokens and the number of broken replies."""
     if name != "c":
         return printed
     model, requests, _, _ = CASES[case]

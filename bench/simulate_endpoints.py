@@ -138,7 +138,8 @@ def play(
 
 
 def play_cut(rng: random.Random, shape: tuple[int, int, int], longer: float, cut: float) -> bool:
-    """Whether a run of two sound, equally fast endpoints names one, if the first cuts streams at `cut` mean lengths.
+    """Whether a run of two sound, equally fast endpoints wrongly names one as broken. The first cuts each stream that
+    is longer than `cut` times the mean length.
 
     The other endpoint is asked for a cut sample again, and gives the same reply: a server that obeys seeds.
     """

@@ -64,7 +64,7 @@ def problems() -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    """Rewrite the pages, or check that they can be rewritten."""
+    """Make the pages install from PyPI instead of a checkout, or check that they can be changed so."""
     if wrong := problems():
         sys.stderr.write("\n".join([*wrong, ""]))
         return 1

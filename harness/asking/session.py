@@ -145,8 +145,8 @@ def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: W
     remainder = "".join(f"; {count} {what}" for count, what in left if count)
     watcher.warn(
         Sentence(
-            f"{count_noun(n, 'sample')} of {visible(path.name, 100)} {are(n)} marked as another tool's, with its "
-            f"settings{remainder}"
+            f"{count_noun(n, 'sample')} of {visible(path.name, 100)} {are(n)} kept, marked as "
+            f"made by another tool with settings of its own{remainder}"
         )
     )
     return replies

@@ -376,7 +376,9 @@ def _cluster(card: Card, row: Row) -> str | int | None:
 
 
 def _original(card: Card, row: Row) -> dict[str, str]:
-    """The name of a twin's original, as metadata; empty for a row that is no twin. Raises `UsageError`."""
+    """The question of which this row is a twin (the same with other numbers), as metadata; empty for a row that is no
+    twin. Raises `UsageError`.
+    """
     value = row.value[column := _require_column(row, card.original_key, "the original")]
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise UsageError(f"{row.where}: the column {column!r} must name a question, found {_show(value)}")

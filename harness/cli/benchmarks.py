@@ -17,7 +17,7 @@ SHOWN_PROMPTS = 3
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.cli.printed.lists import CardRow
 
     return list[CardRow]

@@ -30,7 +30,7 @@ SHOWN_QUESTIONS = 5
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.scoring.deciding import Decision
 
     return list[Decision]

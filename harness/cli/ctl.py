@@ -20,7 +20,7 @@ VERBS = ("status", "concurrency", "pause", "resume", "drain", "cancel", "reload"
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.generation.network.control import Answer
 
     return Answer

@@ -48,14 +48,14 @@ _WHAT = "a list, one result of each benchmark,"
 
 
 def _prints_repeats() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.scoring.resampling import Repeats
 
     return list[Repeats]
 
 
 def _prints_sizes() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.scoring.resampling import SampleSizes
 
     return list[SampleSizes]

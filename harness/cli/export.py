@@ -15,7 +15,7 @@ from harness.core.inert import visible
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.cli.printed.ends import Exported
 
     return Exported

@@ -59,7 +59,9 @@ def flags_of(
 
 
 def takes(*declared: type[Options], **how: Any) -> Callable[[F], F]:
-    """A decorator that gives a command the flags of these options. how: as for `flags_of`."""
+    """A decorator that gives a command the flags of these options. how: keyword arguments for `flags_of`, such as the
+    heading in the help.
+    """
     return lambda function: give(function, *flags_of(*declared, **how))
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.verbs.plan import Needed
 
     return list[Needed]

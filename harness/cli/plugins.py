@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.cli.printed.lists import PluginRow
 
     return list[PluginRow]

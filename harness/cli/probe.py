@@ -32,7 +32,7 @@ SHOWN_CHARS = 400
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.verbs.probe.findings import ProbeReport
 
     return list[ProbeReport]

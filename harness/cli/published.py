@@ -33,14 +33,14 @@ class _ShowByDefault(SpelledGroup):
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.verbs.published import PublicScores
 
     return PublicScores
 
 
 def _prints_updates() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.verbs.published import PublishedUpdate
 
     return list[PublishedUpdate]

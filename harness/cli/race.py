@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.cli.printed.ends import RaceEnd
 
     return RaceEnd
@@ -111,7 +111,7 @@ def _own(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _look(standings: Mapping[str, RaceState]) -> None:
-    """Print the comparison of each candidate with the baseline after a look."""
+    """Print how each candidate compares with the baseline after some more rounds (a look)."""
     for name, state in standings.items():
         if state.rounds:
             click.echo(f"  {visible(name)}: {_said(state)}", err=True)

@@ -32,7 +32,7 @@ _RULES_COUNT = "the rules' verdict counts"
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.cli.printed.scores import RunScore
 
     return list[RunScore]

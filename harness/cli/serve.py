@@ -158,7 +158,7 @@ for _name, _engine in engines.every().items():
 
 
 def _prints_servers() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.cli.printed.lists import Servers
 
     return Servers

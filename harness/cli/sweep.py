@@ -27,7 +27,7 @@ _SHOWN = ("schema", "list_suites", "verify", "k", "as_json", *FIRST, "judge_mode
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.cli.printed.ends import SweepEnd
 
     return SweepEnd

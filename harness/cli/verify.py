@@ -24,7 +24,7 @@ _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible"
 
 
 def _prints() -> Any:
-    """The type of what `--json` prints; imported only when its schema is needed."""
+    """Return the type of what this command prints with `--json`; its JSON schema is made from it."""
     from harness.verbs.compare import Verified
 
     return list[Verified]

@@ -52,7 +52,8 @@ def open_transport(
 
 
 def transport_for(name: TransportName, endpoint: Endpoint) -> Literal["fast", "aiohttp", "sdk"]:
-    """The transport that carries requests to `endpoint`; see the table above for `auto`.
+    """Choose the code that sends the requests to `endpoint`. `auto` takes our own HTTP client for plain http without a
+    proxy, and aiohttp for everything else.
 
     Raises `UsageError` if the environment names a proxy that is not supported.
     """

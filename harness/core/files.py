@@ -41,7 +41,9 @@ from harness.core.errors import StoreError
 
 
 def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Replace the file at `path` by `data` (bytes, or pieces of bytes), whole or not at all. Raises as `replacing`."""
+    """Replace the file at `path` by `data` (bytes, or pieces of bytes), whole or not at all. Raises `StoreError` if the
+    disk refuses.
+    """
     with replacing(path) as file:
         file.writelines((data,) if isinstance(data, bytes) else data)
 

@@ -102,7 +102,9 @@ def list_plugins() -> list[Plugin]:
 
 
 def value_of(kind: Kind, name: str) -> str | None:
-    """`module:attribute` of a plug-in, without importing it; None if no package offers that name. Raises as `load`."""
+    """`module:attribute` of a plug-in, without importing it; None if no package offers that name. Raises `UsageError`
+    if two packages offer it.
+    """
     point = _point(kind, name)
     return None if point is None else point.value
 
@@ -136,7 +138,9 @@ def call(kind: Kind, name: str, function: Callable[..., Any], *arguments: Any) -
 
 
 def function(kind: Kind, name: str) -> Callable[..., Any] | None:
-    """A plug-in that is a function, wrapped in `call`; None if no package offers that name. Raises as `load`."""
+    """A plug-in that is a function, wrapped in `call`; None if no package offers that name. Raises `UsageError` if it
+    cannot be imported or two packages offer it.
+    """
     offered = load(kind, name)
     if offered is None:
         return None

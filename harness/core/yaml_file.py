@@ -89,7 +89,9 @@ value that is not in the file it returns the line of the nearest mapping or list
 
 
 def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
-    """(the mapping in a YAML file, a function that tells the line of each value). Raises as `read_mapping` does."""
+    """(the mapping in a YAML file, a function that tells the line of each value). Raises `UsageError` with file and
+    line.
+    """
     value, text = _load_mapping(path, what, MAX_BYTES, None)
     root = yaml.compose(text, Loader=_PlainLoader)
 

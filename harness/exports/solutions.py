@@ -66,7 +66,8 @@ def export_solutions(
     exporter = find_exporter(to)
     if exporter.kind != "training":
         raise UsageError(
-            f"a benchmark's solutions are written as training data only, and {to} holds {exporter.kind}", field="to"
+            f"a benchmark's solutions can only be written as training data, but the format {to} holds {exporter.kind}",
+            field="to",
         )
     if not any(question.metadata.get(column) for question in solved):
         raise UsageError(

@@ -270,7 +270,9 @@ class Runner:
     # ---- while samples are asked
 
     def ask(self, network: Network, signals: Signals, *, waits: bool) -> None:
-        """Start the network thread, and return when it has ended; show progress meanwhile. waits: as in `Way`."""
+        """Start the network thread, and return when it has ended; show progress meanwhile. waits: at the first Ctrl-C,
+        requests in flight may end.
+        """
         signals.attach(partial(self._on_signal, network, waits))
         network.start()
         ended = False

@@ -25,7 +25,9 @@ class Decider(Protocol):
         ...
 
     def ask(self, question: Question, sample: Sample, *, with_steps: bool = False) -> Future[Verdict]:
-        """Start to decide the answer of `sample`; the future gets the verdict. with_steps: as in `pool.verdicts`."""
+        """Start to decide the answer of `sample`; the future gets the verdict. with_steps: the verdict tells how it
+        came about.
+        """
         ...
 
     def close(self) -> None:

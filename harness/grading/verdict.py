@@ -116,7 +116,9 @@ class Search(NamedTuple):
 
 
 class AnswerVerdict(NamedTuple):
-    """The verdict on one extracted answer, the same for every response that gave it. Fields as in `Verdict`."""
+    """The verdict on one extracted answer, the same for every response that gave it. `Verdict`, the verdict on one
+    response, explains the fields.
+    """
 
     outcome: Outcome
     rule: str

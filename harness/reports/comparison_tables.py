@@ -114,7 +114,8 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
 
 
 def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """The table of twins: a row for each score that has a drop from its originals; None if none has.
+    """The table of how much lower the accuracy is on twins, the same questions with other numbers, than on their
+    originals; None if there are no twins.
 
     scores: (run label, score).
     """

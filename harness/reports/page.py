@@ -233,9 +233,8 @@ def _headline(score: Score) -> _Headline:
 
 
 def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:
-    """The section of one benchmark, with the parts of all runs. drawn: whether plots of single runs are drawn.
-
-    number: of the section, for its address on the page.
+    """The section of one benchmark, with the parts of all runs. drawn: whether plots of single runs are drawn. number:
+    the section's number, for its address on the page.
     """
     present = figures.parts(runs, name)
     baseline, *others = present

@@ -339,7 +339,7 @@ def iterate_lines(path: Path, type: type[T], remedy: str) -> Iterator[T]:
 def read_appended(path: Path, type: type[T], remedy: str) -> list[T]:
     """Every line of a file that `LineFile` appends to, without a torn tail; empty for a missing file.
 
-    For all other faults, raises as `iterate_lines` does. remedy: what an error tells the user to do.
+    Raises `StoreError` for any other damage. remedy: what an error tells the user to do.
     """
     # A link that points nowhere does not exist either, but is refused like any other link.
     if not path.is_symlink() and not path.exists():

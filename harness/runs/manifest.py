@@ -323,7 +323,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def find(cls, folder: RunFolder) -> Manifest | None:
         """The run's manifest; None if no run has begun. A run that was killed before its first session has not begun.
 
-        Raises `StoreError` as `load` does, and if there are samples but no manifest.
+        Raises `StoreError` if it is damaged, or missing although there are samples.
         """
         begun = folder.manifest.exists() or folder.manifest.is_symlink() or folder.has_samples()
         return cls.load(folder) if begun else None
@@ -334,7 +334,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Manifest:
         """The run's manifest, or a new one (not yet saved) where no run has begun.
 
-        Raises `StoreError` as `find` does. environment: facts for a new manifest, such as Python's version.
+        Raises `StoreError` if it is damaged, or missing although there are samples. environment: facts for a new
+        manifest, such as Python's version.
         """
         return cls.find(folder) or cls(
             harness_version=harness_version,

@@ -119,7 +119,9 @@ class _Texts:
     _far: dict[Key, int] = field(default_factory=dict)
 
     def hash_of(self, key: Key, text_hash: int) -> int:
-        """The stored hash of `key`; for a new key, store `text_hash` and return 0."""
+        """The hash of the text with which this sample (`key`) came first; 0 if it comes now, and `text_hash` is then
+        stored.
+        """
         if key.sample_index >= _NEAR:
             before = self._far.get(key, 0)
             self._far.setdefault(key, text_hash)

@@ -55,7 +55,9 @@ def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Q
 
 
 def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
-    """Store the result of `merged`. Raises `StoreError` as that does, and when the disk refuses."""
+    """Store these questions, and keep those of the file that are not among them. Raises `StoreError` when two have one
+    id, when one differs from what was asked before, or when the disk refuses.
+    """
     if folder.questions.exists() and _same(questions, iterate(folder)):
         return
     together = merged(folder, questions)
@@ -95,7 +97,7 @@ def iterate(folder: BenchmarkFolder) -> Iterator[Question]:
 
 
 def read(folder: BenchmarkFolder) -> Packed[Question]:
-    """The questions in the order stored, as a sequence. Raises as `iterate` does."""
+    """The questions in the order stored, as a sequence. Raises `StoreError` for a missing, damaged or newer file."""
     return Packed(Question, iterate(folder))
 
 
@@ -119,7 +121,7 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
 def made_by(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> StoredQuestions | None:
     """The questions of the file, if the record says that `recipe` made them and the file is unchanged; else None.
 
-    Raises `StoreError` as `read` does.
+    Raises `StoreError` for a damaged or newer file.
     """
     note = _note(record.settings)
     if note is None or note.recipe != recipe or (questions := _as_noted(folder, note)) is None:
@@ -132,7 +134,8 @@ def to_note(
 ) -> dict[str, object]:
     """The settings that go into the manifest when `write` stores `questions`: their checksum and, if the file holds no
     other questions, a note on how they were made. noted: makes the note of how these questions were made, from the
-    SHA-256 of their file; None if there is none. Raises `StoreError` as `merged` does.
+    SHA-256 of their file; None if there is none. Raises `StoreError` when two questions have one id, or one differs
+    from what was asked before.
     """
     together = merged(folder, questions)
     settings: dict[str, object] = {DIGEST: seal(together)}

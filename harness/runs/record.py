@@ -294,7 +294,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_question(self) -> Mapping[str, int]:
-        """`allocated`; empty if every question has `samples`."""
+        """How many samples each question gets; empty if every question has `samples`."""
         return {} if self.allocated is msgspec.UNSET else self.allocated
 
     def of(self, question_id: str) -> int:

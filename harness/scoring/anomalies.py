@@ -321,6 +321,6 @@ class Texts:
 
 
 def allowed(n: NDArray[np.int64], length: NDArray[np.uint32]) -> NDArray[np.float64]:
-    """How often one text of `length` characters may occur among n independent samples: `allowed` of the module."""
+    """How often one text of `length` characters may occur among n independent samples; more often suggests copies."""
     chance = np.exp2(-COPY_BITS * length)
     return np.asarray(np.maximum(1.0, n * chance + 3 * np.sqrt(n * chance * (1 - chance))))

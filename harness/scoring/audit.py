@@ -189,7 +189,9 @@ def audits(overrides: Iterable[Override]) -> dict[Key, Override]:
 
 
 def shares_of(sizes: Sequence[int]) -> list[float]:
-    """Each stratum's share of the audits, 1 in all. sizes: samples of each of the at most two strata."""
+    """How the audits are shared between the two strata, the samples called correct and the others; 1 in all. sizes:
+    samples of each.
+    """
     if len(sizes) < 2:
         return [1.0] * len(sizes)
     first = min(1 - MIN_SHARE, max(MIN_SHARE, sizes[0] / sum(sizes)))
@@ -276,7 +278,8 @@ def _intervals_by_hand(items: Sequence[QuestionTally], by_hand: Mapping[Key, Ove
 
 
 def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals, n_differing: int = 0) -> Audited:
-    """The accuracy by a person, from the audit of each stratum.
+    """The accuracy that a person would find, from the audit of each stratum (the samples called correct, and the
+    others).
 
     certain: the part of it that comes from samples which no judge decided. intervals: of the accuracy by the grades.
     n_differing: audited samples on which the person differs from the grader.
@@ -307,7 +310,9 @@ def estimate(parts: Sequence[AuditedPart], certain: float, intervals: Intervals,
 
 
 def _limits(part: AuditedPart) -> Interval:
-    """Wilson's limits of the share of a whole stratum that the person would call correct."""
+    """The 95 % limits (Wilson's) of the share of a stratum that the person would call correct, from the samples
+    audited.
+    """
     if part.drawn == part.population:
         return Interval(part.right, part.right)
     trials = part.trials * (part.population - 1) / (part.population - part.drawn)

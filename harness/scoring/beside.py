@@ -66,7 +66,8 @@ def in_order(
 
 
 def kind(comparison: PublishedComparison, suite: str = "") -> int:
-    """How near a published score is to the run: `OWN`, `EQUAL`, `OTHER` or `APART`, a row of the module's table.
+    """How comparable a published score is with the run: `OWN` (printed by the suite's source), `EQUAL` or `OTHER` (same
+    or other settings), `APART` (it measures something else).
 
     suite: address of the source of the run's suite; empty without one.
     """

@@ -329,7 +329,9 @@ def _by_question(
 
 
 def _z(rows: Iterable[tuple[Sequence[bool], Sequence[float]]]) -> float | None:
-    """The statistic z of the module, from the rows of `_by_question`."""
+    """How far the endpoint's samples differ from the others', in standard errors: the z of the formula above. rows: of
+    `_by_question`.
+    """
     total = variance = 0.0
     for row, weighed in rows:
         n, hits = len(row), sum(row)

@@ -163,7 +163,8 @@ def detection(correct: Array, counts: Array, other_correct: Array, other_counts:
 def smallest_difference(variance: Array, growth: Array | float = 0.0, n_tests: int = 1) -> Array:
     """The smallest true difference d that a test at 5 % finds in 80 % of repetitions; at most 1.
 
-    variance, growth: of `Detection`. n_tests: as in `power_factor`. Solves d² = factor² · (variance + growth · d).
+    variance, growth: the variance of the observed difference is variance + growth · d. n_tests: how many tests share
+    the 5 %. Solves d² = factor² · (variance + growth · d).
     """
     square = power_factor(n_tests) ** 2
     half = square * np.asarray(growth) / 2

@@ -75,7 +75,7 @@ def g_pass_at_k(n: int, c: int, k: int, tau: float) -> float:
 
 
 def g_pass_jackknife(n: int, c: int, k: int, tau: float) -> float:
-    """Variance of one question's G-Pass@k with τ over reruns, as `pass_jackknife`; k < n."""
+    """Variance of one question's G-Pass@k with τ over reruns, from leaving out each sample once; k < n."""
     left_out = [(g_pass_at_k(n - 1, c - 1, k, tau), c)] if c else []
     left_out += [(g_pass_at_k(n - 1, c, k, tau), n - c)] if c < n else []
     return _jackknife(left_out)
@@ -93,7 +93,7 @@ def pass_jackknife(n: int, c: int, k: int) -> float:
 
 
 def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
-    """Variance of one question's maj@k over reruns, as `pass_jackknife`; k < the number of samples.
+    """Variance of one question's maj@k over reruns, from leaving out each sample once; k < the number of samples.
 
     groups: the votes. silent: samples without an answer, which do not vote.
     """

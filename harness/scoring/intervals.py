@@ -149,7 +149,8 @@ def wilson(mean: Array, trials: Array, factor: float = Z_95) -> IntervalEnds:
 def effective_samples(counts: Array, weights: Array | None = None) -> Array:
     """Q² / Σ 1/n_q: the number of all samples if every question has as many; less if their numbers differ.
 
-    counts, weights: (…, Q), as in `sampling_variance_of_mean`; with weights it is 1 / Σ w_q²/n_q.
+    counts: samples of each question, n_q. weights: each question's weight w_q in the mean, with which it is 1 / Σ
+    w_q²/n_q; None = equal weights.
     """
     return np.asarray(1 / (_weights(counts, weights) ** 2 / counts).sum(axis=-1))
 
@@ -246,9 +247,9 @@ def cluster_freedom(clusters: NDArray[np.intp]) -> int:
 
 
 def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> IntervalEnds:
-    """`question_limits` where questions come in clusters: orders of one question, a template, a shared passage.
+    """The interval for other questions of this kind, where questions come in clusters (a shared passage or template).
 
-    values, clusters: as in `cluster_variance`.
+    values: each question's fraction right. clusters: the number 0 … G−1 of each question's cluster.
     """
     effective = np.asarray(effective_clusters(clusters))
     mean = values.mean(axis=-1)
@@ -317,9 +318,10 @@ def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.intp]:
 
 
 def _with_poisson_ends(limits: IntervalEnds, right: Array, wrong: Array, total: Array) -> IntervalEnds:
-    """Widen intervals where at most three of `total` samples are right, or wrong: there the Poisson ends are used.
+    """Widen intervals where at most three of `total` samples are right, or wrong: there the limits of a Poisson count
+    are used.
 
-    right, wrong: samples, not necessarily whole; between whole numbers the Poisson means are interpolated.
+    right, wrong: samples, not necessarily whole; between whole numbers the limits are interpolated.
     """
     counts = np.arange(len(POISSON_LOW))
     low = np.where(
@@ -332,6 +334,5 @@ def _with_poisson_ends(limits: IntervalEnds, right: Array, wrong: Array, total: 
 
 
 def _trials(mean: Array, variance: Array, total: Array, tosses: Array | float) -> Array:
-    """N* of the module before its maximum with N: coin tosses whose mean has this variance, `tosses` of them mixed
-    in."""
+    """How many coin tosses have a mean with this variance, after `tosses` more are mixed in."""
     return np.asarray(total * (total * mean * (1 - mean) + tosses) / (total * total * variance + tosses))

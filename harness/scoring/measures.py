@@ -109,8 +109,10 @@ def _question_interval(values: Array, weights: Array, items: Sequence[QuestionTa
 
 
 class _Problem(NamedTuple):
-    """A problem in all its versions. accuracy, all_right: a and e of the module; then their variances and covariance
-    over reruns, NaN where a version has one sample. draws: samples of the version with the fewest."""
+    """A problem in all its versions. accuracy: mean over its versions. all_right: the chance that one sample of each
+    version is right. Then their variances and covariance over reruns, NaN where a version has one sample. draws:
+    samples of the version with the fewest.
+    """
 
     accuracy: float
     all_right: float
@@ -158,7 +160,7 @@ def _of_versions(items: Sequence[QuestionTally]) -> list[Measure]:
 
 
 def _problem(versions: Sequence[QuestionTally]) -> _Problem:
-    """The estimates of one problem from the samples of its versions, by the module's formulas."""
+    """Estimate, from the samples of a problem's versions, how often one is right and how often all are."""
     rates = [item.correct / item.n for item in versions]
     counts = [item.n if item.independent is None else item.independent for item in versions]
     spread = [p * (1 - p) / (n - 1) if n > 1 else math.nan for p, n in zip(rates, counts, strict=True)]

@@ -122,7 +122,7 @@ def grade_run(
 ) -> Iterator[GradedBenchmark]:
     """The benchmarks of a run, or `only` the one of that name, with all their grades; nothing is written.
 
-    Raises as `score_run` does.
+    Raises `StoreError` when a file of the run is missing or damaged.
     """
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
@@ -191,7 +191,8 @@ def _graded(
 
 def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: GradingOptions) -> int:
     """Grade a part of a benchmark's journal and write the grades to the file `out`; return their number. span: the
-    part, as in `read_samples`. The order is that of grading the whole journal. Raises as `score_run` does.
+    part, in bytes of the journal's file. The grades come in the order in which the whole journal would be graded.
+    Raises `StoreError` when a file of the run is missing or damaged.
     """
     from harness.benchmarks.catalogue import apply_card_rules
 

@@ -149,7 +149,7 @@ def planned_looks(step: int, most: int) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=256)
 def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
-    """z_k of the module for each look: beyond so many standard errors a difference is called, two-sided.
+    """The number of standard errors, at each look at the scores, beyond which a difference is called real (two-sided).
 
     looks: rounds, rising; the last is the whole race. By numerical integration of the density of the paths that no
     earlier look ended (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235), on a grid of `_GRID` points.
@@ -214,8 +214,8 @@ def judge_planned(
 ) -> RaceState:
     """The state of a race that is tested only at the planned `looks`, as far as its rounds reach.
 
-    candidate, baseline: (rounds, Q), whether each sample is right. looks: of `planned_looks`. margin, n_comparisons: as
-    for `judge`.
+    candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds after which it is tested. margin:
+    the two count as equal if they differ by less, a fraction; 0 = never. n_comparisons: candidates of the race.
     """
     intervals = []
     for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL / n_comparisons), strict=True):
@@ -236,7 +236,7 @@ def _state(
     """The state of a comparison after all looks so far, by the intersection of their intervals.
 
     rounds: complete rounds. difference: observed, a fraction. looks, intervals: the rounds and interval of each look.
-    margin: as in `judge`.
+    margin: the two count as equal if they differ by less, a fraction; 0 = never.
     """
     low, high, called = -1.0, 1.0, 0
     verdict: RaceVerdict = "undecided"

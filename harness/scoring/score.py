@@ -78,9 +78,8 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of the questions with one value of a metadata field. None: no sample, or too few to know an error.
-
-    The fields have the same meaning as in `Score`.
+    """The score of the questions with one value of a metadata field. None: no sample, or too few to know an error. The
+    fields mean what they mean in `Score`, the score of a whole benchmark.
     """
 
     accuracy: float | None
@@ -377,7 +376,8 @@ def counted_copies(score: Score, items: Sequence[QuestionTally]) -> tuple[Questi
 
 
 def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> Score:
-    """`score` with pass@k, pass^k and maj@k for more k. items: the score's questions. Raises as `check_ks` does.
+    """`score` with pass@k, pass^k and maj@k for more k. items: the score's questions. Raises `UsageError` for a k above
+    the samples of a question.
 
     ks: the further k.
     """

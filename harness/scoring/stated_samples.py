@@ -74,7 +74,8 @@ def _of_error(published: PublishedScore, n: int, n_questions: int, single: float
 
 
 def _of_deviation(published: PublishedScore, n: int, n_questions: int, single: float | None) -> str:
-    """Why the stated deviation between runs contradicts the stated samples n; empty if it does not.
+    """Why a published score's deviation between its runs contradicts the n samples that it states; empty if it does
+    not.
 
     single: variance of one sample in our run. n_questions: of the benchmark.
     """

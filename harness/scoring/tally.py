@@ -138,8 +138,8 @@ def tally(
     """Count `grades` by question. Their order matters only for repeated keys, of which the first counts.
 
     With a plan, samples beyond it and grades of unplanned questions are left out with a warning. An unfinished run is
-    scored on complete rounds (see the module), because samples that finish first tend to be short and right.
-    independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a repeated id, or
+    scored on complete rounds (one sample of every question each), because samples that finish first tend to be short
+    and right. independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, a repeated id, or
     samples_per_question < 1.
     """
     plan = None if samples_per_question is None else Plan.every(samples_per_question)

@@ -150,7 +150,9 @@ def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
 
 
 def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget: int) -> BudgetScore:
-    """The accuracy within `budget` completion tokens; every question has samples, all with their tokens."""
+    """The accuracy if every reply longer than `budget` tokens counted as wrong. Every question has samples, and all
+    have a token count.
+    """
     within = columns.tokens <= budget
     hits = np.bincount(columns.question[within & columns.correct], minlength=len(items)).tolist()
     accuracy, intervals = rate(items, hits)

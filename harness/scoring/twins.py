@@ -31,7 +31,8 @@ ORIGINAL = "original"
 
 
 class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
-    """The accuracy of originals minus that of their twins, in fractions; intervals cover 95 %.
+    """The accuracy of questions minus that of their twins (the same questions with other numbers), in fractions;
+    intervals cover 95 %.
 
     original: the benchmark of the originals. n_originals: originals with samples of their own and of a twin; n_twins:
     twins of these; n_unpaired: twins and originals without a partner. sampling_interval, p_sampling: the same
@@ -57,13 +58,15 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def original_benchmark(question: Question) -> str | None:
-    """The benchmark of the question's original; None if the question is no twin."""
+    """The benchmark of the question's original; None if the question is no twin (an original question with other
+    numbers).
+    """
     name = question.metadata.get(TWIN_OF)
     return name if isinstance(name, str) else None
 
 
 def by_original(originals: Iterable[Question], twins: Sequence[QuestionTally]) -> dict[str, list[QuestionTally]]:
-    """The twins of each original, by its question id. originals: with their texts."""
+    """The twins of each question (the same with other numbers), by the original's id. originals: with their texts."""
     texts = {question.question_id: _words(_prompt(question)) for question in originals}
     named: dict[str, str | None] = {}
     pairs: dict[str, list[QuestionTally]] = {}

@@ -179,7 +179,9 @@ def rate_intervals(
 
 
 def rate(items: Sequence[QuestionTally], hits: Sequence[int]) -> tuple[float, Intervals]:
-    """(mean over questions of hits / samples, its intervals), as `rate_intervals`; every question has samples."""
+    """(mean over questions of hits / samples, its intervals). hits: samples of each question that have some property.
+    Every question has samples.
+    """
     mean = math.fsum(hit / item.n for hit, item in zip(hits, items, strict=True)) / len(items)
     return mean, rate_intervals(hits, items)
 

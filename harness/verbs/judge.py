@@ -493,7 +493,7 @@ def _apply(
 
 
 def _errors(compared: Agreement, n_judged: int, n_samples: int) -> JudgeErrors | None:
-    """What the score says of the judge; None where it decided nothing.
+    """Count how often the judge differs from the rules, for the score; None where it decided nothing.
 
     n_judged: samples whose verdict is the judge's, of n_samples.
     """

@@ -291,7 +291,9 @@ def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
         if len(prepared.sets) != 1:
             raise UsageError(f"a race has one benchmark, but {visible(name, 80)} has {len(prepared.sets)}")
         if prepared.options.target_error is not None:
-            raise UsageError(f"{option('target_error')} ends a run by itself; a race ends when it is decided")
+            raise UsageError(
+                f"{option('target_error')} ends a run by itself, but a race ends when it is decided: leave it out"
+            )
     sets = {name: prepared.sets[0] for name, prepared in entered.items()}
     first = next(iter(sets.values()))
     rows = [(question.question_id, question.row_digest) for question in first.questions]

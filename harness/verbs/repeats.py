@@ -170,7 +170,7 @@ def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0
 
 def sizes_of(folder: RunFolder, ns: Sequence[int], runs: int = DRAWS, seed: int = 0) -> list[SampleSizes]:
     """For each benchmark of one scored run, the sampling error at each number of samples, from repeats drawn from it.
-    Raises as `repeats_of` does.
+    Raises `UsageError`, and `StoreError` where the run is not scored.
 
     ns: numbers of samples a question. runs: repeats of each number.
     """
@@ -198,10 +198,12 @@ def sample_repeats(
     out = options.out or default_folder(options)
     numbered = options.samples is not None or any(name.rpartition(":")[2].isdigit() for name in options.benchmarks)
     if ns and numbered:
-        raise UsageError(f"{option('n')} says how many samples each run has: leave out any other number")
+        raise UsageError(f"{option('n')} says how many samples each question gets: leave out other numbers")
     for name in ("target_error", "budget_tokens", "budget_usd"):
         if getattr(options, name) is not None:
-            raise UsageError("all repeats have the same size: leave it out", field=name)
+            raise UsageError(
+                "all repeats have the same number of samples, so it cannot end one early: leave it out", field=name
+            )
     sizes: list[int | None] = [*sorted(set(ns))] or [None]
     paths = {n: [_folder(out, n, number) for number in range(1, runs + 1)] for n in sizes}
     every = [(n, number, path) for n in sizes for number, path in enumerate(paths[n], 1)]
@@ -234,7 +236,7 @@ def repeats_between(folders: Sequence[RunFolder]) -> list[Repeats]:
 def sizes_between(cells: Sequence[Sequence[RunFolder]]) -> list[SampleSizes]:
     """The spread of runs of several sizes, by benchmark; each cell holds the runs of one size.
 
-    Raises as `repeats_between` does.
+    Raises `StoreError` where a run is not scored.
     """
     by_name: dict[str, list[tuple[Counts, Counts]]] = {}
     for folders in cells:

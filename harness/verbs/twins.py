@@ -30,7 +30,7 @@ def add_drops(folder: RunFolder, scores: Sequence[Score]) -> list[Score]:
 
 
 def _original_benchmark_of(folder: RunFolder, benchmark: str) -> str | None:
-    """The benchmark of the originals of a benchmark's questions; None if they are no twins."""
+    """The benchmark from which these questions were made by changing numbers (as twins); None if they were not."""
     # All questions of a card are twins or none are, so the first one tells.
     first = next(questions.iterate(folder.benchmark(benchmark)), None)
     return None if first is None else original_benchmark(first)
@@ -49,7 +49,9 @@ def _with_drop(folder: RunFolder, benchmarks: dict[str, ScoredBenchmark], score:
 
 
 def _drop(folder: RunFolder, originals: ScoredBenchmark, twins: ScoredBenchmark) -> TwinDrop | None:
-    """The drop in accuracy from originals to twins; None if no original with samples has a twin with samples."""
+    """How much lower the accuracy is on twins (questions with other numbers) than on their originals; None if no
+    original with samples has a twin with samples.
+    """
     pairs = by_original(questions.iterate(folder.benchmark(originals.name)), twins.questions)
     paired = [item for item in originals.questions if item.question.question_id in pairs]
     # `compare_runs` raises without a pair, which is no error in a run that has only begun.

@@ -68,7 +68,9 @@ def item(benchmark: OpenBenchmark, key: Key) -> AuditItem:
 
 
 def estimate(benchmark: OpenBenchmark) -> Audited | None:
-    """Return the accuracy that the audits so far suggest; None without audits. Raises `StoreError` as `drawn`."""
+    """Return the accuracy that the audits so far suggest; None without audits. Raises `StoreError` if the benchmark is
+    not scored.
+    """
     score = score_of(benchmark)
     if score.accuracy is None or not benchmark.audits:
         return None

@@ -82,7 +82,9 @@ def test_only_the_rest_is_asked_and_the_samples_say_whose_they_are(questions: Pa
     assert found["q0", 0].text == r"theirs \boxed{1}"
     assert found["q0", 0].seed is None
     assert found["q1", 1].seed is not None
-    assert any("3 samples of aime_bz2.jsonl are marked as another tool's" in warning for warning in run.warnings)
+    assert any(
+        "3 samples of aime_bz2.jsonl are kept, marked as made by another tool" in warning for warning in run.warnings
+    )
     assert any(
         "1 are empty and will be asked again; 1 belong to other questions" in warning for warning in run.warnings
     )

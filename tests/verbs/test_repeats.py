@@ -104,7 +104,7 @@ def test_several_benchmarks_are_a_list_like_one(tmp_path: Path) -> None:
         (["repeats", "aime24"], "aime24 is no run folder"),
         (["repeats"], "give a run folder"),
         (["repeats", "demo", "--real", "--target-error", "1"], "all repeats have the same size"),
-        (["samples", "demo:4", "--real", "--n", "2,4"], "--n says how many samples each run has"),
+        (["samples", "demo:4", "--real", "--n", "2,4"], "--n says how many samples each question gets"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(

@@ -97,7 +97,7 @@ class Trial:
         return _GRACE_SECONDS + _SLOWNESS * self.measured[test].seconds
 
     def judge(self, case: Case, end: Ended) -> Result:
-        """Decide what became of a mutant whose child process has ended, and store the result."""
+        """Decide whether a test noticed the mutant whose child process has ended, and store the result."""
         last: Message = {}
         for message in end.messages:
             last |= message
@@ -115,7 +115,7 @@ class Trial:
             self.kills[case.module][result.test] += 1
 
     def stored_result(self, case: Case) -> Result | None:
-        """The stored result for a mutant; None if a file on which it depends has changed."""
+        """The result of an earlier try of this mutant; None if a file on which it depends has changed."""
         result = self.remembered.results.get(case.name)
         if result is None or result.module_hash != hash_of([case.file]):
             return None
@@ -127,7 +127,9 @@ class Trial:
 
 
 def main() -> int:
-    """Exit code 1 where a mutant survives that is not explained."""
+    """Change modules in small ways (mutants), and say which changes no test notices. Exit code 1 where one of these is
+    not explained.
+    """
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
     parser.add_argument("room", choices=[*rooms.ROOMS, "all"])
     parser.add_argument("--mutants", type=int, default=200, help="how many are drawn in a room")
@@ -161,7 +163,9 @@ def _runs(lines: Collection[int], of: range) -> bool:
 
 
 def _room(room: str, arguments: argparse.Namespace) -> int:
-    """Try the room's mutants and print its row of the table. Returns 1 if a mutant survives without an explanation."""
+    """Try the mutants (small changes) of the room's modules and print its row of the table. Returns 1 if a mutant
+    survives without an explanation.
+    """
     started = time.monotonic()
     names, words = rooms.modules_of(room), rooms.tests_of_room(room)
     tests = list(dict.fromkeys(word.partition("::")[0] for word in words))
@@ -205,8 +209,8 @@ def _row(trial: Trial, tried_cases: list[Case], reasons: dict[str, str], seconds
 
 
 def _try(trial: Trial, pending: list[Case]) -> None:
-    """Try mutants: first by changing the code of functions in memory; where that may not reach all uses, in a process
-    that imports everything anew.
+    """Run the tests with each mutant (small change of the code): first by changing functions in memory; where that may
+    not reach all uses, in a process that imports everything anew.
     """
     late = {case.name: case for case in pending}
     job = Job("collect", functools.partial(_in_session, trial, pending), lambda _: 3600.0, math.inf, speaks=True)
@@ -262,7 +266,7 @@ def _try_anew(trial: Trial, case: Case, say: Say) -> None:
 
 
 def _carry(case: Case) -> None:
-    """A context manager: processes that the tests start get the mutant, too."""
+    """A context manager: processes that the tests start import the changed module (the mutant), too."""
     folder = Path(os.environ["TMPDIR"]) / "mutant"
     folder.mkdir()
     planting.carry(case.module, case.source(), folder)

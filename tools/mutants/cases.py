@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
 
 def cases_of(module: str) -> list[Case]:
-    """Every mutant of the module that compiles."""
+    """Every mutant (small change of the code) of the module that still compiles."""
     cases: list[Case] = []
     counts: Counter[str] = Counter()
     for number, mutant in enumerate(mutants(ast.parse(content(modules()[module])))):

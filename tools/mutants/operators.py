@@ -69,7 +69,7 @@ class _Spot(NamedTuple):
 
 
 def mutants(tree: ast.Module) -> Iterator[Mutant]:
-    """Every mutant of the module, in the order of its source."""
+    """Every mutant (small change of the code) that can be made in the module, in the order of its source."""
     return _below(tree, _Spot(lambda _: None, "", False, (1, 1)))
 
 

@@ -22,8 +22,8 @@ KILLED, LATE, SURVIVED = "killed", "late", "survived"
 
 @dataclass
 class Result:
-    """The result for one mutant. status: one of the three above. test: the test that killed it. seconds: of the last
-    try. n_tests: how many tests ran it.
+    """The result for one mutant. status: killed (a test noticed it), late (a test did not end in time), or survived.
+    test: the test that killed it. seconds: of the last try. n_tests: how many tests ran it.
     """
 
     status: str

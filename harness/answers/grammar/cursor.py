@@ -107,7 +107,7 @@ class Cursor:
         raise NotImplementedError
 
     def setwise(self) -> Node:
-        """Parse a side of a relation: sums joined by ∪, ∩ and ∖; defined in `parse`."""
+        """Parse one side of an equation or inequality: sums joined by ∪, ∩ and ∖. The module `parse` has its body."""
         raise NotImplementedError
 
     def product(self) -> Node:

@@ -45,7 +45,9 @@ Kind = Literal["num", "sym", "cmd", "text", "sep", "rel", "op", "begin", "end"]
 
 
 class MathToken(NamedTuple):
-    """A token: its kind and text (see the table above), the value of a number, whether a space stood before it."""
+    """A token of a mathematical answer: its kind (number, letter, operator, …), its text, the value of a number, and
+    whether a space stood before it.
+    """
 
     kind: Kind
     text: str

@@ -183,7 +183,9 @@ class RepeatedOptions(RunOptions):
         """Raise `UsageError` for samples that differ from question to question."""
         super()._check()
         if self.allocate is not None:
-            raise UsageError("an experiment needs as many samples of every question: leave it out", field="allocate")
+            raise UsageError(
+                "an experiment takes equally many samples of every question: leave it out", field="allocate"
+            )
 
 
 class RepeatsOptions(RepeatedOptions, RepeatsRules):

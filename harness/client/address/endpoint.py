@@ -248,9 +248,8 @@ class _Runs(NamedTuple):
 
 @lru_cache(64)
 def _runs(values: tuple[str, ...]) -> tuple[_Runs, ...]:
-    """The parts of these secrets that are hidden in good replies, grouped by their length.
-
-    Of a long word these are all runs of `REPEATED_CHARS` characters, of a shorter one the whole word.
+    """The texts that must be hidden in a good reply because they are parts of a key, grouped by their length: of a long
+    key every piece of `REPEATED_CHARS` characters, of a shorter one the whole key.
     """
     by_length: dict[int, set[str]] = {}
     for word in {word for value in values for word in value.split()}:

@@ -441,7 +441,7 @@ _FREE = (rb'"[^"\\\n]*"', rb"\d+", rb"\[[\d, ]*\]")
 
 
 def _varying_pattern(piece: bytes) -> bytes:
-    """`piece` as a pattern in which the values of `id`, `created` and `token_ids` are free."""
+    """A regular expression for events like `piece`; the values of `id`, `created` and `token_ids` may differ."""
     pattern = []
     position = 0
     for varying in _VARIES.finditer(piece):

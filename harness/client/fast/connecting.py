@@ -76,7 +76,9 @@ class Connector:
             lookup.cancel()
 
     def _next_turn(self) -> None:
-        """Begin a turn: the loop has read its sockets, so `CONNECTS_A_TURN` waiting callers may connect."""
+        """Let the next `CONNECTS_A_TURN` waiting callers connect. It runs once in each turn of the event loop, so the
+        loop reads its sockets in between.
+        """
         self._left = CONNECTS_A_TURN
         while self._left and self._waiting:
             turn = self._waiting.popleft()

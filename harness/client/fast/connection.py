@@ -479,7 +479,9 @@ class Connection:
             self._conclude(self._deadlines.end_late, parser, now)
 
     def _ripe(self, now: float) -> bool:
-        """Whether the stored reads should be parsed now, by the module's table."""
+        """Whether the bytes read so far should be parsed now: enough have come, or the oldest of them has waited long
+        enough.
+        """
         age = now - self._batch_at
         if age < BATCH_S or not self._pieces:
             return False

@@ -170,7 +170,7 @@ class StreamLoop(asyncio.SelectorEventLoop):
 
     @property
     def lag(self) -> Lag:
-        """The loop's lag since it was made; see the module."""
+        """How long bytes that arrived had to wait until this loop read them, over the loop's life."""
         return self.streams.lag.lag()
 
     def run_forever(self) -> None:

@@ -117,7 +117,7 @@ def classify(status: int, words: str) -> FailureKind:
 
 
 def error_words(body: bytes) -> str:
-    """The server's explanation in an error body of a shape above; the body itself if it has another shape."""
+    """Find the server's explanation in the body of an error reply; return the whole body if its shape is unknown."""
     try:
         value: Any = codec.decode(body)
     except codec.DecodeError:

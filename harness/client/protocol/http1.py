@@ -82,7 +82,7 @@ def request_head(url: str, headers: Mapping[str, str]) -> bytes:
 
 
 class ResponseReader:
-    """Reads one response from its bytes; the module's table has the states.
+    """Parses one HTTP response while its bytes come.
 
     status: 0 until the head is whole. headers: by names in lower case. chunked: whether the body comes in chunks; False
     until the head is whole. ended: whether the response is whole. started: whether a byte of it has come. surplus:
@@ -440,7 +440,7 @@ class Leftovers:
         return mark
 
     def note(self) -> str | None:
-        """The note for the next reply: not None once, after the first doubt."""
+        """The note that the next reply gets, once, after a reply seemed to belong to another request; else None."""
         if not self._untold:
             return None
         self._untold = False
@@ -448,7 +448,9 @@ class Leftovers:
 
     @property
     def n_untold(self) -> int:
-        """Number of replies that may be wrong and that no note mentions, as no reply has come since the first doubt."""
+        """Number of replies that may belong to other requests and that no note has mentioned yet, for no reply has come
+        since.
+        """
         return self.n_exposed if self._untold else 0
 
     def may_be_one(self, reply_id: str | None, before: Mark | None) -> bool:

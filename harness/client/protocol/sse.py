@@ -76,7 +76,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class ReplyParser:
-    """Reads one response body, as its bytes come; see the module for its states.
+    """Parses the body of one response, which is JSON or a stream of server-sent events, while its bytes come.
 
     started: when the request was sent, in seconds on the clock whose times are passed to `feed`. started_utc: the same
     moment as Unix time. clock: the source of these times, for the record. memory: counts the bytes that the reply

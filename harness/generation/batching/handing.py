@@ -46,8 +46,9 @@ class EndedBatch(NamedTuple):
 
 
 class BatchProvider(Protocol):
-    """A provider's batch API: the calls that the module describes. Each raises `RequestFailed`, `ServerError` or
-    `StoreError`."""
+    """What a provider's batch service can do: take many requests as one batch, say how far it is, hand back the
+    replies. Each call raises `RequestFailed`, `ServerError` or `StoreError`.
+    """
 
     most_requests: int
     most_bytes: int

@@ -68,7 +68,7 @@ class _Flight:
 
 
 class Dispatcher:
-    """The dispatcher of a session; see the module.
+    """Decides what a session does next: which request it sends, to which endpoint, and what follows when one fails.
 
     prior_lengths: mean tokens by (benchmark, question_id) of an earlier run, used only for the order. answered: tells
     whether a reply gives an answer, for the canary. jitter: a random number between two bounds.

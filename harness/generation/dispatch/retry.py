@@ -57,7 +57,7 @@ _MAX_DOUBLINGS = 30
 
 
 def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
-    """Return the fault that explains a failure, a row of the module's table.
+    """Say whose fault a failed request is (the machine's, the endpoint's, chance, …), which decides about its retry.
 
     probing: the request was a probe of an endpoint that was set aside, so a deadline is the endpoint's fault.
     """
@@ -246,7 +246,7 @@ explains one doubt, not three.
 
 
 class Continuations:
-    """Decides which endpoints get continuations, by the second table of the module.
+    """Decides which endpoints are asked to go on from half-written replies (continuations), and which for whole ones.
 
     lane_number: number of an endpoint, as in `Lanes`.
     """

@@ -322,9 +322,9 @@ class Scheduler:
     # ---- waves
 
     def _longest(self) -> Iterator[bool]:
-        """Begin wave 1 (a sample of each question of unknown length), then wave 2 (all the rest).
+        """Queue one sample of each question of unknown length first, then all the rest; in each, the longest go first.
 
-        Yield True for each.
+        Yields True for each of these two waves.
         """
         unknown = [q for q in self._questions if q.prior is None and q.waiting]
         for question in unknown:
@@ -369,7 +369,9 @@ class Scheduler:
         return None
 
     def _is_worn(self, task: Task) -> bool:
-        """Whether a returned sample goes after all others, by the second and third row of the module's table."""
+        """Whether a sample that failed goes after all others: it failed too often, or its question did and was never
+        answered.
+        """
         question = self._questions[self._rows[task.benchmark][task.question_id]]
         hopeless = question.n_returned >= WORN and not question.n_known
         return self._n_returned[task] >= WORN or (hopeless and self._n_unasked > 0)

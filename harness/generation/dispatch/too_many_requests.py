@@ -151,9 +151,9 @@ class _RisingLimit:
 
 
 class _SecondOpinions:
-    """Decides whether refusals come from a limiter or at random, by the module's first table.
-
-    The counts below are sums in which older requests count less and less.
+    """Decides whether an endpoint refuses requests (429) because of a limit or at random. A second opinion is a request
+    that is sent right after a refusal: a limiter refuses that too. The counts below are sums in which older requests
+    count less and less.
     """
 
     def __init__(self) -> None:

@@ -42,7 +42,7 @@ class EndpointsFile:
             position = f"{option('endpoints_file', self.path)}, {where}"
             endpoint = self._endpoint(words, position)
             if endpoint.base_url in endpoints:
-                raise UsageError(f"{position}: {endpoint.base_url} is listed twice.")
+                raise UsageError(f"{position}: {endpoint.base_url} is listed twice. Leave one of them out.")
             endpoints[endpoint.base_url] = endpoint
         if not endpoints and self.path.is_dir():
             raise self._refused(f"no server has registered there (no file {REGISTERED}).")

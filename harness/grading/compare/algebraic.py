@@ -38,7 +38,7 @@ class NotAlgebraic(ValueError):
 
 
 class _Size(NamedTuple):
-    """Binary logarithms of the bounds u (of the numerator) and l (of the denominator), by the module's table."""
+    """How large a number's numerator and denominator can be: the binary logarithms of their bounds, u and l."""
 
     u: float
     l: float  # noqa: E741  the letter of the paper
@@ -65,11 +65,11 @@ def digits_to_separate(left: Node, right: Node) -> int | None:
 
 
 def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
-    """Return the bounds u and l of a node, by the module's table. Raises `NotAlgebraic`.
+    """Bound the numerator (by u) and the denominator (by l) of an expression's value. Raises `NotAlgebraic`.
 
     degrees: root → its degree; the roots of this node are added.
 
-    depth: levels of nodes above this one; bounded.
+    depth: how many levels of the formula stand above this part; too many raise.
     """
     if depth > 4 * MAX_DEPTH:
         raise NotAlgebraic("nested too deeply")
@@ -104,15 +104,15 @@ def _log2(number: int) -> float:
 
 
 def _sum(sizes: list[_Size]) -> _Size:
-    """Return the bounds u and l (the module's table) of a sum, from those of its terms. A sum is at most its largest
-    term times their number; adding the powers themselves would overflow a float.
+    """Bound the numerator (u) and the denominator (l) of a sum, from the bounds of its terms. A sum is at most its
+    largest term times their number; adding the powers themselves would overflow a float.
     """
     below = sum(size.l for size in sizes)
     return _Size(max(size.u + below - size.l for size in sizes) + log2(len(sizes)), below)
 
 
 def _quotient(top: _Size, bottom: _Size) -> _Size:
-    """Return the bounds u and l (the module's table) of a quotient."""
+    """Bound the numerator (u) and the denominator (l) of a quotient."""
     return _Size(top.u + bottom.l, top.l + bottom.u)
 
 
@@ -128,11 +128,11 @@ def _rational(node: Node) -> Fraction:
 
 
 def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int) -> _Size:
-    """Return the bounds u and l (the module's table) of `base` to the power `exponent`.
+    """Bound the numerator (u) and the denominator (l) of `base` to the power `exponent`.
 
     degrees: root → its degree; a root that the power needs is added.
 
-    Raises `NotAlgebraic`. depth: levels of nodes above this one; bounded.
+    Raises `NotAlgebraic`. depth: how many levels of the formula stand above this part; too many raise.
     """
     if not 0 < exponent.denominator < 1_000 or abs(exponent.numerator) > 1 << 20 or not exponent:
         raise NotAlgebraic("an exponent")
@@ -148,7 +148,7 @@ def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int)
 
 
 def _trigonometric(name: str, angle: Node, degrees: dict[Node, int]) -> _Size:
-    """Return the bounds u and l (the module's table) of sin, cos or tan of a rational multiple of π.
+    """Bound the numerator (u) and the denominator (l) of sin, cos or tan of a rational multiple of π.
 
     degrees: root → its degree; roots that are needed are added.
     """

@@ -97,7 +97,7 @@ def _mul(node: Node, depth: int) -> Value:
 def _pow(node: Node, depth: int) -> Value:
     """Compute a power: of e as a monomial, of any other base by `radicals.power`.
 
-    depth: levels of nodes above this one; bounded.
+    depth: how many levels of the formula stand above this part; too many raise.
     """
     base, exponent = node.args
     raised = rational(_exact(exponent, depth))
@@ -154,7 +154,7 @@ def digits_in_base(digits: str, base: int) -> Fraction | None:
 def _fn(node: Node, depth: int) -> Value:
     """Compute a function of `_FUNCTIONS` with rational arguments.
 
-    depth: levels of nodes above this one; bounded.
+    depth: how many levels of the formula stand above this part; too many raise.
     """
     name, *arguments = node.args
     rule = _FUNCTIONS.get(name)
@@ -233,7 +233,7 @@ def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Value:
 
 
 def _natural_logarithm(value: Fraction) -> Value:
-    """Return ln 1 = 0. Raises `NotExact` for any other value."""
+    """Return the logarithm if it is a fraction, as only that of 1 is; else raise `NotExact`."""
     if value == 1:
         return {}
     raise NotExact("a logarithm")
@@ -268,7 +268,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
 def _sum(node: Node, depth: int) -> Value:
     """Compute a sum or product with integer limits, term by term.
 
-    depth: levels of nodes above this one; bounded.
+    depth: how many levels of the formula stand above this part; too many raise.
     """
     name, variable, start, end, body = node.args
     limits = [rational(_exact(limit, depth)) for limit in (start, end)]
@@ -287,7 +287,7 @@ def _sum(node: Node, depth: int) -> Value:
 def _determinant(node: Node, depth: int) -> Value:
     """Return the determinant of the matrix in `node`. Raises `NotExact` for over 6 rows, or if it is not square.
 
-    depth: levels of nodes above this one; bounded.
+    depth: how many levels of the formula stand above this part; too many raise.
     """
     rows = [[_exact(cell, depth) for cell in row] for row in node.args[0].args]
     # The expansion takes n! products: 720 for 6 rows.

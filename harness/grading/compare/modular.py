@@ -185,7 +185,9 @@ def _cached_residue(node: Node, index: int, salt: int) -> tuple[_Residue, bool] 
 
 
 class _Point:
-    """The evaluation of one tree. Parameters and `opaque` as in `Residues`."""
+    """The evaluation of one tree modulo a prime. index: number of the prime. salt: number of the point. opaque: a
+    letter replaced a function such as sin(x), so different residues prove nothing.
+    """
 
     def __init__(self, index: int, salt: int) -> None:
         self.prime = _prime(index)
@@ -195,7 +197,7 @@ class _Point:
     def residue_of(self, node: Node, depth: int) -> _Residue:
         """Return the residue of an expression, with its bounds.
 
-        depth: levels of nodes above this one; bounded.
+        depth: how many levels of the formula stand above this part; too many raise.
         """
         if depth > 4 * MAX_DEPTH:
             raise NotModular("nested too deeply")

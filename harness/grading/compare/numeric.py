@@ -61,10 +61,10 @@ def evaluations(
 ) -> Iterator[Evaluation]:
     """Evaluate the trees with more and more digits, until the digits suffice; yield each evaluation.
 
-    point_at: returns the point for a number of digits. least: fewest digits. spans: the digits must exceed this
-    multiple of the span, the digits between the largest and the smallest intermediate value (see the module).
-    Raises `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`. Raises `Vanishing`: a divisor is 0 with
-    all these digits, too.
+    point_at: returns the values of the letters, with a number of digits. least: fewest digits. spans: a factor. The
+    span is the number of digits between the largest and the smallest intermediate value; the digits must exceed so many
+    spans. Raises `NotNumeric`: a tree has no number, or needs more than `MAX_DIGITS`. Raises `Vanishing`: a divisor is
+    0 with all these digits, too.
     """
     digits = FIRST_DIGITS
     while True:

@@ -102,7 +102,7 @@ def _cases_of(node: Node) -> list[_Case]:
 
 
 def _bounds(variable: Node, conditions: list[Node]) -> list[Fraction]:
-    """Return every bound of the conditions, and 0, in order."""
+    """Return every number at which one of the conditions begins or ceases to hold, and 0, in order."""
     # A formula such as |x| breaks at 0 without a condition that says so.
     bounds = {Fraction(0)}
     for condition in conditions:

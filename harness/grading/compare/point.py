@@ -150,7 +150,7 @@ class Point:
     def value(self, node: Node, depth: int = 0) -> Any:
         """Return the number that `node` is. Raises `NotNumeric`.
 
-        depth: levels of nodes above this one; bounded.
+        depth: how many levels of the formula stand above this part; too many raise.
         """
         self.budget[0] -= self._cost
         if self.budget[0] < 0 or depth > 4 * MAX_DEPTH:

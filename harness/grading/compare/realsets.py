@@ -90,7 +90,7 @@ _MIN_MEMBER: dict[str, Any] = {"Z": float("-inf"), "N": 0, "N*": 1, "N_+": 1, "Z
 def _pieces(node: Node, depth: int) -> list[RealInterval]:
     """Return the intervals of a set, in any order and perhaps overlapping. Raises `NotASet`.
 
-    depth: levels of nodes above this one; bounded.
+    depth: how many levels of the formula stand above this part; too many raise.
     """
     if depth > 30:
         raise NotASet("nested too deeply")
@@ -151,7 +151,7 @@ def _subject(condition: Node) -> str:
 def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
     """Return the solutions of a list of conditions on one letter: their union, without the holes (x ≠ 2).
 
-    items: the conditions. depth: levels of nodes above them; bounded.
+    items: the conditions. depth: how many levels of the formula stand above them; too many raise.
     """
     holes = [item for item in items if item.op == "rel" and item.args[1] == ("!=",)]
     others = [item for item in items if item not in holes]

@@ -311,7 +311,9 @@ def _contains_nan(node: Node) -> bool:
 
 
 def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two plain values by the methods of the module's table, in their order."""
+    """Decide whether two values without structure (numbers, formulas, texts) are equal: try each method, cheapest
+    first.
+    """
     if not (is_scalar(reference) and is_scalar(answer)):
         return Comparison(None, "words")  # words or a structure where one number or expression belongs
     infinite = _infinity(reference), _infinity(answer)

@@ -90,7 +90,7 @@ _NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp")
 
 
 def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers of any kind, by the first rule of the module's table that applies."""
+    """Decide whether two answers of any kind (numbers, sets, intervals, matrices, …) are equal."""
     if "given" in (reference.op, answer.op):
         return _compare_under_conditions(reference, answer, rules)
     if not (has_signs(reference) or has_signs(answer)) and not {reference.op, answer.op} & STRUCTURES:

@@ -208,7 +208,7 @@ def shorten_answer(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
 def extract_from(
     text: str, lo: int, hi: int, *, kind: str, parts: int | None, truncated: bool, last: str
 ) -> Extraction | None:
-    """Return the one answer of text[lo:hi], which holds no reasoning; parameters as for `extract`.
+    """Return the one answer of text[lo:hi], which holds no reasoning; None if it gives none.
 
     last: the last letter of a choice. parts: number of values of the reference; None: one. truncated: max_tokens cut
     the reply.
@@ -610,7 +610,9 @@ def _last(pattern: re.Pattern[str], tail: str) -> re.Match[str] | None:
 
 
 def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
-    """Return the last number, or the point in brackets that it closes; joins_parts as for `_last_formula`."""
+    """Return the last number, or the point in brackets that it closes. joins_parts: numbers before it that commas,
+    "and" or "or" join to it belong to the answer.
+    """
     numbers = list(NUMBER.finditer(tail))
     if not numbers:
         return None

@@ -105,7 +105,8 @@ def grade_all(
     answer_from_reasoning: bool = False,
     sandbox: str | None = None,
 ) -> Iterator[Grade]:
-    """Yield the grades of `samples`, in their order; answer_from_reasoning as for `grade`, sandbox as `grader_names`.
+    """Yield the grades of `samples`, in their order. answer_from_reasoning: search the reasoning too if the final part
+    gives no answer. sandbox: where programs run; None: the default.
 
     Raises `UsageError`: a sample's question is unknown, a verifier is not trusted.
     """
@@ -128,8 +129,8 @@ def verdicts(
 ) -> Iterator[tuple[Sample, Verdict]]:
     """Yield each sample, without its text, with its verdict, in the order of `samples`. with_steps: describe the steps.
 
-    Raises as `grade_all` does. answer_from_reasoning: search the reasoning, too, if the final part gives no answer.
-    sandbox: where programs run; None: the default.
+    Raises `UsageError` for a sample of no known question, or a verifier that is not trusted. answer_from_reasoning:
+    search the reasoning, too, if the final part gives no answer. sandbox: where programs run; None: the default.
     """
     names = grader_names(questions.values(), sandbox)
     with Pool(workers, deadline_s) as pool, _Elsewhere(workers, sandbox) as elsewhere:

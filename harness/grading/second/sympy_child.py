@@ -65,7 +65,9 @@ def _answer(response: str) -> str:
 
 
 def _equal(reference: str, answer: str, parse_latex: Any) -> bool:
-    """Whether two answers are equal by the rules above."""
+    """Whether two answers are equal for SGLang's grader: the same text, numbers within 0.001, or a difference that
+    SymPy simplifies to zero. Lists are compared part by part.
+    """
     if len(reference) > _MAX_CHARS or len(answer) > _MAX_CHARS:
         return reference == answer
     left_text, right_text = (_LAYOUT.sub("", text).rstrip(".") for text in (reference, answer))

@@ -262,7 +262,9 @@ def _written_and_read(subject: Subject) -> Seen:
     median = statistics.median(apart)
     came = f"writing and reading the same words differ by {median:.4f} nats a token (median of {len(apart)} places)"
     if median > TWO_KERNELS:
-        return spoils(sent, f"{came}: the server computes other numbers when it writes than when it reads")
+        return spoils(
+            sent, f"{came}: while writing, the server computes other probabilities than while reading the same text"
+        )
     return warns(sent, came) if median > GRAVE else sound(sent, came)
 
 

@@ -166,9 +166,9 @@ def pooled(looks: Sequence[ProviderLook]) -> list[dict[str, int]]:
 
 
 def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed: int = 1) -> list[ProviderStanding]:
-    """Whether each provider has changed, and whether it differs from the others, with the error of the module's table.
+    """Say of each provider whether it has changed since its earlier looks, and whether it differs from the others.
 
-    history: the earlier looks. now: one new look at each provider. seed: of the simulations.
+    history: the earlier looks. now: one new look (sampled first words) at each provider. seed: of the simulations.
     """
     earlier = [[look for look in history if (look.address, look.model) == (new.address, new.model)] for new in now]
     k = 1 + max(map(len, earlier), default=0)

@@ -101,7 +101,7 @@ def _opening(subject: Subject) -> Seen:
 
 def _judged(sent: str, marks: Marks, n: int) -> Seen:
     """The finding about a prompt that opens with n BOS."""
-    came = f"the prompt is that of {marks.family} and opens with {marks.bos!r}"
+    came = f"the prompt has the template of {marks.family}, and the token of its beginning (BOS, {marks.bos!r}) comes"
     if n == 1:
         return sound(sent, f"{came} once")
     return spoils(sent, f"{came} twice: a doubled BOS") if n else spoils(sent, f"{came} never: the BOS is lost")

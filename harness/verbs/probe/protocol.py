@@ -88,7 +88,7 @@ def _usage(subject: Subject) -> Seen:
     if isinstance(streamed, RequestFailed):
         return untested(sent, f"the stream failed: {streamed.message}")
     if streamed.usage.completion_tokens is None:
-        return warns(sent, "whole replies state usage, but the stream does not")
+        return warns(sent, "whole replies state how many tokens they used, but streams do not")
     # Equal texts have equal counts; a batch may change the text of one.
     if _complete((streamed.reasoning or "") + (streamed.text or "")) == _complete(whole.first.whole):
         counts = (streamed.usage.prompt_tokens, streamed.usage.completion_tokens)

@@ -128,7 +128,7 @@ VERSION = digest([texts(), fingerprint.version({})])[:12]
 class RunSpelling:
     """How a run wrote the requests of its fingerprint, beyond what the provider and engine of the server require.
 
-    neutral: as in `Fingerprint`.
+    neutral: sampling values that the run sent so that the server's own defaults did not count.
     """
 
     api: Api = "chat"

@@ -283,7 +283,9 @@ def _streamed(subject: Subject) -> Seen:
 
 
 def _choice(subject: Subject) -> Seen:
-    """`tool_choice`: none must call nothing, a named tool must be the one that is called, required must call."""
+    """Check that the server obeys `tool_choice`: "none" calls no tool, a named tool is the one called, "required" calls
+    one.
+    """
     sent = "tool_choice none, required, and a tool by name, twice each"
     named = {"type": "function", "function": {"name": "get_time"}}
     broken, refused = Counter[str](), set[str]()

@@ -326,7 +326,10 @@ def _checkpoints(file: SweepFile) -> list[Entry]:
         for path in matches:
             step = _STEP.search(path.name)
             if step is None:
-                raise UsageError(f"{where}: {visible(str(path), 200)} has no step number in its name")
+                raise UsageError(
+                    f"{where}: {visible(str(path), 200)} has no step number in its name; rename it, to step_500 for "
+                    "instance"
+                )
             name = f"{path.parent.name}-{path.name}" if path.parent.name else path.name
             entries.append(
                 Entry(name=_slug(name), label=name, where=where, options={"model": str(path)}, step=int(step[1]))

@@ -46,8 +46,8 @@ _JULIAN_EPOCH = 2_440_588
 
 @dataclass
 class _Node:
-    """A field of the file's schema. definition, repetition: the lowest levels (see the module) of an entry in which the
-    field is present.
+    """A field of the file's schema. definition, repetition: Parquet's levels, the numbers by which a column says which
+    of its nested fields are absent or repeated; here the lowest of an entry in which the field is present.
 
     convert: a function from the stored value to the cell's; None if they are the same. column: the leaf's number among
     all leaves; None for a group. width: bytes of a value of `FIXED_BYTES`.

@@ -172,7 +172,9 @@ def command(channel: int, needs: Needs) -> list[str]:
     if needs.compiler:
         gcc = compilers.compiler()
         if gcc is None:
-            raise UsageError(f"the programs are in C++, and {compilers.PROGRAM} is not installed; nothing was executed")
+            raise UsageError(
+                f"the programs are in C++, and {compilers.PROGRAM} is not installed: install it. Nothing was executed"
+            )
         folders = gcc.folders
         for source, target in [*((folder, folder) for folder in folders), *gcc.tools.items()]:
             words += ["--ro-bind", source, target]
