@@ -343,9 +343,8 @@ def grade_journal(
 ) -> Graded:
     """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
 
-    fresh: reuse none. span: only a part of the journal, in bytes of its file. sandbox: where programs run. on_graded:
-    called with the number of samples graded so far. Raises `StoreError` for a damaged file, and `UsageError` for a
-    verifier that is not trusted.
+    fresh: reuse none. span: a part of the journal, in bytes. sandbox: where programs run. on_graded: called with the
+    number of samples graded so far. Raises `StoreError`, and `UsageError` for a verifier that is not trusted.
     """
     interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
