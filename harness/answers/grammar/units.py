@@ -206,7 +206,9 @@ def _singular(word: str) -> str:
 
 
 def noun_of(words: str) -> str:
-    """Return the words behind a number that are no known unit in lower case and singular, so that nouns compare."""
+    """Return a noun behind a number ("5 Apples" → apple) in lower case and singular, so that two of them can be
+    compared.
+    """
     return " ".join(
         _singular(word) for word in re.findall(r"[a-z一-鿿]+", words.lower()) if word not in ("the", "of", "a")
     )

@@ -248,7 +248,9 @@ class LagMeter:
         return Lag(self._quantile(0.5), self._quantile(0.99))
 
     def _quantile(self, q: float) -> float:
-        """The lag in seconds that is not exceeded during the fraction `q` of all time."""
+        """The lag (how long arrived bytes waited, in seconds) that was not exceeded during the fraction `q` of all
+        time.
+        """
         # The share q of all time must lie at or below the result. Waiting time counts as lag 0, so it comes first.
         left = q * (self._waited + sum(self._busy.values())) - self._waited
         if left <= 0:

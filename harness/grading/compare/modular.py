@@ -254,7 +254,9 @@ class _Point:
         )
 
     def _power(self, base: Node, exponent: Node, depth: int) -> _Residue:
-        """Return the residue of a power: computed if the exponent is an integer, else that of a new letter."""
+        """Return a power modulo the prime: computed if the exponent is an integer, else a new letter stands for the
+        power.
+        """
         number = exponent.args[0] if exponent.op == "num" else None
         if exponent.op == "neg" and exponent.args[0].op == "num":
             number = -exponent.args[0].args[0]

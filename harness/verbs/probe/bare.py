@@ -106,7 +106,9 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
 
 
 def _messages(subject: Subject) -> Seen:
-    """Leave the system message out, then the earlier turns: either must change the next token."""
+    """Check that the model sees the system message and the earlier turns: leaving out either must change the next
+    token.
+    """
     sent = "a question with and without a system message, with and without two earlier turns"
     if subject.mixed:
         return untested(sent, subject.mixed)
@@ -133,7 +135,7 @@ def _messages(subject: Subject) -> Seen:
 
 
 def _added(subject: Subject) -> Seen:
-    """Compare the counts of prompt tokens with a short system message and without one."""
+    """Check that the server adds no system prompt of its own: one of ours must make the prompt longer than none."""
     sent = "the prompt tokens of one word, alone and after a system message of one word"
     user = {"role": "user", "content": "Hi"}
     alone, after = (
@@ -153,7 +155,9 @@ def _added(subject: Subject) -> Seen:
 
 
 def _copied(subject: Subject) -> Seen:
-    """Have a text of many kinds of characters copied as a stream and as a whole reply, and compare the two."""
+    """Check that no character is lost: the model copies a text of many kinds of characters, as a stream and as a whole
+    reply.
+    """
     text = COPIED * COPIES
     sent = f"a text of {len(text)} characters to copy, with line ends, backslashes and accents, streamed and whole"
     inquiry = Inquiry(f"Copy this text, and write nothing else: {text}", {"max_tokens": COPY_TOKENS, "temperature": 0})

@@ -239,7 +239,7 @@ def _later_cuts(subject: Subject) -> Seen:
 
 
 def _written_and_read(subject: Subject) -> Seen:
-    """Compare each token's distribution in a greedy reply with that after the same words, read as a prompt."""
+    """Check that the server computes the same probabilities while it writes a reply as when it reads the same words."""
     texts = [text for path, text in OPEN_PROMPTS if path == COMPLETIONS]
     sent = f"{len(texts)} raw texts with {WRITTEN} greedy tokens, then the same words as {len(READ_AT)} prompts of each"
     if subject.mixed:

@@ -88,7 +88,7 @@ def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Crow
 
 
 def _under_load(subject: Subject) -> Seen:
-    """Send the same greedy requests one by one and then at once; compare texts, speed and failures."""
+    """Check that many requests at once bring the same replies as one by one; also compare speed and failures."""
     sent = f"{len(PROMPTS)} greedy requests of {TOKENS} tokens one by one, then {AT_ONCE} at once"
     requests = [Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in PROMPTS]
     alone = subject.streamed(requests)

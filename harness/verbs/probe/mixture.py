@@ -49,7 +49,9 @@ def models(tops: Sequence[Mapping[str, float]]) -> list[int]:
 
 
 def _one_model(subject: Subject) -> Seen:
-    """Ask for one token after the same prompt many times, and group the distributions."""
+    """Check that one model answers, not several in turn: the same prompt must always give the same next-token
+    distribution.
+    """
     sent = f"one token after the same prompt, {ASKED} times"
     opened = subject.open
     if opened is None:

@@ -459,7 +459,9 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
     sent = f"{len(PASSAGES)} passages, the next token at {PLACES} places of each, by both models"
 
     def weights(subject: Subject) -> Seen:
-        """Compare the next-token distributions of both at all places."""
+        """Check that both servers run the same weights: compare their next-token probabilities at many places of the
+        same texts.
+        """
         try:
             comparisons = seen(subject)
         except Refused as refused:
@@ -513,7 +515,7 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
     )
 
     def look(subject: Subject) -> Seen:
-        """Compare the beginnings of the greedy replies with the reference's."""
+        """Check that the greedy replies begin as the reference's do."""
         try:
             theirs, ours = reference.beginnings(), _greedy(subject.server, template_of)
         except Refused as refused:

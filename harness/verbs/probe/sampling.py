@@ -162,7 +162,7 @@ the smallest that the cut keeps."""
 
 
 def _penalties(subject: Subject) -> Seen:
-    """Compare a repetitive reply with and without each penalty; warn if the frequency penalty does not change it."""
+    """Check that the server applies penalties: a repetitive reply must change with the frequency penalty."""
     text = "Write the word apple again and again, at least thirty times, and nothing else."
     sent = "a reply that repeats a word, with frequency_penalty 2, presence_penalty 2 and a repetition penalty of 1.5"
     plain = subject.chat(text, max_tokens=40).first.whole

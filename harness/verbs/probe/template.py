@@ -155,7 +155,7 @@ def against(template: ServerTemplate) -> Check:
     """The check that the server's prompts equal those of `template`."""
 
     def look(subject: Subject) -> Seen:
-        """Have the server render the conversations, and compare each prompt with the template's."""
+        """Check that the server makes the same prompts of conversations as the model's own chat template does."""
         sent = f"{len(CONVERSATIONS)} conversations, rendered by the server and by the model's own template"
         local = template.render(list(CONVERSATIONS.values()))
         odd: list[str] = []

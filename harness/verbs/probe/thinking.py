@@ -48,7 +48,7 @@ def _reasoning(subject: Subject) -> Seen:
 
 
 def _switch(subject: Subject) -> Seen:
-    """Compare the prompts, or else the replies, with thinking switched on and off."""
+    """Check that switching the thinking on and off has an effect: on the prompt, or else on the replies."""
     sent = "the same request with enable_thinking true and false in chat_template_kwargs"
     messages = [Message(role="user", content=QUESTION)]
     try:
@@ -84,7 +84,7 @@ EFFORTS = ("low", "high")
 
 
 def _effort(subject: Subject) -> Seen:
-    """Compare the prompts, or else the replies, at different reasoning efforts."""
+    """Check that the reasoning effort has an effect: on the prompt, or else on the replies."""
     sent = f"the same request with reasoning_effort {' and '.join(EFFORTS)}"
     messages = [Message(role="user", content=QUESTION)]
     try:

@@ -200,7 +200,7 @@ def _many(subject: Subject) -> list[Called] | str:
 
 
 def _calls(subject: Subject) -> Seen:
-    """Judge the calls of many sampled replies."""
+    """Check, over many sampled replies, that the model's tool calls arrive whole and are the right ones."""
     sent, replies = SENT, _many(subject)
     if isinstance(replies, str):
         return untested(sent, replies)
@@ -227,7 +227,7 @@ def against(server: ProbedServer, named: str) -> Check:
     """
 
     def look(subject: Subject) -> Seen:
-        """Compare the rates of right calls of both servers."""
+        """Check that this server calls the right tools as often as the reference does."""
         sent = f"{SENT}, by both models"
         theirs = Subject(server, subject.seed)
         for caller in (subject, theirs):
@@ -253,7 +253,7 @@ def against(server: ProbedServer, named: str) -> Check:
 
 
 def _streamed(subject: Subject) -> Seen:
-    """Compare greedy calls as streams with those of whole replies."""
+    """Check that a streamed reply brings the same tool calls as a whole one."""
     sent = f"{STREAMS} greedy requests with two tools, streamed and whole"
     broken: list[str] = []
     n = 0
