@@ -616,8 +616,8 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "min_p forgotten after the first token": lambda: Late("later cuts", drop=("min_p",), says="min_p is forgotten"),
     "greedy forgotten after the first token": lambda: Late("temperature 0", temperature=1.0, says="not the likeliest"),
     "half of the tokens from a draft": lambda: Late("later draws", bend=drafted, says="less likely"),
-    "a decode kernel off by 0.3": lambda: Decoding(0.3, "writing and reading", says="other numbers"),
-    "a decode kernel off by 0.6": lambda: Decoding(0.6, "writing and reading", says="other numbers"),
+    "a decode kernel off by 0.3": lambda: Decoding(0.3, "writing and reading", says="other probabilities"),
+    "a decode kernel off by 0.6": lambda: Decoding(0.6, "writing and reading", says="other probabilities"),
     # Mixtures
     "one replica of eight with another model": lambda: Replicas(8, "one model"),
     "one replica of eight with another model, in turn": lambda: Replicas(8, "one model", in_turn=True),
