@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.client.address import endpoint
+from tests.patience import PATIENCE_SECONDS
 from tools.mutants import cases, rooms, session
-from tools.mutants.children import Message
+from tools.mutants.children import DONE, MAX_BYTES, Job, Message, Say, ended
 from tools.mutants.operators import mutants
 
 
@@ -92,3 +94,19 @@ def test_an_explained_mutant_still_exists_and_has_a_reason() -> None:
 def test_what_remembers_its_results_is_found_by_its_file() -> None:
     found = {cache.__wrapped__.__name__ for cache in session.caches_of([endpoint.__file__])}
     assert found == {"_runs", "_parts"}
+
+
+def test_a_child_draws_plots_and_fills_no_more_than_its_memory() -> None:
+    def draw(say: Say) -> None:
+        import vl_convert
+
+        data: dict[str, Any] = {"data": {"values": [{"a": 1}]}, "mark": "point", "encoding": {"x": {"field": "a"}}}
+        say({"svg": vl_convert.vegalite_to_svg(data)[:4]})
+
+    def fill(say: Say) -> None:
+        say({"filled": len(bytearray(MAX_BYTES))})
+
+    jobs = [Job("draw", draw, lambda _: PATIENCE_SECONDS), Job("fill", fill, lambda _: PATIENCE_SECONDS)]
+    messages = {child.key: child.messages for child in ended(iter(jobs), 2)}
+    assert messages["draw"] == [{"svg": "<svg"}, DONE]
+    assert messages["fill"] == [{"crash": "MemoryError: "}, DONE]

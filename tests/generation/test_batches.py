@@ -5,12 +5,12 @@ For: harness.asking.batching, harness.client.batch_service, harness.generation.b
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +24,7 @@ import pytest
 import harness
 from harness.generation.batching import board
 from harness.runs import RunFolder, read_samples
+from tests import warm
 from tests.faults.batch_server import BatchProvider, Line, Outcome, all_answered, answered, encoded, expired, refused
 from tests.faults.server import FaultServer, Request, http
 from tests.patience import PATIENCE_SECONDS
@@ -348,10 +349,7 @@ def test_left_by_a_signal_it_is_taken_up_by_the_same_command(asked: dict[str, An
     with FaultServer(provider.answer) as server:
         words = ["--data", str(asked["data"]), "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
         words += ["--samples", str(M), "--model", "m", "--base-url", server.base_url, "--out", "run", "--no-canary"]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "harness", "run", *words, "--batch"],
-            cwd=tmp_path, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        process = warm.started(["harness", "run", *words, "--batch"], cwd=tmp_path, stderr=subprocess.PIPE)
         child.append(process)
         stderr = process.communicate(timeout=PATIENCE_SECONDS)[1]
         assert process.returncode == 130, stderr
@@ -420,9 +418,11 @@ def die_everywhere(place: str, url: str) -> None:
         setattr = staticmethod(setattr)
 
     hurry(Patch)
-    # What every child would load anew.
-    for name in ("harness.api", "harness.generation.batching.opening", "harness.client.facts.discovery", "httpx"):
-        importlib.import_module(name)
+    first = Path(place) / "whole"
+    first.mkdir()
+    # Every child would import anew what a run needs.
+    assert harness.run(**keywords(first), base_url=url, extra_body={"user": first.name}).complete
+    assert threading.active_count() == 1, "a fork would lose a thread"
     number = n_deaths = 0
     alive = False
     while not alive:
@@ -494,6 +494,7 @@ def test_results_without_a_file_of_ours_change_nothing(asked: dict[str, Any], tm
 @pytest.fixture(autouse=True)
 def _no_children() -> Iterator[None]:
     """A test leaves no child behind. (Others of this process's are there: servers that many tests share.)"""
+    warm.begin()
     before = _children()
     yield
     assert _children() <= before

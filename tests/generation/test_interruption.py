@@ -5,14 +5,13 @@ For: harness.generation.network.control.
 
 from __future__ import annotations
 
-import os
 import random
+import resource
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ import pytest
 from harness.generation.machine_limits import SPARE_DESCRIPTORS
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
+from tests import warm
 from tests.budget import rounds
 from tests.faults.server import STALL, FaultServer, Pause, Request, Step
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, well
@@ -29,15 +29,11 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 def start(
-    folder: Path, questions: int, samples: int, *urls: str, grace: float = 20.0, shell: str = ""
+    folder: Path, questions: int, samples: int, *urls: str, grace: float = 20.0, limits: Mapping[int, int] | None = None
 ) -> subprocess.Popen[str]:
-    """A run as a child; `shell`: what a shell does first."""
-    path = os.pathsep.join([str(CHECKOUT), str(Path(__file__).parent)])
-    argv = [sys.executable, "-m", "tests.generation.child", folder, questions, samples, grace, *urls]
-    line = [str(a) for a in argv]
-    if shell:
-        line = ["sh", "-c", f'{shell} "$@"', "sh", *line]
-    return subprocess.Popen(line, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE, text=True)
+    """A run as a child."""
+    words = map(str, (folder, questions, samples, grace, *urls))
+    return warm.started(["tests.generation.child", *words], limits=limits, cwd=CHECKOUT, stderr=subprocess.PIPE)
 
 
 def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
@@ -155,7 +151,7 @@ def test_a_stalled_server_does_not_hold_up_the_end(tmp_path: Path, grace: float,
 
 def test_a_low_limit_of_open_files_lowers_the_concurrency_and_says_so(tmp_path: Path) -> None:
     with FaultServer(well) as server:
-        child = start(tmp_path, 5, 4, server.base_url, shell=f"ulimit -n {SPARE_DESCRIPTORS + 3}; exec")
+        child = start(tmp_path, 5, 4, server.base_url, limits={resource.RLIMIT_NOFILE: SPARE_DESCRIPTORS + 3})
         assert ended(child) == (0, "")
         assert server.connections <= 3 + 1
     log = (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8")

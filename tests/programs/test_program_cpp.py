@@ -62,6 +62,7 @@ def test_a_program_in_cpp(cell: SandboxCell, code: str, rule: str) -> None:
 
 ERROR = "program.cpp:1:2: error: 'x' was not declared in this scope\n"
 FAILED = "compiler failed"
+SPENT = "compile limit"
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,11 @@ FAILED = "compiler failed"
         ("/usr/bin/ld: final link failed: memory exhausted\ncollect2: error: ld returned 1 exit status\n", FAILED),
         (ERROR + "collect2: fatal error: ld terminated with signal 9 [Killed]\n", FAILED),
         ("", FAILED),
+        (ERROR + "g++: internal compiler error: CPU time limit exceeded signal terminated program cc1plus\n", SPENT),
+        ("g++: fatal error: CPU time limit exceeded signal terminated program as\n", SPENT),
+        ("collect2: fatal error: ld terminated with signal 24 [CPU time limit exceeded]\n", SPENT),
+        (ERROR + '    1 | throw "g++: fatal error: CPU time limit exceeded"\n', "compile error"),
+        ("g++:1:2: error: #error fatal error: CPU time limit exceeded\n", "compile error"),
     ],
 )  # fmt: skip
 def test_only_what_the_compiler_says_of_itself_is_its_failure(complaints: str, end: str) -> None:

@@ -45,7 +45,7 @@ def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
     name: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
-    child = start(tmp_path, list(COMMANDS[name]))
+    child = start(tmp_path, list(COMMANDS[name]), cold=True)
     end = time.monotonic() + LIMIT_SECONDS
     while not (recorded := state.read_all()) or recorded[0].members[0].pid is None:
         assert time.monotonic() < end, "the start did not begin"

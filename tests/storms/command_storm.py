@@ -14,6 +14,7 @@ import json
 import math
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -28,7 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from server_launchers.keeping import processes
+from tests import warm
 from tests.runs.recorded import intact_lines
+from tests.storms import storm
 from tests.storms.campaigns import CAMPAIGNS, N_QUESTIONS, N_SAMPLES, OFTEN, Campaign, Line, prepare, run_line
 from tests.storms.storm import (
     CLOCK,
@@ -89,25 +92,16 @@ class Play:
 def start(play: Play, line: Line, how: Started | None = None) -> subprocess.Popen[str]:
     """Start `harness LINE` in the campaign's folder."""
     how = how or Started()
-
-    def narrow() -> None:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (how.limit, how.limit))
-
     variables = {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": KEY, "COLUMNS": "160", **how.extra}
     variables |= {"HARNESS_CACHE": str(play.folder / "cache")}
-    return subprocess.Popen(
-        [*how.prefix, *argv(*line)],
-        cwd=play.folder,
-        env=environment(play.folder, variables),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=narrow if how.limit else None,
-    )
+    options: dict[str, Any] = {
+        "cwd": play.folder, "env": environment(play.folder, variables), "start_new_session": True,
+        "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+    }  # fmt: skip
+    if how.prefix:
+        return subprocess.Popen([*how.prefix, *argv(*line)], text=True, **options)
+    limits = {resource.RLIMIT_FSIZE: how.limit} if how.limit else None
+    return (warm.started_cold if how.extra else storm.launch)(["harness", *line], limits=limits, **options)
 
 
 def ended(play: Play, child: subprocess.Popen[str], allowed: tuple[int, ...]) -> tuple[int, str]:

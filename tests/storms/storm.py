@@ -24,10 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from server_launchers.keeping import processes
+from tests import warm
 from tests.faults.server import FAILING
 from tests.runs.recorded import intact_lines
 from tests.storms.server import MODEL
-from tests.system.command import argv, environment
+from tests.system.command import environment
+
+launch: Callable[..., subprocess.Popen[str]] = warm.started_cold
+"""How commands and servers start: by new interpreters, whose imports are disturbed, too."""
 
 ROOT = Path(__file__).resolve().parents[2]
 CLOCK = Path(__file__).with_name("clock")
@@ -118,10 +122,10 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def server(port: int, seed: int, share: float, *more: str) -> subprocess.Popen[bytes]:
+def server(port: int, seed: int, share: float, *more: str) -> subprocess.Popen[str]:
     """Start the model, and wait until it listens."""
-    words = ["-m", "tests.storms.server", "--port", str(port), "--seed", str(seed), "--trouble", str(share), *more]
-    child = subprocess.Popen([sys.executable, *words], cwd=ROOT, start_new_session=True)
+    words = ["tests.storms.server", "--port", str(port), "--seed", str(seed), "--trouble", str(share), *more]
+    child = launch(words, cwd=ROOT, start_new_session=True)
     end = time.monotonic() + LIMIT_SECONDS
     while time.monotonic() < end:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -150,21 +154,16 @@ def serving(seed: int, share: float, *more: str) -> Iterator[tuple[str, Callable
 
 
 def command(storm: Storm, *words: str, extra: dict[str, str] | None = None, limit: int = 0) -> subprocess.Popen[str]:
-    """Start `harness WORDS`. limit: bytes to which a file may grow, 0 = no limit."""
-
-    def narrow() -> None:
-        if limit:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    return subprocess.Popen(
-        argv(*words),
+    """Start `harness WORDS`. limit: bytes to which a file may grow, 0 = no limit. extra: variables, which a new
+    interpreter reads."""
+    return (warm.started_cold if extra else launch)(
+        ["harness", *words],
+        limits={resource.RLIMIT_FSIZE: limit} if limit else None,
         cwd=storm.folder,
         env=environment(storm.folder, {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": KEY, **(extra or {})}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         start_new_session=True,
-        preexec_fn=narrow if limit else None,
     )
 
 

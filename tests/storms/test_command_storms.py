@@ -12,8 +12,9 @@ import pytest
 
 from harness.cli.main import COMMANDS
 from harness.runs import record
+from tests import warm
 from tests.runs.recorded import sample
-from tests.storms import command_storm, view_storm
+from tests.storms import command_storm, storm, view_storm
 from tests.storms.campaigns import CAMPAIGNS, OFTEN, WITHOUT, commands_of
 from tests.storms.command_storm import Outcome, Play, Quiet, differences, disturb_and_compare, name_of
 from tests.storms.storm import KEY, Broken
@@ -25,7 +26,8 @@ KEPT = ("score file", "export trl", "grade")
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", KEPT)
-def test_a_disturbed_command_ends_as_a_quiet_one(name: str) -> None:
+def test_a_disturbed_command_ends_as_a_quiet_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storm, "launch", warm.started)
     seed = next(seed for seed in range(10_000) if name_of(random.Random(seed)) == name)
     assert command_storm.play(seed)[f"campaign: {name}"] == 1
 

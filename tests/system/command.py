@@ -1,8 +1,9 @@
 """The command `harness`, driven as a user drives it: words in, output and exit code out.
 
 `harness` runs the command in the test's own process, which saves the second that a start of Python and its imports
-takes; `process` and `start` run the installed command in a process of its own, for tests of what only a process has:
-its death, its signals, its standard streams, its memory, its first imports, or several commands at once.
+takes. `start` runs it in a process of its own, for tests of what only a process has: its death, its signals, its
+memory, or several commands at once. That process is a fork of one that has the imports (`tests.warm`); with `cold`, and
+by `process`, it is a new interpreter, for tests of its start, its standard streams, or variables that Python reads.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from harness.cli.main import main
+from tests import warm
 from tests.patience import PATIENCE_SECONDS
 from tests.system.json_schemas import hold_to_schema
 
@@ -99,15 +101,15 @@ def process(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -
     return _held(words, Result(done.returncode, done.stdout, done.stderr))
 
 
-def start(folder: Path, words: Sequence[str]) -> subprocess.Popen[str]:
+def start(folder: Path, words: Sequence[str], *, cold: bool = False) -> subprocess.Popen[str]:
     """Start `harness WORDS` in `folder`, in a process and a session of its own."""
-    return subprocess.Popen(
-        argv(*words),
+    begin = warm.started_cold if cold else warm.started
+    return begin(
+        ["harness", *words],
         cwd=folder,
         env=environment(folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         start_new_session=True,
     )
 

@@ -37,7 +37,8 @@ _IDLE_SHARE = 0.05
 """A child that uses less than this fraction of a processor only polls, which counts as sleep."""
 
 MAX_BYTES = 6 * 2**30
-"""Address space of a child: a mutant that fills the memory meets a MemoryError."""
+"""Memory that a child may write to: a mutant that fills more meets a MemoryError. The address space has no limit: what
+draws plots reserves 32 GiB of it and ends the process where it gets less."""
 
 
 @dataclass
@@ -149,7 +150,7 @@ def _be_child(job: Job, folder: Path, writer: int) -> None:
     try:
         os.setsid()
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))
         silent = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1) if job.speaks else (0, 1, 2):
             os.dup2(silent, descriptor)

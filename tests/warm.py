@@ -1,0 +1,259 @@
+"""Processes of our programs that skip the start: forks of a process that has imported them.
+
+    the test's process ── socket: program, words, folder, variables, descriptors ──▸ the warm process
+                                                                                      │ fork
+                       ◂── pid, then exit status ──────────────────────────────────── the program, as __main__ runs it
+
+A start of Python with the imports of `harness run` costs half a second of the processor, a fork some milliseconds. The
+forked process has what a process has: its own number, signals, limits, streams, death and exit status. It differs from
+a new interpreter in its imports, its parent, and what `/proc` shows as its command line and first variables. Tests of
+these, and variables that Python reads when it starts, need a new interpreter: `subprocess`.
+
+The warm process ends with the test process that started it, and kills what is left.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import inspect
+import json
+import os
+import resource
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+IMPORTED = (
+    *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
+    *(f"harness.verbs.{name}" for name in ("run", "score", "judge", "repeats", "sweep.running", "sweep.scorer")),
+    *("harness.generation.runner", "harness.client.fast.transport", "harness.client.facts.page"),
+    *("harness.showing.running_score", "harness.reports.scored", "harness.verbs.twins", "harness.viewer.serving"),
+    *("harness.grading.processes.pool", "server_launchers.keeping.supervisor", "httpx", "rich"),
+    "tests.faults.server",
+)
+"""What the warm process imports: most of what the programs of tests need. A program imports the rest by itself."""
+
+AT_HAND = hasattr(os, "pidfd_open") and not any(name.startswith("COVERAGE_") for name in os.environ)
+"""Whether there is a warm process: coverage begins with an interpreter."""
+
+MAX_REQUEST_BYTES = 1 << 18
+
+
+def started(args: list[str], *, limits: Mapping[int, int] | None = None, **options: Any) -> subprocess.Popen[str]:
+    """Start a program as a fork of the warm process, or by a new interpreter where there is no such process.
+
+    args: a module that runs as `__main__`, and its words. limits: resource limits of the process, each to be both the
+    soft and the hard one. options: those of `Popen`.
+    """
+    return (WarmProcess if AT_HAND else started_cold)(args, limits=limits, **options)
+
+
+def started_cold(args: list[str], *, limits: Mapping[int, int] | None = None, **options: Any) -> subprocess.Popen[str]:
+    """Start a program by a new interpreter, for tests of what an interpreter does when it starts."""
+
+    def narrow() -> None:
+        _narrow(limits or {})
+
+    line = [sys.executable, "-W", "error", "-m", *args]
+    return subprocess.Popen(line, text=True, preexec_fn=narrow if limits else None, **options)
+
+
+def _narrow(limits: Mapping[int, int]) -> None:
+    for kind, limit in limits.items():
+        resource.setrlimit(kind, (limit, limit))
+
+
+class WarmProcess(subprocess.Popen[str]):
+    """A `Popen` whose program the warm process forks."""
+
+    def __init__(self, args: list[str], *, limits: Mapping[int, int] | None, **options: Any) -> None:
+        self._limits = dict(limits or {})
+        self._status: int | None = None
+        super().__init__(args, text=True, **options)
+
+    def _execute_child(self, *args: Any) -> None:
+        """In the place of a fork of this process."""
+        names = list(inspect.signature(subprocess.Popen._execute_child).parameters)[1:]  # type: ignore[attr-defined]
+        given = dict(zip(names, args, strict=True))
+        # As a `Popen` does: `tools.mutants` counts who starts processes.
+        sys.audit("subprocess.Popen", sys.executable, given["args"], given["cwd"], given["env"])
+        streams = [given["p2cread"], given["c2pwrite"], given["errwrite"]]
+        self._channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.connect(begin())
+        asks = {
+            "words": list(map(str, given["args"])), "folder": str(given["cwd"] or Path.cwd()),
+            "variables": dict(os.environ if given["env"] is None else given["env"]), "limits": self._limits,
+            "session": given["start_new_session"],
+        }  # fmt: skip
+        ours = [number if stream == -1 else stream for number, stream in enumerate(streams)]
+        socket.send_fds(self._channel, [json.dumps(asks).encode()], ours)
+        self.pid = json.loads(self._channel.recv(100))
+        self._child_created = True
+        for stream, end in zip(streams, ("p2cwrite", "c2pread", "errread"), strict=True):
+            if stream != -1 and given[end] != -1:
+                os.close(stream)
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        """(pid, wait status), as `os.waitpid` has it; (0, 0) where it still runs and must not be waited for."""
+        if self._status is None:
+            with contextlib.suppress(BlockingIOError):
+                flags = socket.MSG_DONTWAIT if wait_flags & os.WNOHANG else 0
+                self._status = json.loads(self._channel.recv(100, flags))
+                self._channel.close()
+        return (0, 0) if self._status is None else (self.pid, self._status)
+
+    def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
+        if self.returncode is None:
+            pid, status = self._try_wait(os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+
+@functools.cache
+def begin() -> str:
+    """Start the warm process at the first call; return the address of its socket."""
+    address = f"\0harness-tests-{os.getpid()}-{time.monotonic_ns()}"
+    ready, theirs = os.pipe()
+    code = f"from tests.warm import serve; serve({address!r}, {theirs})()"
+    child = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=CHECKOUT, stdin=subprocess.PIPE, pass_fds=[theirs], start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    assert os.read(ready, 1) == b".", "the warm process did not begin"
+    os.close(ready)
+    atexit.register(_end, child, os.getpid())
+    return address
+
+
+def _end(child: subprocess.Popen[bytes], owner: int) -> None:
+    """End the warm process where this process started it, and not the one that this is a fork of."""
+    if os.getpid() == owner:
+        child.communicate()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Begin before the tests' processes are forked (`tests.processes`): all of them use it."""
+    if AT_HAND and session.config.getoption("processes") > 1:
+        begin()
+
+
+# -- in the warm process ----------------------------------------------------------------------------------------------
+
+
+def serve(address: str, ready: int) -> Callable[[], object]:
+    """Fork what is asked for; in a fork, return what it is to do. Ends when standard input does.
+
+    A process that has ended stays a zombie until its test knows: its number is not given to another one before.
+    """
+    _import()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(address)
+    listener.listen(64)
+    os.write(ready, b".")
+    os.close(ready)
+    running: dict[int, socket.socket] = {}
+    with selectors.DefaultSelector() as selector:
+        selector.register(0, selectors.EVENT_READ)
+        selector.register(listener, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fd == 0:
+                    _kill(running)
+                elif key.fileobj is listener:
+                    channel = listener.accept()[0]
+                    message, streams, _, _ = socket.recv_fds(channel, MAX_REQUEST_BYTES, 3)
+                    pid = os.fork()
+                    if pid == 0:
+                        _close(selector, listener, *running.values())
+                        return functools.partial(_run, json.loads(message), streams, channel)
+                    for stream in streams:
+                        os.close(stream)
+                    running[pid] = channel
+                    selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
+                elif isinstance(key.fileobj, int):  # the file that tells a process's end
+                    selector.unregister(key.fd)
+                    _tell(running[key.data], _status(key.fd))
+                    os.close(key.fd)
+                    selector.register(running[key.data], selectors.EVENT_READ, key.data)
+                else:  # the test knows, or is gone
+                    selector.unregister(key.fileobj)
+                    running.pop(key.data).close()
+                    os.waitpid(key.data, 0)
+
+
+def _close(selector: selectors.BaseSelector, *sockets: socket.socket) -> None:
+    """Close in a fork what the warm process waits for."""
+    for key in selector.get_map().values():
+        if isinstance(key.fileobj, int) and key.fd != 0:
+            os.close(key.fd)
+    for held in sockets:
+        held.close()
+
+
+def _status(pidfd: int) -> int:
+    """The wait status of a process that has ended; it stays a zombie."""
+    ended = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    return ended.si_status << 8 if ended.si_code == os.CLD_EXITED else ended.si_status
+
+
+def _import() -> None:
+    # As `harness.__main__` begins.
+    for unused in ("httpx._main", "trio"):
+        sys.modules[unused] = None  # type: ignore[assignment]
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # what is never looked at for garbage is not copied either
+
+
+def _tell(channel: socket.socket, number: int) -> None:
+    with contextlib.suppress(OSError):  # the test's process is gone
+        channel.sendall(json.dumps(number).encode())
+
+
+def _kill(pids: Iterable[int]) -> NoReturn:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    os._exit(0)
+
+
+def _run(asks: dict[str, Any], streams: list[int], channel: socket.socket) -> None:
+    """Become the program; what it raises, SystemExit above all, ends this process as it ends any."""
+    if asks["session"]:
+        os.setsid()
+    _tell(channel, os.getpid())
+    channel.close()
+    os.chdir(asks["folder"])
+    os.environ.clear()
+    os.environ.update(asks["variables"])
+    time.tzset()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    # The interpreter opened its streams for the files that were there when it started.
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    _narrow({int(kind): limit for kind, limit in asks["limits"].items()})
+    program, *sys.argv[1:] = asks["words"]
+    runpy.run_module(program, run_name="__main__", alter_sys=True)
