@@ -15,6 +15,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import tempfile
 from typing import Any
 
@@ -22,10 +23,6 @@ from harness.extensions.answers.program.inside import confinement, frames
 
 MAX_MESSAGE_CHARS = 2_000
 """Longest part of the compiler's errors that is kept, from the first error on."""
-
-_TICK_SECONDS = 0.1
-"""Seconds of CPU time below its limit at which a killed compiler still counts as killed for the limit: the kernel may
-report slightly less time than it enforced."""
 
 _MAX_ERROR_BYTES = 1024 * 1024
 
@@ -36,6 +33,10 @@ _OPTIONS = ["-x", "c++", "-std=gnu++20", "-O2", "-pipe", "-fmax-errors=5", "-fdi
 _NAME = "program.cpp"
 _REFUSES = re.compile(rf": error: |^{re.escape(_NAME)}:.*: fatal error: ")
 """A line by which the compiler or the linker refuses the program."""
+
+_SPENT = re.compile(r"^(?:g\+\+|collect2): (?:fatal error|internal compiler error): .*CPU time limit exceeded")
+"""A line by which the compiler says that the kernel ended one of its programs by SIGXCPU. The CPU time that the kernel
+states afterwards is no proof: on a busy machine it may be far below the limit that the kernel enforced."""
 
 _FAILS = re.compile(
     r"^(?:g\+\+|collect2): (?:fatal error|internal compiler error): |^virtual memory exhausted: "
@@ -78,16 +79,19 @@ def _built(path: str, folder: str, source: str, limits: dict[str, Any]) -> dict[
     if status == 0 and os.path.getsize(binary) <= _MAX_BINARY_BYTES:
         with open(binary, "rb") as file:
             return {"end": "compiled", "binary": base64.b64encode(file.read()).decode(), "cpu": spent}
-    if spent >= limits["cpu"] - _TICK_SECONDS:
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
         return {"end": "compile limit", "message": "", "cpu": spent}
     return {**end_without_binary(message.decode("utf-8", "replace").replace(text, _NAME)), "cpu": spent}
 
 
 def end_without_binary(complaints: str) -> dict[str, str]:
     """What happened in a compiler that wrote `complaints` and no binary: {"end": "compile error" if it refuses the
-    program, "compiler failed" if it failed itself; "message": its first errors}."""
+    program, "compile limit" if its CPU time was spent, "compiler failed" if it failed itself; "message": its first
+    errors}."""
     # Not splitlines, which also ends a line at characters that the compiler quotes from the text.
     lines = complaints.split("\n")
+    if any(map(_SPENT.search, lines)):
+        return {"end": "compile limit", "message": ""}
     # The lines before the first error only say where the compiler was (`In file included from`), often in hundreds.
     first = next((number for number, line in enumerate(lines) if _REFUSES.search(line)), -1)
     failed = first < 0 or any(map(_FAILS.search, lines))
@@ -105,8 +109,11 @@ def _compile(words: list[str], errors: str, limits: dict[str, Any]) -> None:
         for fd, target in ((null, 0), (null, 1), (complaints, 2)):
             os.dup2(fd, target)
         os.closerange(3, 4_096)
-        # The limits hold for each process; cc1plus does nearly all the work in one.
-        confinement.limit(int(limits["memory"]), int(limits["cpu"]), int(limits["file"]), _MAX_PROCESSES)
+        # The limits hold for each process; cc1plus does nearly all the work in one. At its soft limit of CPU time a
+        # process gets SIGXCPU, which tells why it ended; at the hard limit it would get SIGKILL, which tells nothing.
+        confinement.limit(int(limits["memory"]), int(limits["cpu"]) + 1, int(limits["file"]), _MAX_PROCESSES)
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        resource.setrlimit(resource.RLIMIT_CPU, (min(int(limits["cpu"]), hard), hard))
         confinement.confine(compiles=True)
         os.execve(words[0], words, {"PATH": _FOLDERS, "LC_ALL": "C", "TMPDIR": os.path.dirname(errors)})
     finally:
