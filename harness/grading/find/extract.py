@@ -530,7 +530,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     answer = _TOTAL.sub("", answer)
     if is_refusal(answer):
         return None
-    method: Method = "line" if kind in ("text", "choice") or _line_states(tail, answer) else "sentence"
+    line = answer
     if kind in ("integer", "number") and (number := _ending_number(answer)) is not None:
         answer = number
     if not answer or len(answer) > 200 or "\n" in answer or len(_WORD.findall(_COMMAND.sub("", answer))) > 2:
@@ -540,7 +540,11 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
         return None  # a sentence
     # Not found where words were cut out of its middle; then there is no position to give.
     begin = tail.find(answer)
-    return Extraction(answer, begin, begin + len(answer), method) if begin >= 0 else None
+    if begin < 0:
+        return None
+    # After the cheap tests: a long reply is no line.
+    states = kind in ("text", "choice") or _line_states(tail, line)
+    return Extraction(answer, begin, begin + len(answer), "line" if states else "sentence")
 
 
 def _line_states(tail: str, line: str) -> bool:
