@@ -163,7 +163,10 @@ class Connection:
 
 
 def serve(port: int) -> None:
-    """Serve for ever."""
+    """Print the port, then answer each request with its prepared segments until the process is killed.
+
+    port: 0 takes a free one. A pause of `Connection.step` seconds stands between two segments.
+    """
     listener = socket.create_server(("127.0.0.1", port), backlog=20_000)
     listener.setblocking(False)
     sys.stdout.write(f"{listener.getsockname()[1]}\n")
@@ -171,6 +174,7 @@ def serve(port: int) -> None:
     epoll = select.epoll()
     epoll.register(listener, select.EPOLLIN)
     connections: dict[int, Connection] = {}
+    # (time, descriptor, identity of its connection, since a descriptor is used again) of the segments to come.
     due: list[tuple[float, int, int]] = []
 
     def close(fd: int) -> None:
@@ -178,6 +182,7 @@ def serve(port: int) -> None:
         connections.pop(fd).sock.close()
 
     def advance(fd: int, connection: Connection) -> None:
+        # Until the answer is whole, its next segment is not due yet, or the socket is full.
         while connection.send():
             if connection.next == len(connection.segments):
                 return

@@ -104,7 +104,7 @@ def heated(factor: float, n: int) -> bool:
 
 def weighed(spread: float, n: int) -> tuple[str, float]:
     """Probe a server whose logits are off by `spread`: (outcome of the check of weights, divergence from the
-    reference).
+    reference). n: number of the simulated server, which seeds it.
     """
     base = Toy(weights="a", spread=0.0, noise=NOISE, chance=random.Random(f"reference {n}"))
     server = ToyAsker(Toy(weights=str(n), spread=spread, noise=NOISE, chance=random.Random(n)))

@@ -519,7 +519,8 @@ def _steps_of_comparison(reference: str, answer: str, kind: AnswerKind, more: tu
 
 @lru_cache(maxsize=1_024)
 def _reading(text: str, kind: AnswerKind) -> str:
-    """Return the tree of `text` on one line, with its exact value if it has one; words if it cannot be read."""
+    """Return how `text` was parsed, on one line, with its exact value if it has one; `words (reason)` if it cannot be
+    parsed."""
     from harness.answers.grammar.literals import Unreadable
     from harness.answers.grammar.parse import parse
     from harness.answers.grammar.shown import show

@@ -85,9 +85,11 @@ def decides(comparison: PublishedComparison, suite: str = "") -> bool:
 
 
 def vendor(comparisons: Sequence[PublishedComparison], metric: str, suite: str) -> PublishedComparison | None:
-    """The number of the model's own authors: as the suite's source quotes it, or else from a source of theirs.
+    """Return the score that the model's authors report; None if no source states one.
 
-    comparisons: `in_order`. metric: such as "pass@1". suite: address of the source of the run's suite.
+    A suite (such as LLMEval) often quotes the authors' score beside its own measurement. That quotation comes first,
+    else a publication of the authors. comparisons: sorted by `in_order`. metric: such as "pass@1". suite: address of
+    the publication whose settings the run follows.
     """
     fitting = [entry for entry in comparisons if entry.published.metric == metric and kind(entry, suite) != APART]
     quoted = [entry for entry in fitting if entry.published.quoted and entry.published.source.url == suite]

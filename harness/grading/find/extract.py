@@ -306,7 +306,7 @@ def _choice_in_prose(tail: str, last: str) -> Extraction | None:
 
 
 def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extraction | None:
-    """Return the option letter that is stated behind a box without one, or else before it.
+    """Return the option letter stated after a box that holds none, or else the one stated before the box.
 
     lo, hi: the part of the text that is searched. last: the last letter of a choice.
     """
