@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,8 @@ from tests.patience import PATIENCE_SECONDS
 from tools.mutants import cases, rooms, session
 from tools.mutants.children import DONE, MAX_BYTES, Job, Message, Say, ended
 from tools.mutants.operators import mutants
+
+CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def changes(source: str) -> set[tuple[str, str, str]]:
@@ -96,17 +101,27 @@ def test_what_remembers_its_results_is_found_by_its_file() -> None:
     assert found == {"_runs", "_parts"}
 
 
-def test_a_child_draws_plots_and_fills_no_more_than_its_memory() -> None:
-    def draw(say: Say) -> None:
-        import vl_convert
+def draw(say: Say) -> None:
+    import vl_convert
 
-        data: dict[str, Any] = {"data": {"values": [{"a": 1}]}, "mark": "point", "encoding": {"x": {"field": "a"}}}
-        say({"svg": vl_convert.vegalite_to_svg(data)[:4]})
+    data: dict[str, Any] = {"data": {"values": [{"a": 1}]}, "mark": "point", "encoding": {"x": {"field": "a"}}}
+    say({"svg": vl_convert.vegalite_to_svg(data)[:4]})
 
-    def fill(say: Say) -> None:
-        say({"filled": len(bytearray(MAX_BYTES))})
 
+def fill(say: Say) -> None:
+    say({"filled": len(bytearray(MAX_BYTES))})
+
+
+def print_messages() -> None:
+    """Print what a child that draws and one that fills its memory say, as JSON."""
     jobs = [Job("draw", draw, lambda _: PATIENCE_SECONDS), Job("fill", fill, lambda _: PATIENCE_SECONDS)]
-    messages = {child.key: child.messages for child in ended(iter(jobs), 2)}
+    sys.stdout.write(json.dumps({child.key: child.messages for child in ended(iter(jobs), 2)}))
+
+
+def test_a_child_draws_plots_and_fills_no_more_than_its_memory() -> None:
+    # The plot library cannot draw in the fork of a process that has drawn, as this one may have.
+    words = [sys.executable, "-c", "from tests.test_mutants import print_messages; print_messages()"]
+    done = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True)
+    messages = json.loads(done.stdout)
     assert messages["draw"] == [{"svg": "<svg"}, DONE]
     assert messages["fill"] == [{"crash": "MemoryError: "}, DONE]

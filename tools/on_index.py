@@ -37,6 +37,10 @@ PAGES: dict[str, tuple[tuple[str, str], ...]] = {
             "`uv tool install '.[llama-cpp,report]'` in a checkout",
             "`uv tool install 'reasoning-harness[llama-cpp,report]'`",
         ),
+        (
+            "`uv tool install --with wandb '.[llama-cpp,report]'`",
+            "`uv tool install --with wandb 'reasoning-harness[llama-cpp,report]'`",
+        ),
     ),
     "docs/experiments.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),
     "docs/reports.md": (("'.[report]'` in a checkout)", "'reasoning-harness[report]'`)"),),

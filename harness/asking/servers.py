@@ -459,7 +459,7 @@ def _words_of(launcher: str, returned: object) -> Iterator[str]:
     if not isinstance(returned, list | tuple) or not returned:
         raise UsageError(
             f"the launcher {visible(launcher, 100)!r} of a plug-in returned {visible(repr(returned), 100)}; expected "
-            "the words of a command as a list, such as ['program', '--port', '{port}']"
+            "the words of a command as a list, such as ['program', '{port}']"
         )
     return map(str, returned)
 

@@ -86,8 +86,8 @@ class Sentence(str):
     def of(self, scope: str) -> Sentence:
         """The sentence with its options as those of another server than the run's.
 
-        scope: "judge" makes `base_url` the judge's: `--judge-base-url` on a command line. An option that has a scope
-        already, such as `server.port`, keeps it.
+        scope: "judge" makes `base_url` the judge's, which the command line spells as its flag for the judge's address.
+        An option that has a scope already, such as `server.port`, keeps it.
         """
 
         def scoped(name: str, value: object) -> str:

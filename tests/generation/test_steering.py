@@ -146,7 +146,7 @@ def test_a_paused_run_waits_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
         settings = run_settings(tmp_path / "run", server.base_url)
         with going(settings, question_set(tmp_path, 10)) as outcome:
             wait_until(lambda: gate.working == 8)
-            assert tell(settings, "pause").sentence == "paused; 8 requests in flight go on"
+            assert tell(settings, "pause").sentence == "paused; in flight: 8 requests"
             gate.open.set()
             wait_until(lambda: done(settings) == 8)
             threading.Event().wait(0.7)

@@ -341,7 +341,7 @@ def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monke
     assert CliRunner().invoke(cli, ["grade", "4", r"\boxed{4}", "--grader", rules.grader]).exit_code == 0
     score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4", "x", "y"], rules), None)
     assert score.verifier_errors == (
-        "the verifier raised ValueError (mine.py:2) on 2 samples, which are undecided and count as wrong",
+        "the verifier raised ValueError (mine.py:2) on 2 samples: undecided, and counted as wrong",
     )
     assert not any("time or memory" in warning for warning in score.warnings)
 

@@ -273,7 +273,15 @@ def test_what_was_shown_ends_also_where_the_run_is_ended(questions: Path, capsys
 def test_the_keywords_of_run_are_the_fields_of_its_options() -> None:
     assert get_type_hints(RunKeywords).keys() == options_of(RunOptions).keys() - {"benchmarks"}
     shown = inspect.signature(harness.run).parameters
-    assert shown.keys() == {"benchmarks", "on", "shards", "progress", "on_progress", *RunKeywords.__annotations__}
+    assert shown.keys() == {
+        "benchmarks",
+        "on",
+        "shards",
+        "judge",
+        "progress",
+        "on_progress",
+        *RunKeywords.__annotations__,
+    }
     assert shown["stream"].default is True
 
 

@@ -278,7 +278,7 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
     assert shown.code == as_json.code == 0, shown.err
     assert re.search(r"rules \| judge +correct +wrong +no opinion", shown.out)
     assert re.search(r"undecided +3 +1 +0", shown.out)
-    assert "the graders disagree on 2 samples; the rules' verdict counts" in shown.out
+    assert "the graders disagree on 2 samples; where judge and rules differ, the rules count" in shown.out
     assert "q2: '5': rules wrong, judge correct (×2, 25.00 points)" in shown.out
     assert "5 distinct answers, 1 without a verdict; 4 samples decided by the judge" in shown.out
     assert re.search(r"cost: \d+ prompt tokens, \d+ completion tokens", shown.out)
