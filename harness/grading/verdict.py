@@ -492,7 +492,11 @@ def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *
 def _steps_of_search(question: Question, text: str, extraction: Extraction | None) -> list[str]:
     """Return the steps of the search in words, a sentence for each."""
     named = " or ".join(quoted(reference) for reference in question.references)
-    steps = [f"the reference {named} is compared as: {question.kind}"]
+    steps = [
+        f"the reference {named} is given to the benchmark's own function"
+        if question.rules.grader
+        else f"the reference {named} is compared as: {question.kind}"
+    ]
     part = final_part(text)
     if part is None:
         return [*steps, "the reasoning was opened and never closed, so there is no final part to search"]

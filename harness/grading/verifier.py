@@ -30,6 +30,9 @@ TRUST_VARIABLE = "HARNESS_GRADERS"
 RAISED = "verifier raised "
 """The rule of a grade begins with these words if the verifier raised an exception."""
 
+NO_BOOL = "no bool: it "
+"""`RAISED` is followed by these words if the verifier returned something else than True or False."""
+
 _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
 
@@ -112,7 +115,7 @@ def ask(question: Question, answer: str) -> Ruling:
     if type(correct).__name__ not in ("bool", "bool_"):  # numpy's is called bool_, or bool
         returned = visible(type(correct).__name__, 40)
         step = f"the verifier returned a value of type {returned}, neither True nor False"
-        return Ruling(None, f"{RAISED}no bool: it returned {returned}", (step,))
+        return Ruling(None, f"{RAISED}{NO_BOOL}returned {returned}", (step,))
     return Ruling(bool(correct), "verifier")
 
 

@@ -22,7 +22,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
-from harness.grading.verifier import RAISED
+from harness.grading.verifier import NO_BOOL, RAISED
 from harness.runs.record import Plan
 from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
 from harness.scoring.audit import Audited, JudgeErrors
@@ -509,9 +509,14 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
         if kind.rule.startswith(RAISED):
             raised[kind.rule.removeprefix(RAISED)] += n
     return tuple(
-        f"the verifier raised {visible(what)} on {count_noun(count, 'sample')}: undecided, and counted as wrong"
+        f"the verifier {visible(_did(what))} on {count_noun(count, 'sample')}: undecided, and counted as wrong"
         for what, count in raised.most_common(MAX_NAMED_ERRORS)
     )
+
+
+def _did(raised: str) -> str:
+    """What a verifier did that is no verdict, in words: `raised` says which error, or which value came instead."""
+    return raised.removeprefix(NO_BOOL) if raised.startswith(NO_BOOL) else f"raised {raised}"
 
 
 def _near_misses(kinds: Mapping[GradeKind, int]) -> dict[NearMiss, int]:
