@@ -493,9 +493,9 @@ def _steps_of_search(question: Question, text: str, extraction: Extraction | Non
     """Return the steps of the search in words, a sentence for each."""
     named = " or ".join(quoted(reference) for reference in question.references)
     steps = [
-        f"the reference {named} is given to the benchmark's own function"
-        if question.rules.grader
-        else f"the reference {named} is compared as: {question.kind}"
+        f"the reference {named} is compared as: {question.kind}"
+        if question.rules.grader == verifier.RULES
+        else f"the reference {named} is given to the benchmark's own function"
     ]
     part = final_part(text)
     if part is None:

@@ -337,6 +337,7 @@ def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monke
     assert done.exit_code == 1
     assert "the verifier raised ValueError" in done.output
     assert "(mine.py:2)" in done.output
+    assert done.output.splitlines()[0] == "the reference 4 is given to the benchmark's own function"
     assert done.output.splitlines()[-1] == "undecided"
     assert CliRunner().invoke(cli, ["grade", "4", r"\boxed{4}", "--grader", rules.grader]).exit_code == 0
     score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4", "x", "y"], rules), None)
@@ -344,6 +345,14 @@ def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monke
         "the verifier raised ValueError (mine.py:2) on 2 samples: undecided, and counted as wrong",
     )
     assert not any("time or memory" in warning for warning in score.warnings)
+
+
+def test_scoring_tells_what_a_function_returned_that_is_neither_right_nor_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = own(tmp_path, monkeypatch, "def judge(answer, question):\n    return 0.2 if answer == '5' else True\n")
+    score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4", "5"], rules), None)
+    assert score.verifier_errors == ("the verifier returned float on 1 sample: undecided, and counted as wrong",)
 
 
 def test_a_grader_outside_of_rules_in_a_card_is_refused_with_the_right_place() -> None:
