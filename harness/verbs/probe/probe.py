@@ -144,13 +144,13 @@ def examine(
 
 
 def _left_out(check: Check, n: int) -> Seen:
-    """The observation of a check that would exceed the budget and is not made. n: kinds of faults that only this check
-    finds.
+    """What is reported of a check that is skipped, since it would exceed the budget. n: kinds of faults that only this
+    check finds.
     """
-    faults = "one kind of faults" if n == 1 else f"{n} kinds of faults"
-    finds = f" and finds {faults} that no other check finds" if n else ""
-    cost = f"it costs about {check.tokens:,} tokens{finds}"
-    return untested("nothing", f"{cost}, more than is left of the budget")
+    reason = f"it costs about {check.tokens:,} tokens, more than is left of the budget"
+    if n:
+        reason += f"; it alone finds {'one kind of fault' if n == 1 else f'{n} kinds of faults'}"
+    return untested("nothing", reason)
 
 
 def _observation(check: Check, subject: Subject) -> Seen:
