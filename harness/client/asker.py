@@ -45,8 +45,8 @@ class Asker:
     def template(self, sampling: Mapping[str, Any], neutral: Mapping[str, Any] | None = None) -> RequestTemplate:
         """The template of all requests with this sampling.
 
-        neutral: the neutral values that earlier requests of a run had, so that later ones equal them; None: those of
-        `neutral_fields`.
+        neutral: the values that keep the server's own defaults out where the user set nothing (`top_k: -1`), as the
+        run's earlier requests had them; None: those of this server (`neutral_fields`).
         """
         # The sampling last: what the user sets overrides a neutral value.
         fields = {**(self.neutral_fields(sampling) if neutral is None else neutral), **sampling}

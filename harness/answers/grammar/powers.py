@@ -140,8 +140,10 @@ class Powers(Atoms):
         return Node("pow", (base, exponent))
 
     def parse_subscript(self, base: Node) -> Node:
-        """Parse what stands behind the `_` of `base`: the base of a number, or the index of a name."""
-        start = self.position
+        """Parse the subscript behind `base` and `_`. Behind digits it is the base that they are written in (`1F_{16}`),
+        behind a name an index (`x_1`).
+        """
+        start = self.position  # the `_` is the token before it, and the last token of `base` the one before that
         index = self.argument(whole_number=True)
         if index.op == "text" and index.args[0].lower() in _BASES:
             index = num(_BASES[index.args[0].lower()])
