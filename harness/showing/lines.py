@@ -298,8 +298,14 @@ def _rounded(seconds: float, way: Callable[[float], int]) -> int:
     return way(seconds) if way(seconds) < 100 else 60 * way(seconds / 60)
 
 
+MAX_SHOWN_SECONDS = 1000 * 365 * 24 * 3600
+"""Longest duration that is shown as a number. A damaged record may give any other, infinity among them."""
+
+
 def duration(seconds: float) -> str:
-    """Return `42 s`, `12 min`, `3 h 05 min`."""
+    """Return `42 s`, `12 min`, `3 h 05 min`; beyond a thousand years, and where it is no number, words."""
+    if not seconds <= MAX_SHOWN_SECONDS:
+        return "an unknown time" if math.isnan(seconds) else "more than 1,000 years"
     return f"{seconds:.0f} s" if seconds < 100 else _minutes(round(seconds / 60))
 
 

@@ -5,6 +5,7 @@ For: harness.showing.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ from harness.generation.progress import (
     OldestInFlight,
     Progress,
 )
-from harness.showing import display
+from harness.showing import display, lines
 from harness.showing.collecting import Collecting
 from harness.showing.display import ProgressDisplay
 from harness.showing.lines import line, panel
@@ -335,3 +336,20 @@ def test_progress_that_nobody_wants_is_not_shown(
         watcher.progressed(progress())
         watcher.close()
         assert (screen.getvalue() != "") is says_something
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "0 s"),
+        (99.4, "99 s"),
+        (100.0, "2 min"),
+        (11_100.0, "3 h 05 min"),
+        (lines.MAX_SHOWN_SECONDS, "8760000 h 00 min"),
+        (lines.MAX_SHOWN_SECONDS * 1.01, "more than 1,000 years"),
+        (math.inf, "more than 1,000 years"),
+        (math.nan, "an unknown time"),
+    ],
+)
+def test_a_duration_of_any_size_is_words(seconds: float, words: str) -> None:
+    assert lines.duration(seconds) == words
