@@ -21,8 +21,8 @@ HOURS ?= 4
 BROWSER ?= tests/browser
 # Transports of `make test-hostile`.
 TRANSPORTS ?= fast aiohttp sdk
-# Processes of the test suite: three more than cores, since tests also wait.
-JOBS ?= $(shell expr 3 + `getconf _NPROCESSORS_ONLN`)
+# Processes of the test suite: five more than cores, since tests also wait.
+JOBS ?= $(shell expr 5 + `getconf _NPROCESSORS_ONLN`)
 PARALLEL = --processes $(JOBS)
 # Tests of `make test-quick`.
 QUICK = $(addprefix tests/, test_house.py core presets asking benchmarks foreign runs client grading scoring showing)
