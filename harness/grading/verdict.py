@@ -28,7 +28,7 @@ from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Questi
 from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
-from harness.grading.find.extract import Extraction, candidates, extract_from, shorten_answer
+from harness.grading.find.extract import UNSTATED, Extraction, candidates, extract_from, shorten_answer
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
@@ -216,7 +216,7 @@ def grade(
     if searched.extraction is None and question.rules.whole_reply:
         decision = no_answer(decide(question, ""))
     elif searched.extraction is not None:
-        decision = _as_stated(searched.extraction, decide(question, searched.extraction.answer))
+        decision = as_stated(searched.extraction, decide(question, searched.extraction.answer))
         if decision.outcome == "undecided" and judge is not None:
             ruling = judge(question, searched.extraction.answer)
             if ruling is not None:
@@ -257,7 +257,8 @@ def find(question: Question, text: str | None, *, truncated: bool = False) -> Ex
 def stated(question: Question, sample: Sample) -> list[StatedValue]:
     """Return the values that a reply states before its answer, each where it first occurs, and then its answer.
 
-    Ends are characters of the reasoning and the text together.
+    An answer whose sentence has no form that states an answer is left out, as it is never correct (`as_stated`). Ends
+    are characters of the reasoning and the text together.
     """
     if question.kind == "program" or question.rules.whole_reply:
         return []  # a reply on its way states nothing that could be right or wrong
@@ -266,9 +267,9 @@ def stated(question: Question, sample: Sample) -> list[StatedValue]:
     # Behind the reasoning, the line break between the two texts counts for neither.
     stated_values = [StatedValue(value.answer, value.end - (value.end > len(reasoning))) for value in values]
     answer = find(question, sample.text, truncated=sample.truncated)
-    return (
-        stated_values if answer is None else [*stated_values, StatedValue(answer.answer, len(reasoning) + answer.end)]
-    )
+    if answer is None or answer.method == UNSTATED:
+        return stated_values
+    return [*stated_values, StatedValue(answer.answer, len(reasoning) + answer.end)]
 
 
 def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
@@ -341,18 +342,18 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Answ
         return AnswerVerdict("undecided", "depth", None)
 
 
-def simple_outcome(question: Question, answer: str) -> Outcome | None:
-    """Return the outcome of `decide` for answers that need no grammar; None for all others.
+def simple_outcome(question: Question, extraction: Extraction) -> Outcome | None:
+    """Return the outcome for answers that need no grammar, as `decide` and `as_stated` would; None for all others.
 
     An answer with the text of a reference is correct. An integer, a fraction of two integers or a short decimal whose
     value differs from that of every reference is wrong. Any process may call this: an answer costs one comparison,
     however long it is.
     """
-    if not _is_simple(question):
+    if not _is_simple(question) or extraction.method == UNSTATED:
         return None
-    if answer in question.references:
+    if extraction.answer in question.references:
         return "correct"
-    value = _rational(answer)
+    value = _rational(extraction.answer)
     if value is None:
         return None
     references = list(map(_rational, question.references))
@@ -446,9 +447,13 @@ def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
     return NO_ANSWER if empty.parts is None else NO_ANSWER._replace(parts=verifier.Parts(0, empty.parts.total))
 
 
-def _as_stated(extraction: Extraction | None, decision: AnswerVerdict) -> AnswerVerdict:
-    """Return the verdict, undecided for a right value whose sentence has no form that states an answer."""
-    unstated = extraction is not None and extraction.method == "sentence" and decision.outcome == "correct"
+def as_stated(extraction: Extraction, decision: AnswerVerdict) -> AnswerVerdict:
+    """Return the verdict on an extracted answer: `decision`, the verdict on its text, but undecided for a right value
+    whose sentence has no form that states an answer.
+
+    Every road from a response to a verdict passes here.
+    """
+    unstated = extraction.method == UNSTATED and decision.outcome == "correct"
     return decision._replace(outcome="undecided", rule="sentence") if unstated else decision
 
 
@@ -460,13 +465,12 @@ def _rule_in_words(rule: str) -> str:
 
 
 def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *, grader: str = GRADER) -> Verdict:
-    """Return the verdict on a response from its search and the verdict on its answer.
+    """Return the verdict on a response from its search and `decision`, the verdict on its answer (`as_stated`).
 
     right_elsewhere: the answer is not correct, but another box of the response is. grader: the name that the grade
     records.
     """
     extraction = searched.extraction
-    decision = decision if decision.rule == "judge" else _as_stated(extraction, decision)
     steps: tuple[str, ...] = ()
     if searched.steps:
         near = "another box" if right_elsewhere else decision.near_miss

@@ -18,10 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import harness
 from harness import rewards
 from harness.core.errors import UsageError
+from harness.core.records import Question
+from harness.grading.find.extract import Extraction
 from harness.grading.processes.pool import question_on
 from harness.grading.verdict import decide, simple_outcome
+from tests.grading import labelled, sentences
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -47,6 +51,17 @@ def test_answers_are_graded_as_scores_are() -> None:
     solution = [r"\frac{1}{2}", r"\frac{1}{2}", r"\frac{1}{2}", "$2$", "7"]
     columns = {"prompts": ["?"] * 5, "completion_ids": [[1]] * 5, "trainer_state": object()}
     assert rewards.accuracy_reward(completions, solution, **columns) == [1.0, 0.0, 0.0, 1.0, 0.0]
+
+
+def test_a_reward_is_given_exactly_for_a_correct_grade() -> None:
+    pairs = [*sentences.unstated(14, 1_000), *sentences.stated()]
+    pairs += [(reference, reply) for reference, *replies in sentences.CHINESE for reply in replies]
+    pairs += [(row.reference, row.response) for row in labelled.own()]
+    given = rewards.accuracy_reward([reply for _, reply in pairs], [reference for reference, _ in pairs])
+    for (reference, reply), reward in zip(pairs, given, strict=True):
+        if reward is not None:  # a reference that cannot be read
+            assert reward == (harness.grade(reference, reply).outcome == "correct"), (reference, reply)
+    assert {0.0, 1.0} <= set(given)
 
 
 def test_what_cannot_be_said_is_none_and_never_a_reward() -> None:
@@ -210,32 +225,37 @@ SIMPLE = st.one_of(
 )
 
 
+def outcome_at_once(question: Question, answer: str) -> str | None:
+    """The outcome of an answer in a box, if it needs no worker."""
+    return simple_outcome(question, Extraction(answer, 0, len(answer), "box"))
+
+
 @given(SIMPLE, SIMPLE)
 def test_what_is_told_without_a_worker_is_what_a_worker_says(reference: str, answer: str) -> None:
     try:
         question = question_on(reference)
     except UsageError:
         return
-    simple = simple_outcome(question, answer)
+    simple = outcome_at_once(question, answer)
     assert simple is None or simple == decide(question, answer).outcome
 
 
 def test_most_answers_need_no_worker_and_doubtful_ones_do() -> None:
-    assert simple_outcome(question_on("12"), "12") == "correct"
-    assert simple_outcome(question_on("12"), "13") == "wrong"
-    assert simple_outcome(question_on("12"), "12.0") is None
-    assert simple_outcome(question_on("12"), "012") is None
-    assert simple_outcome(question_on("12"), "9^{9^{9^{9}}}") is None
-    assert simple_outcome(question_on("1, 2"), "1, 2") is None
-    assert simple_outcome(question_on(r"\frac{6}{4}"), "2") == "wrong"
-    assert simple_outcome(question_on(r"\frac{6}{4}"), r"-\frac{3}{2}") == "wrong"
-    assert simple_outcome(question_on(r"\frac{6}{4}"), r"\frac{3}{2}") is None  # equal: the rules have the word
-    assert simple_outcome(question_on("2"), r"\frac{4}{0}") is None
-    assert simple_outcome(question_on("0.50"), "-0.5") == simple_outcome(question_on("0.50"), "0.500001") == "wrong"
-    assert simple_outcome(question_on("0.50"), "0.5") is None
-    assert simple_outcome(question_on("0.501"), "0.500999") is None  # 0.501 may be its rounded value
-    assert simple_outcome(question_on("27.00"), "26.999") == "wrong"
-    assert simple_outcome(question_on(r"\frac{1}{3}"), "0.333") == "wrong"
+    assert outcome_at_once(question_on("12"), "12") == "correct"
+    assert outcome_at_once(question_on("12"), "13") == "wrong"
+    assert outcome_at_once(question_on("12"), "12.0") is None
+    assert outcome_at_once(question_on("12"), "012") is None
+    assert outcome_at_once(question_on("12"), "9^{9^{9^{9}}}") is None
+    assert outcome_at_once(question_on("1, 2"), "1, 2") is None
+    assert outcome_at_once(question_on(r"\frac{6}{4}"), "2") == "wrong"
+    assert outcome_at_once(question_on(r"\frac{6}{4}"), r"-\frac{3}{2}") == "wrong"
+    assert outcome_at_once(question_on(r"\frac{6}{4}"), r"\frac{3}{2}") is None  # equal: the rules have the word
+    assert outcome_at_once(question_on("2"), r"\frac{4}{0}") is None
+    assert outcome_at_once(question_on("0.50"), "-0.5") == outcome_at_once(question_on("0.50"), "0.500001") == "wrong"
+    assert outcome_at_once(question_on("0.50"), "0.5") is None
+    assert outcome_at_once(question_on("0.501"), "0.500999") is None  # 0.501 may be its rounded value
+    assert outcome_at_once(question_on("27.00"), "26.999") == "wrong"
+    assert outcome_at_once(question_on(r"\frac{1}{3}"), "0.333") == "wrong"
     assert (
-        simple_outcome(question_on(r"\frac{1}{3}"), "0.333333333333333") is None
+        outcome_at_once(question_on(r"\frac{1}{3}"), "0.333333333333333") is None
     )  # as floating point prints it: equal

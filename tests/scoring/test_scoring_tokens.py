@@ -224,6 +224,16 @@ def test_the_tokens_until_a_character_are_in_proportion_and_hidden_reasoning_com
     assert tokens_until(msgspec.structs.replace(whole, usage=Usage()), 5) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "n_passed_over"), [("Removing 2 coins leaves the others.", 0), (r"x = 2. No: \boxed{3}", 1)]
+)
+def test_a_sentence_that_states_no_answer_has_passed_over_none(text: str, n_passed_over: int, tmp_path: Path) -> None:
+    run = stored(tmp_path, [question("q0")], [long_reply(0, text, None), long_reply(1, r"\boxed{2}", None)], 2)
+    (score,) = score_run(run, GradingOptions(workers=1, cut_text=True))
+    assert score.first_right is not None
+    assert (score.first_right.n_passed_over, score.first_right.n_not_right) == (n_passed_over, 1)
+
+
 def test_a_score_says_after_how_many_tokens_the_right_answer_first_stood(tmp_path: Path) -> None:
     answer = r"so \boxed{2}."
     samples = [

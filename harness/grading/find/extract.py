@@ -47,6 +47,9 @@ from harness.grading.find.several import join_boxes, with_exact_value
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply"]
 
+UNSTATED: Method = "sentence"
+"""How an answer was found whose sentence has no form that states an answer; it is never correct."""
+
 
 class Extraction(NamedTuple):
     """The answer as it stands in the text: its characters, where they begin and end, and the form that gave it."""
@@ -265,7 +268,7 @@ def extract_from(
     if extraction.method in ("formula", "number"):
         finish = statement_end(tail, extraction.start, extraction.end)
         if finish is None:
-            extraction = extraction._replace(method="sentence")
+            extraction = extraction._replace(method=UNSTATED)
         elif extraction.method == "number":
             extraction = extraction._replace(answer=tail[extraction.start : finish], end=finish)
         extraction = _under_condition(extraction, tail, extraction.end, len(tail), 0, -1)
@@ -544,7 +547,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
         return None
     # After the cheap tests: a long reply is no line.
     states = kind in ("text", "choice") or _line_states(tail, line)
-    return Extraction(answer, begin, begin + len(answer), "line" if states else "sentence")
+    return Extraction(answer, begin, begin + len(answer), "line" if states else UNSTATED)
 
 
 def _line_states(tail: str, line: str) -> bool:

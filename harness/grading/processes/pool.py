@@ -44,6 +44,7 @@ from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
+from harness.grading.find.extract import Extraction
 from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask, frame
 from harness.grading.verdict import (
     GRADER,
@@ -51,6 +52,7 @@ from harness.grading.verdict import (
     AnswerVerdict,
     Search,
     Verdict,
+    as_stated,
     conclude,
     decide,
     find,
@@ -169,19 +171,22 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outc
 
     Question ids must differ.
     """
-    outcomes_or_jobs: list[Outcome | _Job] = []
+    outcomes_or_answers: list[Outcome | tuple[Extraction, _Job]] = []
     for question, text in responses:
         extraction = find(question, text)
-        item = (
-            NO_ANSWER.outcome
-            if extraction is None
-            else simple_outcome(question, extraction.answer) or _Job.of(question, extraction.answer)
-        )
-        outcomes_or_jobs.append(item)
-        if isinstance(item, _Job):
-            pool.ask(item)
+        if extraction is None:
+            outcomes_or_answers.append(NO_ANSWER.outcome)
+        elif (outcome := simple_outcome(question, extraction)) is not None:
+            outcomes_or_answers.append(outcome)
+        else:
+            job = _Job.of(question, extraction.answer)
+            outcomes_or_answers.append((extraction, job))
+            pool.ask(job)
     # All are asked before the first is awaited, so that workers get full batches.
-    decided = [pool.decision(item).outcome if isinstance(item, _Job) else item for item in outcomes_or_jobs]
+    decided = [
+        item if isinstance(item, str) else as_stated(item[0], pool.decision(item[1])).outcome
+        for item in outcomes_or_answers
+    ]
     pool.forget_decisions()
     return decided
 
@@ -365,7 +370,7 @@ class _Pending(NamedTuple):
         searched, jobs = self.searched, self.jobs
         decision, rest = NO_ANSWER, jobs
         if searched.extraction is not None:
-            decision, rest = pool.decision(jobs[0]), jobs[1:]
+            decision, rest = as_stated(searched.extraction, pool.decision(jobs[0])), jobs[1:]
         elif jobs and jobs[0].question.rules.whole_reply:
             decision, rest = no_answer(pool.decision(jobs[0])), []
         # Waits for the other boxes only where they can change the verdict.
