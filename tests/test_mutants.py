@@ -72,6 +72,20 @@ def test_a_mutant_that_no_test_runs_survives() -> None:
     assert messages == [{"survived": True}]
 
 
+def test_a_test_that_runs_no_line_of_the_files_is_measured_too() -> None:
+    # In a process of its own: coverage follows one tracer at a time.
+    words = "from tools.mutants.session import Tracer; t = Tracer(['none.py']); t.start('test'); print(dict(t.stop()))"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", words],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{}\n", "")
+
+
 def test_the_table_of_rooms_names_what_is_there() -> None:
     for room in rooms.ROOMS:
         assert rooms.modules_of(room)

@@ -18,6 +18,7 @@ _BRACE_OR_BACKSLASH = re.compile(r"[{}\\]")
 _UNBRACED_CONTENT = re.compile(r"\\[A-Za-z]+|(?![A-Za-z]{2})[^\s\\$.,;:(){}\[\]]+")
 r"""The content of `\boxed 5` and `\boxed\pi`; two letters are a word, as in "the \boxed command"."""
 
+_COMMANDS = ("\\boxed", "\\fbox", "\\framebox")
 _OPENING = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
 _ANNOUNCEMENT = re.compile(r"(?i)\banswer\b|答案")
 _ANNOUNCEMENT_CHARS = 80
@@ -64,7 +65,7 @@ def without_boxes(source: str) -> str:
 
     If several boxes have different contents, the contents are joined by commas, in the order of the text.
     """
-    if "boxed" in source or "fbox" in source:
+    if "box" in source:
         contents = [box.content for box in boxes_from_end(source)]
         if contents:
             # Only a reference still has several boxes: extraction has left an answer one.
@@ -117,8 +118,7 @@ def unclosed_box(text: str, lo: int, hi: int) -> Box | None:
 
 def has_box(text: str, lo: int, hi: int) -> bool:
     """Whether a box command stands in text[lo:hi], complete or not."""
-    letters = text.rfind("boxed", lo, hi)
-    return (letters > lo and text[letters - 1] == "\\") or text.rfind("\\fbox", lo, hi) >= 0
+    return any(text.find(command, lo, hi) >= 0 for command in _COMMANDS)
 
 
 def _command_start(text: str, letters: int, lo: int) -> int:

@@ -74,6 +74,12 @@ def test_the_rules_of_a_card_decide() -> None:
     assert outcomes == {(words, left, right): expected for words, left, right, expected in RULED}
 
 
+def test_a_form_is_asked_of_the_number_that_the_answer_is() -> None:
+    rules = GradeRules(form="decimal")
+    assert equal("1234", "1,234", "integer", rules).equal is True
+    assert equal("1.5", r"\frac32", "number", rules).equal is False
+
+
 def exact_value(text: str) -> str:
     try:
         return freeze(exact(parse(text)))
