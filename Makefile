@@ -52,9 +52,9 @@ test: $(VENV)/.installed-test
 tests-of:
 	@$(PYTHON) -m tools.tests_of $(MODULE)
 
-## test-quick: the pure parts, without a server or a process: what to run at each save (under a minute on two cores)
+## test-quick: the pure parts, without a server or a process: what to run at each save (under a minute on two cores): a quarter of the generated examples
 test-quick: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest $(PARALLEL) -q -m "not server and not fuzz and not slow" $(QUICK)
+	@HARNESS_TEST_EXAMPLES=quick $(BIN)/python -m pytest $(PARALLEL) -q -m "not server and not fuzz and not slow" $(QUICK)
 
 ## check: format, lint, types, import contracts
 check: $(VENV)/.installed-check

@@ -22,7 +22,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=bool(os.environ.get("CI")),
 )
-settings.load_profile("harness")
+settings.register_profile("quick", settings.get_profile("harness"), max_examples=25)
+settings.load_profile(os.environ.get("HARNESS_TEST_EXAMPLES", "harness"))
 
 # A shell that starts the suite in the background, and nohup, have signals ignored, which every child would inherit.
 for _signal, _handler in (

@@ -21,6 +21,8 @@ from harness.core.errors import UsageError
 from harness.grading.processes import lasting
 from harness.grading.processes.pool import Pool
 
+pytestmark = pytest.mark.slow  # it starts processes
+
 TREE = r"so \boxed{\left[x+1\right]^2}"
 
 
