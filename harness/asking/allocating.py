@@ -76,7 +76,7 @@ def allocation(
     """
     if mean < MIN_ALLOCATED:
         raise UsageError(
-            f"{benchmark}: it needs {option('samples')} of at least {MIN_ALLOCATED}, the mean of a question",
+            f"{benchmark}: {option('samples')}, the mean over the questions, is {mean}; give at least {MIN_ALLOCATED}",
             field="allocate",
             value=source,
         )
@@ -96,7 +96,7 @@ def allocation(
     right, n = (np.array(column, dtype=float) for column in zip(*results, strict=True))
     if not n.any():
         raise UsageError(
-            f"it holds no graded sample of a question of {benchmark}; questions are found by their id",
+            f"it holds no graded sample of a question of {benchmark}; a question is recognised by its id",
             field="allocate",
             value=source,
         )

@@ -194,7 +194,10 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
         wrong = [column for index, column in enumerate(choices) if index != right]
         return columns, {"correct": choices[right], "incorrect": wrong, "shuffle_seed": 0}
     if fields.target.startswith("literal:"):
-        raise UsageError(f"{where}: field_spec.target {quoted(fields.target)} is one answer for all questions")
+        raise UsageError(
+            f"{where}: field_spec.target {quoted(fields.target)} is one answer for all questions; name the column that "
+            "holds the answers"
+        )
     if spec.shuffle_choices:
         raise UsageError(
             f"{where}: leave out shuffle_choices: a column names the right option by letter, so the options are asked "
@@ -225,7 +228,7 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None, dict[str, A
             names = ("prompt_template", "system_message", "chain_of_thought", "multiple_choice", "generate")
             _refuse(where, f"solvers[{index}]", step.name, "a card asks one turn", names)
         if given:
-            raise UsageError(f"{here}: args.{visible(next(iter(given)), 40)} has no place in a card")
+            raise UsageError(f"{here}: a card cannot express args.{visible(next(iter(given)), 40)}; leave it out")
     return template, system, sampling
 
 

@@ -73,9 +73,9 @@ def command(
     harness probe --matrix https://a.example/v1 https://b.example/v1 --history days.jsonl --html league.html
     """
     if history is not None and not matrix:
-        raise UsageError("it keeps looks at several servers: add --matrix", field="history", value=history)
+        raise UsageError("it compares several servers over days: add --matrix", field="history", value=history)
     if matrix and given["save_reference"] is not None:
-        raise UsageError("it takes one server; for several, use --matrix", field="save_reference")
+        raise UsageError("it saves the replies of one server: leave out --matrix", field="save_reference")
     if len(base_url) > 1 and not matrix:
         raise UsageError("several servers need --matrix, which compares them in one table", field="matrix")
     options = {name: value for name, value in given.items() if name in options_of(ProbeOptions)}

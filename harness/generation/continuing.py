@@ -192,7 +192,7 @@ def _with_reasoning_closed(begun: Partial, tokens: Tokens) -> Partial:
     """
     tag = tokens.tokens_of(THINK_END)
     if len(tag) != 1:
-        raise WrittenAnew("the tag that ends its reasoning is not a single token of this model")
+        raise WrittenAnew(f"{THINK_END}, which ends the reasoning, is not a single token of this model")
     return msgspec.structs.replace(begun, text="") if tag[0] in (begun.ids or ()) else begun
 
 

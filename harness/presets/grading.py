@@ -73,13 +73,15 @@ class GradingOptions(AnyK):
     fresh: Annotated[bool, Option("Grade all samples again, also those graded by this version.", under=HEADING)] = False
     answer_from_reasoning: Annotated[
         bool,
-        Option("Also say what the accuracy would be if reasoning without a final answer were searched.", under=HEADING),
+        Option(
+            "Also report the accuracy if a reply without a final answer were searched in its reasoning.", under=HEADING
+        ),
     ] = False
     """The grades stay as they are."""
     cut_text: Annotated[
         bool,
         Option(
-            "Also grade what longer replies had come to at smaller budgets, and when the right answer first stood.",
+            "Also cut replies at smaller numbers of tokens and grade them; report where right answers first appear.",
             under=HEADING,
         ),
     ] = False

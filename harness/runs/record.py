@@ -99,9 +99,9 @@ def decode(line: bytes, benchmark: str) -> Sample:
     if sample.schema > SCHEMA_VERSION:
         raise NewerSchema(sample.schema)
     if sample.sample_index < 0:
-        raise Damaged(f"a sample of the index {sample.sample_index}")
+        raise Damaged(f"its sample has the index {sample.sample_index}, expected 0 or more")
     if sample.benchmark != benchmark:
-        raise Damaged(f"a sample of another benchmark, {sample.benchmark!a}")
+        raise Damaged(f"its sample is of the benchmark {sample.benchmark!a}, expected {benchmark!a}")
     return sample
 
 

@@ -182,7 +182,7 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
         ("set.jsonl.gz", b"no gzip", "is damaged or no gzip file"),
         ("set.jsonl.gz", gzip.compress(GOOD * 100)[:-20], "is damaged or no gzip file"),
         ("set.jsonl.zst", b"no zstd at all", "is damaged or no zstd file"),
-        ("set.parquet", b"PAR1nope", "is damaged or no Parquet file"),
+        ("set.parquet", b"PAR1nope", "cannot be read as Parquet"),
     ],
 )
 def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str, data: bytes, message: str) -> None:

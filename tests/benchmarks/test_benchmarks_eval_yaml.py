@@ -200,7 +200,7 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
         (solved({"name": "multiple_choice", "args": {"multiple_correct": True}}), "field_spec.choices"),
         (solved({"name": "prompt_template"}), "solvers[0] (prompt_template): args.template must be a text"),
         (solved({"name": "prompt_template", "args": {"template": "{story} {prompt}"}}), "fills in {story}"),
-        (solved({"name": "prompt_template", "args": {"template": "{prompt}", "x": 1}}), "args.x has no place"),
+        (solved({"name": "prompt_template", "args": {"template": "{prompt}", "x": 1}}), "a card cannot express args.x"),
         (solved({"name": "prompt_template", "args": {"template": "{prompt}\x07"}}), "control character"),
         (solved({"name": "generate", "args": {"temperature": -1}}), "sampling.temperature"),
         (solved({"name": "generate", "args": {"cache": True}}), "sampling.cache"),

@@ -184,7 +184,7 @@ def test_a_download_that_never_ends_well_is_one_sentence_and_leaves_nothing(
 
 def test_other_bytes_than_the_hub_names_are_refused(hub: Hub) -> None:
     publish(hub, {"train.jsonl": lines(ROWS)}, checksum="0" * 64)
-    with pytest.raises(UsageError, match=r"someone/sums .* does not have the checksum that the hub names"):
+    with pytest.raises(UsageError, match=r"someone/sums .* SHA-256 is not the one that the hub states"):
         questions.build(card())
     assert data.status(card()) == "absent"
 
@@ -280,7 +280,7 @@ def test_a_broken_hub_is_one_sentence(hub: Hub) -> None:
 
 def test_a_damaged_parquet_file_is_one_sentence(hub: Hub) -> None:
     publish(hub, {"train.parquet": b"PAR1 and then nothing"})
-    with pytest.raises(UsageError, match=r"someone/sums:train\.parquet is damaged or no Parquet file"):
+    with pytest.raises(UsageError, match=r"someone/sums:train\.parquet cannot be read as Parquet"):
         questions.build(card())
 
 

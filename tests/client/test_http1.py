@@ -303,7 +303,7 @@ def test_another_number_of_prompt_tokens_is_doubted_after_three_that_repeated() 
     fresh.check(told("a", None, 11), None, 7, used=False)  # nothing can be left over on a new connection
     assert (believed.doubted, fresh.doubted) == (False, False)
     doubted = steady(3)
-    with pytest.raises(RequestFailed, match="a prompt of 11 tokens, and this one has 10") as failure:
+    with pytest.raises(RequestFailed, match="states 11 prompt tokens, but this prompt has 10") as failure:
         doubted.check(told("a", None, 11), None, 7, used=True)
     assert (failure.value.kind, doubted.doubted) == ("malformed", True)
     doubted.check(told("a", None, 11), None, 7, used=False)  # the same number once more is believed
@@ -350,7 +350,7 @@ def test_the_prompt_and_the_reply_of_longest_ago_are_forgotten_first(monkeypatch
     leftovers = Leftovers()
     for prompt in (1, 2, 2, 2, 1, 3):  # the second is of longest ago
         leftovers.check(told("a", None, 10 * prompt), None, prompt, used=True)
-    with pytest.raises(RequestFailed, match="a prompt of 12 tokens, and this one has 10"):
+    with pytest.raises(RequestFailed, match="states 12 prompt tokens, but this prompt has 10"):
         leftovers.check(told("a", None, 12), None, 1, used=True)
     leftovers.check(told("a", None, 21), None, 2, used=False)
     both = Leftovers()

@@ -184,7 +184,7 @@ def test_a_silent_sandbox_is_stuck_after_a_minute_and_40_times_the_limits(
 
     monkeypatch.setattr(cells.select, "poll", Poller)
     cell = cell_of(Maker(silent, silent))
-    with pytest.raises(SandboxFailedError, match=r"the sandbox said nothing for 220 s"):
+    with pytest.raises(SandboxFailedError, match=r"the sandbox sent no message for 220 s"):
         cell.do(JOB, WORK)
     assert 219_000 < max(deadlines) <= 220_000
     never.set()
@@ -195,7 +195,7 @@ def test_a_deadline_that_has_passed_is_no_endless_wait(cell_of: CellOf, monkeypa
     monkeypatch.setattr(cells, "_SILENCE_FACTOR", 0.0)
     never = threading.Event()
     maker = Maker(*[lambda fd, job: never.wait(PATIENCE_SECONDS)] * 2)
-    with pytest.raises(SandboxFailedError, match="the sandbox said nothing"):
+    with pytest.raises(SandboxFailedError, match="the sandbox sent no message"):
         cell_of(maker).do(JOB, WORK)
     never.set()
 

@@ -64,7 +64,7 @@ def test_every_cut_of_a_line_is_seen() -> None:
 
 def test_a_sample_of_another_benchmark_is_not_ours() -> None:
     line = record.encode(sample(benchmark="other")).line
-    with pytest.raises(record.Damaged, match="another benchmark, 'other'"):
+    with pytest.raises(record.Damaged, match="of the benchmark 'other'"):
         record.decode(line[:-1], BENCHMARK)
     assert record.head_key(line, BENCHMARK) is None
 
@@ -126,7 +126,7 @@ def test_the_longest_record_is_stored_and_one_byte_more_is_refused(monkeypatch: 
 
 def test_a_sample_of_a_negative_index_is_damage() -> None:
     line = record.encode(sample("q", -1)).line
-    with pytest.raises(record.Damaged, match="of the index -1"):
+    with pytest.raises(record.Damaged, match="has the index -1"):
         record.decode(line[:-1], BENCHMARK)
     assert record.plain(line, BENCHMARK) is None
     assert record.plain(record.encode(sample()).line, BENCHMARK) is not None

@@ -235,10 +235,10 @@ def test_results_of_the_hub_are_read_where_their_unit_is_certain(tmp_path: Path)
     done = updated(tmp_path / "models")
     assert sorted(scores_in_index(MODEL)) == [(MODEL, "gpqa_diamond", 63.3), (MODEL, "mmlu_pro", 20.9)]
     assert sorted(done.passed_over) == [
-        "Idavidrein/gpqa is the data set of no card, or of several and its task names none of them",
-        "a value above 100 of TIGER-Lab/MMLU-Pro",
-        "a value of at most 1 of Idavidrein/gpqa, which may be a fraction or a percentage",
-        "someone/mmlu-pro-de is the data set of no card, or of several and its task names none of them",
+        "Idavidrein/gpqa: a value of at most 1, which may be a fraction or a percentage",
+        "Idavidrein/gpqa: no card has this data set, or several have it and the result's task names none of these",
+        "TIGER-Lab/MMLU-Pro: a value above 100, expected a percentage",
+        "someone/mmlu-pro-de: no card has this data set, or several have it and the result's task names none of these",
     ]
     (row,) = index.look_up(MODEL, "GPQA-Diamond".replace("-", "_"))
     assert (row.score.source.title, row.score.source.url) == ("Model Card", "https://example.org/card")

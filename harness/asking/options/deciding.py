@@ -80,7 +80,9 @@ class PlanOptions(Options):
     other_samples: Annotated[
         int | None,
         Option(
-            "Samples per question of the run it is compared with. Default: as many as this run.", flag="versus", least=1
+            "Samples per question of the other run of the comparison. Default: as many as of this run.",
+            flag="versus",
+            least=1,
         ),
     ] = None
     """Samples of each question in the other run; None: as many as in this run."""

@@ -121,7 +121,7 @@ def download(client: httpx.Client, endpoint: str, name: str, revision: str, file
             while piece := into.read(1 << 20):
                 digest.update(piece)
             if digest.hexdigest() != checksum:
-                raise BadDownloadError("it does not have the checksum that the hub names")
+                raise BadDownloadError("its SHA-256 is not the one that the hub states")
 
 
 def fetch(
@@ -164,7 +164,7 @@ def _fetch_once(client: httpx.Client, url: str, into: BinaryIO, max_bytes: int) 
             into.truncate()
         if elsewhere:
             # The caller retries this error as it does a broken connection, now from the first byte.
-            raise httpx.RemoteProtocolError(f"the answer does not begin at byte {start}, as it was asked to")
+            raise httpx.RemoteProtocolError(f"asked to begin at byte {start}, the hub began at byte {begins or 0}")
         for piece in response.iter_raw():
             if into.tell() + len(piece) > max_bytes:
                 raise BadDownloadError(f"it is longer than {max_bytes} bytes")

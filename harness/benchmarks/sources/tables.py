@@ -502,7 +502,9 @@ def _parquet_rows(path: Path, shown: str) -> Iterator[Row]:
     except TooLargeError as error:
         raise UsageError(f"{shown} unpacks to more than {most} bytes") from error
     except DamagedError as error:
-        raise UsageError(f"{shown} is damaged or no Parquet file: {quoted(str(error))}") from error
+        raise UsageError(
+            f"{shown} cannot be read as Parquet, so write or fetch it again: {quoted(str(error))}"
+        ) from error
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 

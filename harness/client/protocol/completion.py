@@ -232,7 +232,7 @@ class Completion:
             raise BadEvent(f"its choices are no list but {json_kind(choices)}")
         ours = [choice for choice in choices if self._is_ours(choice)]
         if len(ours) > 1:
-            raise BadEvent(f"{len(ours)} choices of index 0 in one event")
+            raise BadEvent(f"{len(ours)} choices of index 0 in one event, expected one")
         for choice in ours:
             self._add_choice(choice, reply_id, model, arrived)
 

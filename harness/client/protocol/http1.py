@@ -414,7 +414,9 @@ class Leftovers:
         """
         if used and self.doubted:
             raise RequestFailed(
-                "malformed", f"{AFTER_LEFTOVER}, and this one came over a connection that had carried another request"
+                "malformed",
+                f"{AFTER_LEFTOVER}; this reply came over a connection that had carried another request, so it may be "
+                "such a leftover",
             )
         self._count(reply.usage.prompt_tokens, prompt, used)
         self.n_exposed += used
@@ -485,7 +487,8 @@ class Leftovers:
         self._doubted_counts[prompt] = tokens
         self.doubt()
         raise RequestFailed(
-            "malformed", f"the reply is to a prompt of {tokens} tokens, and this one has {expected}: a leftover"
+            "malformed",
+            f"the reply states {tokens} prompt tokens, but this prompt has {expected}: a leftover of another request",
         )
 
 

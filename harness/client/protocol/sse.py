@@ -317,7 +317,7 @@ class ReplyParser:
         if self._share is not None and not self._share.count(self.held_bytes) and self._state != "done":
             megabytes = self.held_bytes // 1_000_000
             raise self._fail(
-                "runaway", f"the reply takes {megabytes} MB, and the replies in flight together exceed their memory"
+                "runaway", f"the reply takes {megabytes} MB, and all replies in flight take more memory than allowed"
             )
 
     def _is_over(self) -> bool:

@@ -46,7 +46,8 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     if not files:
         names = ", ".join(benchmark.name for benchmark in benchmarks)
         raise UsageError(
-            f"a result on the hub names its data set there, and none of the run's benchmarks ({names}) is one"
+            f"a result on the hub belongs to a data set of the hub, and none of the run's benchmarks ({names}) is "
+            "read from one"
         )
     return files
 

@@ -151,14 +151,13 @@ def _score(*, model: str, task: str, dataset: str, value: float, source: Source)
     card = card_of_task(dataset, task)
     if card is None:
         raise _NotAScoreError(
-            f"{visible(dataset, 60)} is the data set of no card, or of several and its task names none of them"
+            f"{visible(dataset, 60)}: no card has this data set, or several have it and the result's task names none "
+            "of these"
         )
     if value > 100:
-        raise _NotAScoreError(f"a value above 100 of {visible(dataset, 60)}")
+        raise _NotAScoreError(f"{visible(dataset, 60)}: a value above 100, expected a percentage")
     if not value > 1:
-        raise _NotAScoreError(
-            f"a value of at most 1 of {visible(dataset, 60)}, which may be a fraction or a percentage"
-        )
+        raise _NotAScoreError(f"{visible(dataset, 60)}: a value of at most 1, which may be a fraction or a percentage")
     return PublishedScore(
         model=model,
         benchmark=card.name,

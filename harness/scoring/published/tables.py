@@ -66,7 +66,9 @@ class _ScoreFile(Part):
     def _every_benchmark_has_its_size(self) -> _ScoreFile:
         for row in self.scores or ():
             if row.benchmark not in self.questions:
-                raise ValueError(f"`questions` does not say how many questions {row.benchmark} has")
+                raise ValueError(
+                    f"the benchmark {row.benchmark} is missing in `questions`; give its number of questions"
+                )
         return self
 
 

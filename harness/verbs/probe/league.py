@@ -264,7 +264,11 @@ def read(path: Path) -> list[ProviderLook]:
         try:
             looks.append(codec.decode(line, ProviderLook))
         except codec.DecodeError as error:
-            raise UsageError(f"line {number} is no look at a provider: {error}", field="history", value=path) from error
+            raise UsageError(
+                f"line {number} is no record of a provider's replies, as an earlier probe wrote them: {error}",
+                field="history",
+                value=path,
+            ) from error
     return [look for look in looks if look.version == VERSION and len(look.draws) == len(PROMPTS)]
 
 

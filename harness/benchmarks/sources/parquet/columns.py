@@ -8,8 +8,8 @@
     RLE_DICTIONARY             numbers of values of the dictionary page
     RLE                        runs of equal values and groups of 8 packed by bits: levels, numbers, booleans
     DELTA_BINARY_PACKED        integers as differences, in blocks
-    DELTA_LENGTH_BYTE_ARRAY    lengths so packed, then all texts
-    DELTA_BYTE_ARRAY           lengths of what a text shares with the one before it, then the rest of each
+    DELTA_LENGTH_BYTE_ARRAY    the texts' lengths as DELTA_BINARY_PACKED, then all texts
+    DELTA_BYTE_ARRAY           lengths of the beginnings that texts share with the text before, then the rest of each
     BYTE_STREAM_SPLIT          the first bytes of all numbers, then the second bytes …
 
 Every page's sizes are checked against the budget before they are allocated: a file of a few bytes may claim any size.
@@ -34,7 +34,7 @@ from harness.benchmarks.sources.parquet import snappy
 from harness.benchmarks.sources.parquet.thrift import ByteReader, DamagedError, Fields
 
 ENTRY_BYTES = 16
-"""Bytes that the budget counts for an entry, for its two levels and its number; a text is counted in addition."""
+"""Bytes that the budget counts for an entry: its two levels and its number. A text is counted in addition."""
 
 
 class PhysicalType(enum.IntEnum):
@@ -122,30 +122,33 @@ def column_of(
     levels: tuple[int, int],
     budget: UnpackedBytes,
 ) -> ColumnEntries:
-    """Read the column that a row group describes by `chunk`.
+    """Read one column of a row group from the file: its values, with the levels that say which are absent or nested.
 
-    n_file_bytes: size of the file, which bounds what a chunk may claim. width: bytes of a value of `FIXED_BYTES`.
-    levels: largest definition and repetition level. Raises `DamagedError`, `TooLargeError`.
+    chunk: the footer's description of this column (offset, size, number of entries, compression). n_file_bytes: size of
+    the file, which bounds what a chunk may claim. width: bytes of a value of `FIXED_BYTES`. levels: largest definition
+    and repetition level. Raises `DamagedError`, `TooLargeError`.
     """
     # Numbers of fields in parquet.thrift: ColumnChunk has 1 file_path, 3 meta_data; ColumnMetaData has 4 codec,
     # 5 num_values, 7 total_compressed_size, 9 data_page_offset, 11 dictionary_page_offset.
     facts = chunk.fields(3)
     if not facts or chunk.text(1):
-        raise DamagedError("a column lies in another file")
+        raise DamagedError("a column's data are in another file; only columns in the file itself are read")
     # Some writers leave a dictionary's offset at 0 where there is no dictionary.
     start = min((offset for offset in (facts.integer(9), facts.integer(11)) if offset), default=0)
     n_bytes, n_entries = facts.integer(7), facts.integer(5)
     if not n_entries:
         return ColumnEntries()
     if start < 4 or n_bytes < 0 or start + n_bytes > n_file_bytes:
-        raise DamagedError("a column lies outside the file")
+        raise DamagedError("the footer gives a column an offset or a size outside the file")
     file.seek(start)
     reader = ByteReader(file.read(n_bytes))
     pages = _Pages(physical, width, levels, facts.integer(4), budget)
     while len(pages.column.definitions) < n_entries:
         pages.read(reader)
     if len(pages.column.definitions) != n_entries:
-        raise DamagedError("a column has more entries than its description says")
+        raise DamagedError(
+            f"a column has {len(pages.column.definitions)} values, but the footer states {n_entries} for it"
+        )
     return pages.column
 
 
@@ -194,32 +197,36 @@ class _Pages:
             self._add(repetitions, definitions, ByteReader(values), described.integer(4))
 
     def _count(self, n_entries: int) -> int:
-        """Count the entries that a page claims to have against the bound of the whole file, before memory is allocated
-        for them.
-
-        Returns `n_entries`.
+        """Return `n_entries`, the number of entries that a page states, after their memory is counted against the
+        file's bound.
         """
         self._budget.spend(n_entries * ENTRY_BYTES)
         return n_entries
 
     def _unpack(self, body: memoryview, n_bytes: int) -> bytes | memoryview:
-        """The bytes of a page, decompressed. n_bytes: the number of decompressed bytes that the page's header
-        states."""
+        """Decompress the bytes of a page. n_bytes: the decompressed size that the page's header states."""
         unpack = _CODECS.get(self._codec)
         if unpack is None:
-            raise DamagedError(f"it is compressed by {_OTHER_CODECS.get(self._codec, 'an unknown method')}")
+            method = _OTHER_CODECS.get(self._codec, "an unknown method")
+            raise DamagedError(f"it is compressed by {method}; only Snappy, gzip and Zstandard are read")
         self._budget.spend(n_bytes)
         data = unpack(body, n_bytes)
         if len(data) != n_bytes:
-            raise DamagedError("a page unpacks to another size than its header says")
+            raise DamagedError(f"a page's header states {n_bytes} unpacked bytes, but the page unpacks to another size")
         return data
 
     def _levels(self, page: ByteReader, most: int, n_entries: int, encoding: int) -> npt.NDArray[np.int64]:
-        """One level for each entry of a data page of version 1. most: the highest level that the schema allows."""
+        """Read the level of each entry of a data page: how much of its nested path is there, or repeats.
+
+        page: a page of version 1, at the position where these levels begin. most: the highest level that the schema
+        allows. encoding: Parquet's number of the levels' encoding.
+        """
         if not most:
             return np.zeros(n_entries, np.int64)
         if encoding != _Encoding.RLE:
-            raise DamagedError(f"a page has its levels in the encoding {encoding}, which is not read")
+            raise DamagedError(
+                f"a page has its levels in the encoding {encoding}; only RLE ({_Encoding.RLE:d}) is read"
+            )
         (n_bytes,) = struct.unpack("<I", page.take(4))
         return _runs_of_levels(page.take(n_bytes), most, n_entries)
 
@@ -247,9 +254,10 @@ class _Pages:
         self.column.values += values
 
     def _values(self, encoding: int, page: ByteReader, n_values: int) -> list[Any]:
-        """The values of a page in any of the encodings that Parquet knows."""
+        """Decode the values of a page. encoding: Parquet's number of their encoding (the table at the top)."""
         if encoding not in _ENCODED_TYPES:
-            raise DamagedError(f"a column has the unknown encoding {encoding}")
+            known = ", ".join(f"{number:d}" for number in _ENCODED_TYPES)
+            raise DamagedError(f"a column has the encoding {encoding}; expected one of Parquet's numbers {known}")
         if self._physical not in _ENCODED_TYPES[encoding]:
             raise DamagedError(f"values of the type {self._physical.name} cannot have the encoding {encoding}")
         if not n_values:
@@ -258,7 +266,9 @@ class _Pages:
             (width,) = page.take(1)
             numbers = _runs(page, width, n_values)
             if len(numbers) and int(numbers.max()) >= len(self._dictionary):
-                raise DamagedError("a value is not in its dictionary")
+                raise DamagedError(
+                    f"a value is number {int(numbers.max())} of a dictionary of {len(self._dictionary)} values"
+                )
             self._budget.spend(int(self._sizes[numbers].sum()))
             return [self._dictionary[number] for number in numbers.tolist()]
         if encoding == _Encoding.PLAIN:
@@ -276,10 +286,8 @@ class _Pages:
         return _split_streams(page, self._physical, self._width, n_values)
 
     def _with_shared_beginnings(self, page: ByteReader, n_values: int) -> list[bytes]:
-        """Texts in the encoding DELTA_BYTE_ARRAY: each is stored without the beginning that it shares with the text
-        before.
-
-        n_values: number of texts in the page.
+        """Decode `n_values` texts that are stored without the beginning that each shares with the text before it
+        (DELTA_BYTE_ARRAY).
         """
         shared, lengths = _deltas(page, n_values, 32), _deltas(page, n_values, 32)
         # Each text may be as long as all before it together: unlike other pages, this one grows as it is unpacked.
@@ -287,7 +295,9 @@ class _Pages:
         text = b""
         for n_shared, length in zip(shared, lengths, strict=True):
             if not 0 <= n_shared <= len(text):
-                raise DamagedError("a text repeats more bytes of the text before it than that one has")
+                raise DamagedError(
+                    f"a text takes its first {n_shared} bytes from the text before it, which has {len(text)}"
+                )
             self._budget.spend(n_shared)
             text = text[:n_shared] + bytes(page.take(length))
             values.append(text)
@@ -299,7 +309,10 @@ def _size(value: Any) -> int:
 
 
 def _plain(page: ByteReader, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
-    """Values in the encoding PLAIN: numbers in little-endian order, bits, or texts with their lengths before them."""
+    """Decode `n_values` values in the encoding PLAIN: little-endian numbers, bits, or texts after their lengths.
+
+    width: bytes of a value of `FIXED_BYTES`.
+    """
     if physical in _NUMBERS:
         kind = np.dtype(_NUMBERS[physical])
         values: list[Any] = np.frombuffer(page.take(n_values * kind.itemsize), kind).tolist()
@@ -313,34 +326,35 @@ def _plain(page: ByteReader, physical: PhysicalType, width: int, n_values: int) 
         for _ in range(n_values):
             end = position + 4 + int.from_bytes(data[position : position + 4], "little")
             if end > len(data):
-                raise DamagedError("a text is longer than its page")
+                raise DamagedError("a text ends beyond its page")
             texts.append(data[position + 4 : end])
             position = end
         return texts
     width = 12 if physical is PhysicalType.INT96 else width
     if width <= 0:
-        raise DamagedError("a column of values of fixed size states no size")
+        raise DamagedError(f"a column of FIXED_LEN_BYTE_ARRAY states {width} bytes for a value; expected at least 1")
     data = bytes(page.take(n_values * width))
     return [data[start : start + width] for start in range(0, len(data), width)]
 
 
 def _runs_of_levels(data: memoryview, most: int, n_entries: int) -> npt.NDArray[np.int64]:
-    """One level for each entry, in run-length encoding. most: the highest level that the schema allows.
-
-    n_entries: number of entries of the page.
+    """Decode the level of each of `n_entries` entries from run-length encoding. most: the highest level that the schema
+    allows.
     """
     if not most:
         return np.zeros(n_entries, np.int64)
     levels = _runs(ByteReader(data), most.bit_length(), n_entries)
     if len(levels) and int(levels.max()) > most:
-        raise DamagedError("a level is higher than its schema allows")
+        raise DamagedError(f"a value has the level {int(levels.max())}, but the schema allows at most {most}")
     return levels
 
 
 def _runs(page: ByteReader, width: int, n_values: int) -> npt.NDArray[np.int64]:
-    """`n_values` integers of `width` bits, in runs of equal ones and in groups of 8 packed by bits."""
+    """Decode `n_values` integers of `width` bits each, stored as runs of equal integers and as groups of 8 packed by
+    bits.
+    """
     if width > 32:
-        raise DamagedError("an integer of a run has more than 32 bits")
+        raise DamagedError(f"integers in runs have {width} bits; expected at most 32")
     pieces: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
     missing = n_values
     while missing > 0:
@@ -356,14 +370,14 @@ def _runs(page: ByteReader, width: int, n_values: int) -> npt.NDArray[np.int64]:
             value = int.from_bytes(page.take((width + 7) // 8), "little")
             piece = np.full(n_equal, value, np.int64)
         if not len(piece):
-            raise DamagedError("a run is empty")
+            raise DamagedError("a run of equal values has the length 0")
         pieces.append(piece[:missing])
         missing -= len(pieces[-1])
     return np.concatenate(pieces)
 
 
 def _packed(data: memoryview, width: int, n_values: int) -> npt.NDArray[np.int64]:
-    """Integers of `width` bits one after the other, low bits first; fewer than `n_values` if the data end."""
+    """Unpack integers of `width` bits that follow each other, low bits first; fewer than `n_values` if `data` end."""
     if not width:
         return np.zeros(n_values, np.int64)
     packed = np.frombuffer(data, np.uint8)
@@ -379,14 +393,16 @@ def _packed(data: memoryview, width: int, n_values: int) -> npt.NDArray[np.int64
 
 
 def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
-    """Integers in the encoding DELTA_BINARY_PACKED.
+    """Decode integers that are stored as the differences between neighbours (DELTA_BINARY_PACKED).
 
     A block states its smallest difference; each of its parts then has the differences minus that one, packed by bits.
     n_values: number of integers that the page states. n_bits: 32 or 64, the width of an integer.
     """
     block, n_parts, total, first = page.varint(), page.varint(), page.varint(), page.zigzag()
-    if total != n_values or not n_parts or block % n_parts or (block // n_parts) % 8 or not block:
-        raise DamagedError("a block of differences has the wrong number of values")
+    if total != n_values:
+        raise DamagedError(f"a page has {n_values} values, but their differences are of {total}")
+    if not n_parts or block % n_parts or (block // n_parts) % 8 or not block:
+        raise DamagedError(f"a block of {block} differences has {n_parts} parts; expected equal parts of 8, 16, 24 …")
     if not n_values:
         return []
     part = block // n_parts
@@ -397,7 +413,7 @@ def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
             if len(differences) >= n_values - 1:
                 break
             if width > 64:
-                raise DamagedError("a difference has more than 64 bits")
+                raise DamagedError(f"differences have {width} bits; expected at most 64")
             above = _packed(page.take(part * width // 8), width, min(part, n_values - 1 - len(differences)))
             differences += [smallest + number for number in above.tolist()]
     half = 1 << (n_bits - 1)
@@ -406,10 +422,13 @@ def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
 
 
 def _split_streams(page: ByteReader, physical: PhysicalType, width: int, n_values: int) -> list[Any]:
-    """Values in the encoding BYTE_STREAM_SPLIT. width: bytes of a value of `FIXED_BYTES`."""
+    """Decode values whose first bytes are stored together, then their second bytes, and so on (BYTE_STREAM_SPLIT).
+
+    width: bytes of a value of `FIXED_BYTES`.
+    """
     size = np.dtype(_NUMBERS[physical]).itemsize if physical in _NUMBERS else width
     if size <= 0:
-        raise DamagedError("a column of values of fixed size states no size")
+        raise DamagedError(f"a column of FIXED_LEN_BYTE_ARRAY states {size} bytes for a value; expected at least 1")
     streams = np.frombuffer(page.take(n_values * size), np.uint8).reshape(size, n_values)
     return _plain(ByteReader(streams.T.tobytes()), physical, width, n_values)
 
@@ -418,14 +437,14 @@ def _gunzip(data: memoryview, n_bytes: int) -> bytes:
     try:
         return zlib.decompressobj(wbits=31).decompress(data, n_bytes + 1)
     except zlib.error as error:
-        raise DamagedError(f"a page is no gzip: {error}") from error
+        raise DamagedError(f"a page that should be gzip cannot be unpacked: {error}") from error
 
 
 def _unzstd(data: memoryview, n_bytes: int) -> bytes:
     try:
         return zstandard.unpack(io.BytesIO(data), n_bytes + 1)
     except ValueError as error:
-        raise DamagedError(f"a page is no Zstandard: {error}") from error
+        raise DamagedError(f"a page that should be Zstandard cannot be unpacked: {error}") from error
 
 
 _CODECS: dict[int, Callable[[memoryview, int], bytes | memoryview]] = {

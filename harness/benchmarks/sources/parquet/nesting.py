@@ -88,7 +88,7 @@ def rows(file: BinaryIO, n_file_bytes: int, max_bytes: int) -> Iterator[dict[str
     for group in groups:
         chunks = group.structs(1)
         if len(chunks) != len(leaves):
-            raise DamagedError(f"a row group has {len(chunks)} columns, the schema {len(leaves)}")
+            raise DamagedError(f"a row group has {len(chunks)} columns, but the schema has {len(leaves)}")
         columns = [
             column_of(file, n_file_bytes, chunk, leaf.physical, leaf.width, (leaf.definition, leaf.repetition), budget)
             for chunk, leaf in zip(chunks, leaves, strict=True)
@@ -97,15 +97,15 @@ def rows(file: BinaryIO, n_file_bytes: int, max_bytes: int) -> Iterator[dict[str
 
 
 def _footer(file: BinaryIO, n_file_bytes: int, budget: UnpackedBytes) -> Fields:
-    """The metadata at the end of the file. Raises `DamagedError`, `TooLargeError`.
+    """Read the footer, the metadata at the end of the file: schema, and where each column begins.
 
-    n_file_bytes: size of the file.
+    n_file_bytes: size of the file. Raises `DamagedError`, `TooLargeError`.
     """
     tail = _read_at(file, max(0, n_file_bytes - 8), 8)
     if n_file_bytes < 12 or tail[4:] not in (_MAGIC, _ENCRYPTED):
-        raise DamagedError("it does not end as Parquet files do")
+        raise DamagedError("its last four bytes are not PAR1, as those of Parquet files are")
     if tail[4:] == _ENCRYPTED:
-        raise DamagedError("it is encrypted")
+        raise DamagedError("it is encrypted, which is not read; save it without encryption")
     (n_footer,) = struct.unpack("<I", tail[:4])
     if n_footer > n_file_bytes - 12:
         raise DamagedError("its footer is longer than the file")
@@ -130,7 +130,7 @@ def _schema(elements: list[Fields]) -> _Node:
     position = n_leaves = 0
 
     def node(parent: _Node | None, depth: int) -> _Node:
-        """Make the node of the element at `position`, and the nodes of its children, which follow it in the list."""
+        """Make the node of the schema's element at `position` and of its children, which follow it in the list."""
         nonlocal position, n_leaves
         if position >= len(elements) or depth > 100:
             raise DamagedError("its schema is cut off or nested too deeply")
@@ -151,7 +151,8 @@ def _schema(elements: list[Fields]) -> _Node:
         try:
             field_node.physical = PhysicalType(element.integer(1, -1))
         except ValueError as error:
-            raise DamagedError(f"the column {field_node.name} has an unknown type") from error
+            kind = element.integer(1, -1)
+            raise DamagedError(f"the column {field_node.name} has the type {kind}; Parquet has types 0 to 7") from error
         field_node.width = element.integer(2)
         field_node.convert = _conversion(element, field_node.physical)
         field_node.column = n_leaves
@@ -160,7 +161,7 @@ def _schema(elements: list[Fields]) -> _Node:
 
     root = node(None, 0)
     if position != len(elements):
-        raise DamagedError("its schema has fields outside the table")
+        raise DamagedError("its schema lists columns that belong to no group")
     return root
 
 
@@ -171,7 +172,7 @@ def _refuse_repeated(names: list[str]) -> None:
 
 
 def _group_kind(element: Fields) -> str:
-    """`list` or `map` if a group of the schema stands for one, by its older or newer annotation; else empty."""
+    """Return `list` or `map` if a group of the schema is annotated as one, in the older or newer way; else ""."""
     newer = element.fields(10)
     return {3: "list", 1: "map", 2: "map"}.get(element.integer(6, -1)) or (
         "list" if 3 in newer else "map" if 2 in newer else ""
@@ -224,16 +225,22 @@ number of bytes."""
 
 
 def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any] | None:
-    """The function from a stored value to the cell's; None where the stored value is the cell's.
+    """Return the function that turns a column's stored value (days, ticks, bytes …) into the cell's value; None where
+    both are the same.
 
-    Raises `DamagedError` for an annotation that is not allowed for the column's type.
+    element: the column's description in the schema. physical: the type of its stored values. Raises `DamagedError` for
+    an annotation that is not allowed for that type.
     """
     # Numbers of fields in parquet.thrift, SchemaElement: 6 converted_type (the older annotation), 7 scale,
     # 10 logicalType (the newer one).
     older, newer = element.integer(6, -1), element.fields(10)
     annotation = next((_NEWER[number] for number in newer if number in _NEWER), "") or _OLDER.get(older, "")
     if annotation and physical not in _ANNOTATED_TYPES[annotation]:
-        raise DamagedError(f"the column {element.text(4)} has the annotation {annotation} on the type {physical.name}")
+        fitting = ", ".join(sorted(kind.name for kind in _ANNOTATED_TYPES[annotation]))
+        raise DamagedError(
+            f"the column {element.text(4)} is annotated as {annotation}, but its values are stored as "
+            f"{physical.name}; expected {fitting}"
+        )
     if annotation == "integer" and not newer.fields(10).get(2, True):
         annotation = "unsigned integer"
     match annotation:
@@ -262,13 +269,13 @@ def _conversion(element: Fields, physical: PhysicalType) -> Callable[[Any], Any]
 def _decimal(value: int | bytes, scale: int) -> decimal.Decimal:
     """The decimal `value` · 10^-`scale`. value: an integer, or its bytes in big-endian order."""
     if isinstance(value, bytes) and len(value) > MAX_DECIMAL_BYTES:
-        raise DamagedError(f"a decimal has more than {MAX_DECIMAL_BYTES} bytes")
+        raise DamagedError(f"a decimal has {len(value)} bytes; expected at most {MAX_DECIMAL_BYTES}")
     number = int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else int(value)
     return decimal.Decimal(number).scaleb(-scale, decimal.Context(prec=decimal.MAX_PREC))
 
 
 def _time_of(ticks_a_second: int, with_date: bool, zone: datetime.tzinfo | None) -> Callable[[int], Any]:
-    """A function from ticks since 1970, or since midnight, to a date with time, or to a time of day."""
+    """Return a function from ticks since 1970 to a date with time, or from ticks since midnight to a time of day."""
 
     def convert(ticks: int) -> datetime.datetime | datetime.time:
         instant = _EPOCH + datetime.timedelta(microseconds=ticks * 1_000_000 // ticks_a_second)
@@ -307,11 +314,12 @@ class _Reader:
             raise DamagedError(f"a value does not fit its type: {error}") from error
         for column, position in zip(self._columns, self._position, strict=True):
             if position != len(column.definitions):
-                raise DamagedError("a column holds more rows than its group of rows")
+                raise DamagedError(f"a column has more rows than the {n_rows} that its row group states")
 
     def _cell(self, node: _Node) -> Any:
-        """The value of a field in the current row: None or [] if it is absent, a list if it repeats, else a single
-        value."""
+        """Read the value of a field in the current row: a list if the field repeats ([] without items), else a value,
+        None if absent.
+        """
         leaves = self._leaves[id(node)]
         first = leaves[0]
         present = self._columns[first].definitions[self._position[first]] >= node.definition
@@ -324,7 +332,7 @@ class _Reader:
         return self._value(node)
 
     def _items(self, node: _Node, first: int) -> list[Any]:
-        """The items of a repeated field in the current row. first: number of the first column below the field."""
+        """Read the items of a repeated field in the current row. first: number of the first column below the field."""
         column, items = self._columns[first], [self._value(node)]
         while (
             self._position[first] < len(column.repetitions)
@@ -334,7 +342,7 @@ class _Reader:
         return items
 
     def _value(self, node: _Node) -> Any:
-        """One value of a field: from its column, or a list or mapping of the fields below it."""
+        """Read one value of a field: from its column, or as a list or mapping of the fields below it."""
         if node.column is not None:
             value = self._columns[node.column].values[self._position[node.column]]
             self._position[node.column] += 1
@@ -344,7 +352,10 @@ class _Reader:
         return {child.name: self._cell(child) for child in node.children}
 
     def _listed(self, kind: str, entry: _Node) -> list[Any]:
-        """The items of a list or map; a map becomes pairs of key and value. entry: the repeated field in its group."""
+        """Read the items of a list, or of a map as pairs (key, value).
+
+        kind: "list" or "map". entry: the repeated field that holds the items.
+        """
         items: list[Any] = self._cell(entry)
         if kind == "map":
             return [tuple(item.values()) if isinstance(item, dict) else item for item in items]

@@ -13,8 +13,9 @@ _LITERAL, _COPY_1, _COPY_2, _COPY_4 = range(4)
 def unpack(data: memoryview, n_bytes: int) -> bytes:
     """The unpacked bytes of `data`. n_bytes: their expected number. Raises `DamagedError` if it is another."""
     start = ByteReader(data)
-    if start.varint() != n_bytes:
-        raise DamagedError("a page unpacks to another size than its header says")
+    stated = start.varint()
+    if stated != n_bytes:
+        raise DamagedError(f"a page's header states {n_bytes} unpacked bytes, but its Snappy data state {stated}")
     packed, position, out = bytes(data), start.position, bytearray()
     end = len(packed)
     while position < end and len(out) <= n_bytes:
@@ -38,11 +39,11 @@ def unpack(data: memoryview, n_bytes: int) -> bytes:
         position += extra
         begin = len(out) - offset
         if not 0 <= begin < len(out):
-            raise DamagedError("a copied piece would begin before the data")
+            raise DamagedError("a page's Snappy data copy from before their beginning")
         if offset >= length:
             out += out[begin : begin + length]
         else:  # the copy reads what it writes: the last `offset` bytes again and again
             out += (out[begin:] * (length // offset + 1))[:length]
     if len(out) != n_bytes or position > end:
-        raise DamagedError("a page is cut off")
+        raise DamagedError("a page's Snappy data end too early")
     return bytes(out)

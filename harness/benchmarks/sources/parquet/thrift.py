@@ -44,7 +44,7 @@ class Fields(dict[int, Any]):
         """The structs of a field's list, none without the field. Raises `DamagedError` for another type."""
         values = self._typed(number, list, [])
         if not all(isinstance(value, Fields) for value in values):
-            raise DamagedError(f"field {number} of the metadata has another type")
+            raise DamagedError(f"field {number} of the metadata holds more than structs; expected a list of structs")
         return values
 
     def text(self, number: int) -> str:
@@ -54,7 +54,7 @@ class Fields(dict[int, Any]):
     def _typed(self, number: int, kind: type[_T], absent: _T) -> _T:
         value = self.get(number, absent)
         if not isinstance(value, kind):
-            raise DamagedError(f"field {number} of the metadata has another type")
+            raise DamagedError(f"field {number} of the metadata is of {type(value).__name__}, expected {kind.__name__}")
         return value
 
 
@@ -120,9 +120,9 @@ class ByteReader:
             fields[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind, depth)
 
     def _value(self, kind: int, depth: int) -> Any:
-        """One value of Thrift's compact protocol. kind: its type as the protocol numbers them.
+        """Read one value of Thrift's compact protocol. kind: the protocol's number of the value's type.
 
-        depth: how many structs and lists stand around it; bounded.
+        depth: how many structs and lists hold this value; bounded.
         """
         if kind in (_TRUE, _FALSE):  # in a list: one byte each
             return self.take(1)[0] == _TRUE
@@ -143,4 +143,4 @@ class ByteReader:
             return [self._value(head & 0x0F, depth + 1) for _ in range(n_values)]
         if kind == _STRUCT:
             return self.struct(depth + 1)
-        raise DamagedError(f"the metadata have a value of the unknown type {kind}")
+        raise DamagedError(f"the metadata have a value of type {kind}, which Parquet files do not use")

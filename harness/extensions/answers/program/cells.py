@@ -155,7 +155,7 @@ class SandboxCell:
 
         def wait() -> None:
             if not poller.poll(max(deadline - time.monotonic(), 0.0) * 1000):
-                raise SandboxFailedError(f"the sandbox said nothing for {seconds:.0f} s")
+                raise SandboxFailedError(f"the sandbox sent no message for {seconds:.0f} s")
 
         try:
             message = frames.receive(fd, wait=wait)

@@ -154,7 +154,7 @@ def _compiled(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecis
         raise UsageError(
             "the programs are in C++, and the sandbox has no g++: install g++, or name an image that has it"
         )
-    raise SandboxFailedError(f"the compiler was killed, or had no memory: {message}")
+    raise SandboxFailedError(f"the compiler was killed, or ran out of memory: {message}")
 
 
 def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDecision:
