@@ -135,8 +135,10 @@ class IntervalEnds(NamedTuple):
 
 
 def wilson(mean: Array, trials: Array, factor: float = Z_95) -> IntervalEnds:
-    """Wilson's score interval of a fraction `mean` of `trials` tosses. factor: standard errors from the mean to each
-    end."""
+    """Return Wilson's score interval of the true chance, if a fraction `mean` of `trials` coin tosses succeeded.
+
+    factor: standard errors from the mean to each end.
+    """
     square = factor * factor
     centre = (mean + square / (2 * trials)) / (1 + square / trials)
     reach = factor * np.sqrt(mean * (1 - mean) / trials + square / (4 * trials * trials)) / (1 + square / trials)
@@ -147,10 +149,11 @@ def wilson(mean: Array, trials: Array, factor: float = Z_95) -> IntervalEnds:
 
 
 def effective_samples(counts: Array, weights: Array | None = None) -> Array:
-    """Q² / Σ 1/n_q: the number of all samples if every question has as many; less if their numbers differ.
+    """Return how many samples, spread equally over the questions, would give as exact a mean: Q² / Σ 1/n_q.
 
-    counts: samples of each question, n_q. weights: each question's weight w_q in the mean, with which it is 1 / Σ
-    w_q²/n_q; None = equal weights.
+    That is the number of all samples if every question has as many, and less if the numbers differ. counts: samples of
+    each question, n_q. weights: each question's weight w_q in the mean, with which the result is 1 / Σ w_q²/n_q; None =
+    equal weights.
     """
     return np.asarray(1 / (_weights(counts, weights) ** 2 / counts).sum(axis=-1))
 
@@ -158,12 +161,13 @@ def effective_samples(counts: Array, weights: Array | None = None) -> Array:
 def sampling_variance_of_mean(
     correct: Array, counts: Array, weights: Array | None = None, squares: Array | None = None
 ) -> Array:
-    """s² = Σ p_q(1−p_q)/(n_q−1) / Q², the variance of the accuracy over reruns of the same questions.
+    """Return the variance of the accuracy if the same questions were asked again: s² = Σ p_q(1−p_q)/(n_q−1) / Q².
 
     correct, counts: samples graded correct and samples of each question, counts ≥ 1. A question with one sample takes
     the mean variance of the others; NaN where every question has one. weights: each question's weight in the mean, 1 in
-    all, and w_q² then stands for 1/Q². None = equal weights. squares: where samples count by a fraction, the sum of
-    their squares; `correct` is then the sum of the fractions, and squares/n_q stands for the first p_q of p_q(1−p_q).
+    all, and w_q² then stands for 1/Q²; None = equal weights. squares: given if a sample may be right in part. Then
+    `correct` is the sum of the samples' fractions, `squares` the sum of their squares, and squares/n_q stands for the
+    first p_q of p_q(1−p_q).
     """
     rates = correct / counts
     repeated = counts > 1
@@ -181,12 +185,12 @@ def _weights(counts: Array, weights: Array | None) -> Array:
 def sampling_limits(
     correct: Array, counts: Array, weights: Array | None = None, squares: Array | None = None
 ) -> IntervalEnds:
-    """The sampling interval: the accuracy of endless reruns of the same questions lies in it.
+    """Return the sampling interval: the range in which the mean accuracy of endless reruns of these questions lies.
 
     correct, counts, weights, squares: (…, Q), as in `sampling_variance_of_mean`. With one sample of every question
-    the variance is unknown, and the largest possible one stands in, that of equally hard questions: the true interval
-    is "at most" as wide. Where only some questions have more (the second round is half done), the observed variance
-    counts only as much as the samples that show it, and `ALONE_FACTOR` adds tosses.
+    the variance is unknown. The largest possible one is used, that of equally hard questions, so the true interval is
+    "at most" as wide. If only some questions have more (the second round is half done), the observed variance counts
+    only as much as the samples that show it, and `ALONE_FACTOR` adds tosses.
     """
     mean = (correct / counts).mean(axis=-1) if weights is None else (weights * correct / counts).sum(axis=-1)
     total = effective_samples(counts, weights)
@@ -202,9 +206,10 @@ def sampling_limits(
 
 
 def question_limits(values: Array) -> IntervalEnds:
-    """The question interval: the mean over all questions of this kind, if those asked are a random draw of them.
+    """Return the question interval: the range of the mean over all questions of this kind, of which these are a random
+    draw.
 
-    values: (…, Q), one fraction for each of Q ≥ 2 questions: its accuracy, pass@k, maj@k.
+    values: (…, Q), a fraction for each of Q ≥ 2 questions: its accuracy, pass@k or maj@k.
     """
     n_questions = values.shape[-1]
     assert n_questions >= 2
@@ -217,13 +222,14 @@ def question_limits(values: Array) -> IntervalEnds:
 
 
 def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
-    """G/(G−1) · Σ_g (w_g · Σ_{q in g} (p_q − p̄))² / Q²: variance of the mean where only whole clusters are
-    independent.
+    """Return the variance of a mean over questions that come in clusters, such as questions on one passage.
 
-    values: (…, Q); clusters: (Q,), the number 0 … G−1 of each question's cluster. With w_g = (Q − Q/G)/(Q − m_g), m_g
-    the size of a cluster, it is the jackknife over clusters (Bell and McCaffrey 2002, Survey Methodology 28:169): a
-    large cluster pulls the mean towards itself, and without w_g hides its own deviation. Clusters of one size have w_g
-    = 1 (Liang and Zeger 1986, Biometrika 73:13, with the usual factor for few clusters); one question each gives sd²/Q.
+    Only whole clusters are independent: G/(G−1) · Σ_g (w_g · Σ_{q in g} (p_q − p̄))² / Q². values: (…, Q), p_q.
+    clusters: (Q,), the number 0 … G−1 of each question's cluster. With w_g = (Q − Q/G)/(Q − m_g), m_g the size of a
+    cluster, the result is the jackknife over clusters (Bell and McCaffrey 2002, Survey Methodology 28:169): a large
+    cluster pulls the mean towards itself, and without w_g hides its own deviation. Clusters of one size have w_g = 1
+    (Liang and Zeger 1986, Biometrika 73:13, with the usual factor for few clusters). With one question in each cluster
+    the result is sd²/Q.
     """
     sizes = np.bincount(clusters)
     n_clusters, n_questions = len(sizes), len(clusters)
@@ -236,7 +242,10 @@ def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
 
 
 def effective_clusters(clusters: NDArray[np.intp]) -> float:
-    """(Σ m)² / Σ m² of the clusters' sizes m: as many clusters of one size would say as much; G where all are equal."""
+    """Return how many clusters of one size would tell as much as these: (Σ m)² / Σ m², with m the clusters' sizes.
+
+    clusters: the number 0 … G−1 of each question's cluster. The result is G if all sizes are equal.
+    """
     sizes = np.bincount(clusters).astype(float)
     return float(sizes.sum() ** 2 / (sizes**2).sum())
 
@@ -259,10 +268,11 @@ def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> IntervalEnds:
 
 
 def weighted_limits(values: Array, weights: Array, clusters: NDArray[np.intp]) -> IntervalEnds:
-    """`cluster_limits` of the weighted mean Σ w·v / Σ w, where other questions bring their own weights with them.
+    """Return the interval of a weighted mean Σ w·v / Σ w for other questions of this kind, which come in clusters.
 
-    values, weights: (Q,). The mean is a ratio of two sums, and its variance that of the sums of w_q·(v_q − mean) by
-    cluster, linearised (Cochran 1977, Sampling Techniques, 6.4).
+    values, weights: (Q,); other questions would have other weights, too. clusters: as in `cluster_limits`. The mean is
+    a ratio of two sums. Its variance is that of the sums of w_q·(v_q − mean) by cluster (linearisation: Cochran 1977,
+    Sampling Techniques, 6.4).
     """
     n_clusters, share = int(clusters.max()) + 1, weights / weights.sum()
     assert n_clusters >= 2
@@ -275,25 +285,26 @@ def weighted_limits(values: Array, weights: Array, clusters: NDArray[np.intp]) -
 
 
 def estimate_limits(mean: Array, variance: Array, n_questions: int, total: float) -> IntervalEnds:
-    """Sampling interval of pass@k, pass^k or maj@k from its variance over reruns (`estimators.pass_jackknife`).
+    """Return the sampling interval of pass@k, pass^k or maj@k.
 
-    mean, variance: over the questions, fractions. total: independent draws of k samples in all, Σ n_q/k where every
-    question has as many samples.
+    mean: of the measure over the questions, a fraction. variance: of this mean if the same questions were asked again
+    (`estimators.pass_jackknife`). total: independent draws of k samples in all, Σ n_q/k if every question has as many
+    samples.
     """
     trials = _trials(mean, variance, np.asarray(total), QUESTION_TOSSES)
     return wilson(mean, np.maximum(trials, n_questions))
 
 
 def widest_limits(mean: Array, n_questions: int) -> IntervalEnds:
-    """The widest sampling interval of a mean over questions, of which each shows one draw: that of Q coin tosses."""
+    """Return the widest sampling interval of a mean over questions with one sample each: that of coin tosses."""
     total = np.asarray(float(n_questions))
     return _with_poisson_ends(wilson(mean, total), total * mean, total * (1 - mean), total)
 
 
 def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
-    """Interval of the mean of independent estimates, each counted once, from their own intervals.
+    """Return the interval of the mean of independent estimates (such as benchmarks' accuracies) from their intervals.
 
-    values, limits: (…, number of estimates). The half-widths add as squares; the result is
+    values, limits: (…, number of estimates). The squares of the half-widths add; the result is
     Wilson's interval of that half-width. So one estimate keeps its interval, and the mean of many skew estimates has a
     nearly symmetric one, as it should: it is more nearly normal than each. Adding the distances to the lower and to the
     upper ends separately (Newcombe 1998) covers as little as 91 % where ten small sets are nearly all right.
@@ -318,10 +329,10 @@ def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.intp]:
 
 
 def _with_poisson_ends(limits: IntervalEnds, right: Array, wrong: Array, total: Array) -> IntervalEnds:
-    """Widen intervals where at most three of `total` samples are right, or wrong: there the limits of a Poisson count
-    are used.
+    """Widen the intervals of accuracies near 0 or 1, if at most three of `total` samples are right, or wrong.
 
-    right, wrong: samples, not necessarily whole; between whole numbers the limits are interpolated.
+    The end is then that of a Poisson count (`POISSON_LOW`). right, wrong: numbers of samples; between whole numbers the
+    ends are interpolated.
     """
     counts = np.arange(len(POISSON_LOW))
     low = np.where(
@@ -334,5 +345,8 @@ def _with_poisson_ends(limits: IntervalEnds, right: Array, wrong: Array, total: 
 
 
 def _trials(mean: Array, variance: Array, total: Array, tosses: Array | float) -> Array:
-    """How many coin tosses have a mean with this variance, after `tosses` more are mixed in."""
+    """Return the number of coin tosses whose mean has this variance: N* in the formula at the top.
+
+    mean, variance: observed. total: N. tosses: τ, the coin tosses that are mixed in.
+    """
     return np.asarray(total * (total * mean * (1 - mean) + tosses) / (total * total * variance + tosses))

@@ -31,32 +31,45 @@ Source = Literal["runs", "blocks", "draws"]
 
 
 def single_variances(correct: Counts, counts: Counts) -> Array:
-    """p(1−p)·n_q/(n_q−1): unbiased variance of one sample of each question; counts ≥ 2."""
+    """Return for each question the unbiased variance of one sample's grade (0 or 1): p(1−p)·n_q/(n_q−1).
+
+    correct: samples graded correct of each question. counts: all its samples, n_q ≥ 2.
+    """
     rates = correct / counts
     return np.asarray(rates * (1 - rates) * counts / (counts - 1))
 
 
 def rerun_deviation(correct: Counts, counts: Counts, n: float) -> float:
-    """√(Σ_q p(1−p)·n_q/(n_q−1) / n) / Q: the sampling error of a run of n samples of each of these questions."""
+    """Return the sampling error that a new run with n samples of each of these questions would have.
+
+    It is √(Σ_q p(1−p)·n_q/(n_q−1) / n) / Q. correct, counts: right samples and all samples of each question.
+    """
     return math.sqrt(float(single_variances(correct, counts).sum()) / n) / len(counts)
 
 
 def draw_deviation(correct: Counts, counts: Counts, n: int) -> float:
-    """`rerun_deviation` of n samples drawn without replacement from the stored ones; 0 where all are drawn."""
+    """Return the standard deviation of the accuracy of n stored samples of each question, drawn without replacement.
+
+    It is 0 if all stored samples are drawn. correct, counts: right samples and all stored samples of each question.
+    """
     variances = single_variances(correct, counts) / n * (1 - n / counts)
     return math.sqrt(float(variances.sum())) / len(counts)
 
 
 def mean_question_deviation(correct: Counts, counts: Counts, n: float) -> float:
-    """Mean over questions of sd_q/√n.
+    """Return the mean over questions of sd_q/√n, which some scripts print as the standard error of the accuracy.
 
-    Some scripts print it as the standard error, but the accuracy has another error.
+    The accuracy's error is another: `rerun_deviation`. correct, counts: right samples and all samples of each
+    question. n: samples of each question in a repeat.
     """
     return float(np.sqrt(single_variances(correct, counts) / n).mean())
 
 
 def split(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Generator) -> Counts:
-    """(runs, Q): right samples in each of `runs` blocks of n, no sample in two blocks; runs·n ≤ every count."""
+    """Cut each question's samples at random into `runs` blocks of n; return the right samples in each block: (runs, Q).
+
+    No sample is in two blocks. correct, counts: right samples and all samples of each question; runs·n ≤ every count.
+    """
     columns = [
         # The last part is what no block takes.
         rng.multivariate_hypergeometric([n] * runs + [total - runs * n], right, method="marginals")[:-1]
@@ -66,14 +79,18 @@ def split(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Gen
 
 
 def drawn(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Generator) -> Counts:
-    """(runs, Q): right samples among n of each question, drawn again for each of `runs`; n ≤ every count."""
+    """Draw n samples of each question, anew for each of `runs`; return how many of them are right: (runs, Q).
+
+    correct, counts: right samples and all samples of each question; n ≤ every count.
+    """
     return rng.hypergeometric(correct, counts - correct, n, size=(runs, len(counts)))
 
 
 def deviation_limits(deviation: float, runs: int) -> tuple[float, float]:
-    """The range that holds the deviation of `runs` ≥ 2 accuracies in 95 % of experiments, given its expectation.
+    """Return the range in which the observed deviation of `runs` ≥ 2 accuracies lies in 95 % of experiments.
 
-    deviation · √(χ²/(runs − 1)), with the quantiles of χ² as approximated by Wilson and Hilferty (1931, PNAS 17:684).
+    deviation: the expected one. The ends are deviation · √(χ²/(runs − 1)), with the quantiles of χ² as approximated by
+    Wilson and Hilferty (1931, PNAS 17:684).
     """
     df = runs - 1
 
@@ -85,7 +102,7 @@ def deviation_limits(deviation: float, runs: int) -> tuple[float, float]:
 
 
 class Repeats(msgspec.Struct, frozen=True, kw_only=True):
-    """A benchmark run again and again. Fractions.
+    """How much the accuracy of a benchmark varies between repeats. All values are fractions.
 
     source: see `Source`. n: samples of each question in each repeat; stored: samples of each question in the run that
     repeats are taken from (None: they are runs). accuracies, errors: of each repeat, with its own sampling error (None
@@ -115,7 +132,7 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Literal["as predicted", "less than predicted", "more than predicted", "cannot say"]:
-        """The deviation beside its limits; "cannot say" where all samples agree, so that nothing is predicted."""
+        """The observed deviation beside the predicted; "cannot say" if all samples of each question agree."""
         low, high = self.limits
         if not self.predicted:
             return "cannot say"
@@ -157,7 +174,11 @@ class SampleSizes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resampled_repeats(benchmark: str, correct: Counts, counts: Counts, n: int, runs: int, seed: int) -> Repeats:
-    """`runs` ≥ 2 repeats of n samples from one set: blocks if it holds runs·n samples a question, else draws."""
+    """Make `runs` ≥ 2 repeats of n samples of each question from one run's samples, and measure how far they differ.
+
+    Repeats share no samples if each question has runs·n samples; otherwise each repeat draws anew from all samples.
+    correct, counts: right samples and all samples of each question.
+    """
     rng = np.random.default_rng(seed)
     blocks = runs * n <= counts.min()
     right = (split if blocks else drawn)(correct, counts, n, runs, rng)
@@ -177,7 +198,10 @@ def resampled_repeats(benchmark: str, correct: Counts, counts: Counts, n: int, r
 
 
 def real_repeats(benchmark: str, names: tuple[str, ...], correct: Counts, counts: Counts) -> Repeats:
-    """Repeats that are runs. correct, counts: (runs, Q), at least two runs; all their samples make the prediction."""
+    """Measure how far the accuracies of at least two real runs differ, beside the prediction from all their samples.
+
+    correct, counts: right samples and all samples, (runs, Q).
+    """
     right, total = correct.sum(axis=0), counts.sum(axis=0)
     n = float(counts.mean())
     run_error = rerun_deviation(right, total, n)
@@ -198,7 +222,10 @@ def real_repeats(benchmark: str, names: tuple[str, ...], correct: Counts, counts
 def resampled_sizes(
     benchmark: str, correct: Counts, counts: Counts, ns: tuple[int, ...], runs: int, seed: int
 ) -> SampleSizes:
-    """The errors of `runs` draws from one set of samples, for each n of `ns`, all ≥ 2."""
+    """Measure, for each number of samples n in `ns`, the error of `runs` accuracies of n samples drawn from one run.
+
+    correct, counts: right samples and all samples of each question. ns: all ≥ 2.
+    """
     rng = np.random.default_rng(seed)
     sizes = []
     for n in ns:
@@ -218,8 +245,11 @@ def resampled_sizes(
 
 
 def real_sizes(benchmark: str, cells: tuple[tuple[Counts, Counts], ...]) -> SampleSizes:
-    """The errors of real runs. cells: for each n, (correct, counts), each (runs, Q); all samples make the
-    prediction."""
+    """Measure, for each number of samples, the error of the accuracies of real runs.
+
+    cells: for each number of samples, right samples and all samples, each (runs, Q). All samples together make the
+    prediction.
+    """
     right = np.sum([correct.sum(axis=0) for correct, _ in cells], axis=0)
     total = np.sum([counts.sum(axis=0) for _, counts in cells], axis=0)
     sizes = []
@@ -251,10 +281,10 @@ def _repeats(
     run_error: float,
     of_question: float,
 ) -> Repeats:
-    """The result of an experiment with repeats. correct, counts: right samples and all samples, by repeat and
-    question.
+    """Return the result of an experiment with repeats: the observed deviation beside the predicted.
 
-    stored, mean, predicted, run_error: as in `Repeats`.
+    correct, counts: right samples and all samples, by repeat and question. of_question: `mean_question_deviation`. The
+    others: as in `Repeats`.
     """
     accuracies = (correct / counts).mean(axis=1)
     return Repeats(
@@ -278,9 +308,10 @@ def _repeats(
 
 
 def _size(correct: Counts, counts: Counts, predicted: float, seen: float | None, of_question: float) -> SampleSize:
-    """The result for one number of samples. correct, counts: right samples and all samples, by repeat and question.
+    """Return the result for one number of samples: the deviation that is predicted, seen, and estimated by each repeat.
 
-    predicted: the expected deviation. seen: that of the accuracies; None if unknown.
+    correct, counts: right samples and all samples, by repeat and question. seen: the deviation of the accuracies; None
+    if unknown.
     """
     own = _own_errors(correct, counts)
     low, high = np.quantile(own, (0.025, 0.975)).tolist()
@@ -297,7 +328,10 @@ def _size(correct: Counts, counts: Counts, predicted: float, seen: float | None,
 
 
 def _own_errors(correct: Counts, counts: Counts) -> list[float]:
-    """The sampling error that each repeat shows alone; NaN with one sample a question. correct, counts: (runs, Q)."""
+    """Return the sampling error that each repeat's own samples suggest; NaN with one sample of each question.
+
+    correct, counts: right samples and all samples, (runs, Q).
+    """
     errors: list[float] = np.sqrt(sampling_variance_of_mean(correct.astype(float), counts.astype(float))).tolist()
     return errors
 

@@ -1,4 +1,5 @@
-"""Which sample is asked next, and at which endpoint. A state machine: no I/O, no threads, the clock is a parameter.
+"""Decides which sample is asked next, and at which endpoint. A state machine: no I/O, no threads, the clock is a
+parameter.
 
 One queue serves all benchmarks of a run. The queue is worked off in *waves*. Within a wave the sample that is expected
 to be longest goes first, so that the run does not end with a few long samples and idle endpoints.
@@ -236,16 +237,20 @@ class Scheduler:
         self._returned.append(task)
 
     def steer_away(self, task: Task) -> None:
-        """Note that the endpoint of `task` failed it, so that `task` goes to an endpoint that has not, if one is up."""
+        """Note that `task` failed at its endpoint: it next goes to one where it has not failed, if such a one is up."""
         self._failed_by.setdefault(task, set()).add(self._running[task].endpoint)
 
     def leave_to_others(self, task: Task, endpoints: Collection[int]) -> bool:
-        """Never hand `task` again to an endpoint that failed it; returns whether one of `endpoints` has not."""
+        """Never hand `task` again to an endpoint where it failed; return whether it has not failed yet at one of
+        `endpoints`.
+        """
         self.elsewhere_only.add(task)
         return not self._failed_by[task].issuperset(endpoints)
 
     def stranded(self, endpoints: Collection[int]) -> list[Task]:
-        """Return the samples of `elsewhere_only` that wait although each of `endpoints` has failed them."""
+        """Return the samples that wait for an endpoint where they have not failed, although none of `endpoints` is
+        one.
+        """
         waiting = self.elsewhere_only.intersection(self._returned)
         return sorted(task for task in waiting if self._failed_by[task].issuperset(endpoints))
 
@@ -255,7 +260,7 @@ class Scheduler:
         self._forget(task)
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
-        """Hand out no further sample of this question; return those that were waiting."""
+        """Remove the waiting samples of this question from the queue, and return them; running ones go on."""
         question = self._questions[self._rows[benchmark][question_id]]
         mine = [t for t in self._returned if (t.benchmark, t.question_id) == (benchmark, question_id)]
         for task in mine:
@@ -295,7 +300,7 @@ class Scheduler:
         self._refresh()
 
     def set_available(self, endpoint: int, available: bool) -> None:
-        """Set whether the endpoint counts as working off the queue; one that is set aside or paused does not."""
+        """Set whether the endpoint takes samples at present; one that is set aside or paused does not."""
         self._endpoints[endpoint].available = available
 
     def waiting_by_question(self) -> dict[tuple[str, str], int]:
@@ -352,9 +357,10 @@ class Scheduler:
             yield True
 
     def _from_returned(self, endpoint: int, *, worn: bool = False) -> Task | None:
-        """Return the first returned sample that `endpoint` has not failed, or that all available endpoints have failed.
+        """Return a sample whose request failed before, to be asked again at `endpoint`; None without one.
 
-        worn: choose among the worn samples (those that came back `WORN` times), or among the others.
+        It is the first that has not failed at `endpoint`, or that has failed at all available endpoints. worn: choose
+        among the worn samples (those that came back `WORN` times), not among the others.
         """
         if not self._returned:
             return None
@@ -369,16 +375,20 @@ class Scheduler:
         return None
 
     def _is_worn(self, task: Task) -> bool:
-        """Whether a sample that failed goes after all others: it failed too often, or its question did and was never
-        answered.
+        """Whether `task`, which failed before, waits until all other samples are handed out.
+
+        It does if it failed `WORN` times. While questions are left that nobody has asked, it also does if the requests
+        of its question failed `WORN` times and none was answered.
         """
         question = self._questions[self._rows[task.benchmark][task.question_id]]
         hopeless = question.n_returned >= WORN and not question.n_known
         return self._n_returned[task] >= WORN or (hopeless and self._n_unasked > 0)
 
     def _from_wave(self, endpoint: int) -> Task | None:
-        """Hand out the most urgent sample of the wave, or a random one; to a slow endpoint a random one, or the
-        shortest if it would not end last.
+        """Hand out a sample of the present wave to `endpoint`; None if it should take none now.
+
+        A fast endpoint gets the sample expected to be longest, and every eighth time a random one. A slow endpoint gets
+        a random one, else the shortest, but none that would end after all others.
         """
         speed = self._endpoints[endpoint]
         while self._n_waiting:
@@ -403,7 +413,10 @@ class Scheduler:
         return None
 
     def _prefer_seen_prompt(self, endpoint: int, best: int) -> int:
-        """Return `best`, the most urgent question, or a tied one whose prompt `endpoint` has already read."""
+        """Return `best`, the most urgent question, or one about as urgent whose long prompt is in the endpoint's cache.
+
+        Questions are given by their index in the queue.
+        """
         if not self._costs_a_prompt(endpoint, best):
             return best
         choice, passed = best, [best]
@@ -420,7 +433,10 @@ class Scheduler:
         return choice
 
     def _costs_a_prompt(self, endpoint: int, row: int) -> bool:
-        """Whether `endpoint` would read a long prompt that only others have read."""
+        """Whether `endpoint` would have to read a question's long prompt that other endpoints have in their caches.
+
+        row: index of the question in the queue.
+        """
         question = self._questions[row]
         return question.long_prompt and bool(question.seen_by) and endpoint not in question.seen_by
 
@@ -471,7 +487,7 @@ class Scheduler:
         return True
 
     def _refresh(self) -> None:
-        """Sort the questions of the wave again, by the lengths known now."""
+        """Make the heaps of the wave's questions anew, by the lengths known now."""
         self._finishes = 0
         self._count_running()
         # A single endpoint is never the slower one, and none has to be told from it.
@@ -485,12 +501,17 @@ class Scheduler:
             heapq.heapify(heap)
 
     def _push(self, row: int) -> None:
-        """Put a question back into the heaps; its older entries are skipped by `_pop`."""
+        """Put a question into the heaps again, by its new rank; `_pop` skips its older entries. row: its index in the
+        queue.
+        """
         for heap in [self._long, self._short, self._any] if len(self._endpoints) > 1 else [self._long]:
             heapq.heappush(heap, self._entry(heap, row))
 
     def _entry(self, heap: list[tuple[float, int, int]], row: int) -> tuple[float, int, int]:
-        """Return a question's entry of a heap: (its rank, samples handed out, row)."""
+        """Return a question's entry for a heap: (rank, samples handed out, row). The lowest rank is handed out first.
+
+        heap: decides what the rank is: the negative urgency, the expected length or a random number.
+        """
         question = self._questions[row]
         if heap is self._long:
             rank = -self._urgency(row)
@@ -502,7 +523,10 @@ class Scheduler:
         return rank, question.n_handed, row
 
     def _pop(self, heap: list[tuple[float, int, int]]) -> int | None:
-        """Return the row of the wave's best question by `heap`; skip outdated entries. None if the wave is empty."""
+        """Take the first question from `heap` and return its index in the queue; None if the wave is empty.
+
+        An entry is outdated, and skipped, if a sample of its question was handed out since.
+        """
         while heap:
             _, handed, row = heapq.heappop(heap)
             question = self._questions[row]
@@ -526,7 +550,7 @@ class Scheduler:
         return tokens / (weight + question.n_known + question.n_censored)
 
     def _count_running(self) -> None:
-        """Count the running samples that already exceed the expected length of their question."""
+        """Store, for each question, its running samples that are already longer than expected, for `_expected`."""
         for question in self._questions:
             question.censored_tokens, question.n_censored = 0.0, 0
         # All of them first: each one counted changes the expected length that the others are compared with.
@@ -548,7 +572,9 @@ class Scheduler:
         return self._expected(row) * (1 + _CURIOSITY / (1 + self._questions[row].n_handed))
 
     def _benchmark_mean(self, benchmark: str) -> float:
-        """Return the mean tokens of the benchmark's finished samples; of all benchmarks if it has fewer than 4."""
+        """Return the mean tokens of the benchmark's finished samples; those of all benchmarks if it has fewer than 4;
+        a guess if these are fewer than 4, too.
+        """
         tokens, n = self._known[benchmark]
         if n < 4:
             tokens, n = self._known_of_all
@@ -576,10 +602,11 @@ class Scheduler:
         return bool(measured) and mine > SLOWER * min(measured)
 
     def _would_end_last(self, endpoint: int, row: int, prudence: float) -> bool:
-        """Whether `endpoint` would still be busy with `prudence` times the expected length of this sample after faster
-        endpoints have done everything else.
+        """Whether a slow endpoint that takes a sample of this question now would finish it after faster endpoints have
+        done everything else.
 
-        row: index of the question in the queue.
+        row: index of the question in the queue. prudence: the sample is assumed to take this multiple of its expected
+        length.
         """
         mine = self._endpoints[endpoint].seconds_per_token
         assert mine is not None
@@ -591,6 +618,7 @@ class Scheduler:
         if not faster:
             return False
         waiting = sum(len(q.waiting) * self._expected(i) for i, q in enumerate(self._questions) if q.waiting)
+        # Seconds in which the faster endpoints work off all waiting samples.
         drain = waiting / sum(len(e.running) / p for e, p in faster)
         length = self._expected(row) * prudence * mine
         if length <= drain:  # the usual case early in a run, when there is no need to look at each running sample

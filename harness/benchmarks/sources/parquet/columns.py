@@ -13,6 +13,8 @@
     BYTE_STREAM_SPLIT          the first bytes of all numbers, then the second bytes …
 
 Every page's sizes are checked against the budget before they are allocated: a file of a few bytes may claim any size.
+
+Long: each encoding has its decoder, and all of them read pages under the same bounds.
 """
 
 from __future__ import annotations
@@ -256,8 +258,8 @@ class _Pages:
     def _values(self, encoding: int, page: ByteReader, n_values: int) -> list[Any]:
         """Decode the values of a page. encoding: Parquet's number of their encoding (the table at the top)."""
         if encoding not in _ENCODED_TYPES:
-            known = ", ".join(f"{number:d}" for number in _ENCODED_TYPES)
-            raise DamagedError(f"a column has the encoding {encoding}; expected one of Parquet's numbers {known}")
+            allowed = ", ".join(f"{number:d}" for number in _ENCODED_TYPES)
+            raise DamagedError(f"a column has the encoding {encoding}; expected one of {allowed}")
         if self._physical not in _ENCODED_TYPES[encoding]:
             raise DamagedError(f"values of the type {self._physical.name} cannot have the encoding {encoding}")
         if not n_values:
