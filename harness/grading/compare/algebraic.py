@@ -65,7 +65,9 @@ def digits_to_separate(left: Node, right: Node) -> int | None:
 
 
 def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
-    """Bound the numerator (by u) and the denominator (by l) of an expression's value. Raises `NotAlgebraic`.
+    """Return the bounds u and l of the theorem at the top for an expression: of its numerator and its denominator.
+
+    Raises `NotAlgebraic`.
 
     degrees: root → its degree; the roots of this node are added.
 

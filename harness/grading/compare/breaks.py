@@ -86,7 +86,10 @@ def single_condition(*trees: Node) -> Node | None:
 
 
 def _conditions(node: Node) -> Iterator[tuple[Node, tuple[int, ...]]]:
-    """Yield (u, values): the node breaks where u takes one of the values."""
+    """Yield (u, values) for each way in which a function may break: where the expression u takes one of the values.
+
+    |x - 1| gives (x - 1, (0,)).
+    """
     if node.op != "fn":
         return
     name, *arguments = node.args
@@ -101,7 +104,10 @@ def _conditions(node: Node) -> Iterator[tuple[Node, tuple[int, ...]]]:
 
 # --- conditions as polynomials ---
 def _polynomials_of(node: Node) -> Iterator[Polynomial]:
-    """Yield polynomials that are 0 wherever `node`, without its parts, breaks. Raises `NoBreaks`."""
+    """Yield polynomials of which one is 0 at each point where the function `node` itself breaks, as x - 1 for |x - 1|.
+
+    The parts of `node` are left out. Raises `NoBreaks`.
+    """
     for condition, values in _conditions(node):
         for factor in _factors(condition) if values == (0,) else [condition]:
             for top, bottom in _quotients(factor):
@@ -124,7 +130,7 @@ def _factors(node: Node) -> list[Node]:
 
 
 def _quotients(node: Node) -> list[tuple[Polynomial, Polynomial]]:
-    """Return `node` as quotients of polynomials, one for each choice of signs of the |u| in it. Raises `NoBreaks`."""
+    """Return `node` as (numerator, denominator), once for each choice of signs of the |u| in it. Raises `NoBreaks`."""
     op, args = node
     if not symbols(node):
         return [(_constant(node), _ONE)]
@@ -206,7 +212,7 @@ def _letters(polynomial: Polynomial) -> set[str]:
 
 # --- points ---
 def _trials(polynomials: list[Polynomial], letters: list[str], integers: bool) -> Iterator[dict[str, Fraction]]:
-    """Yield points, letter → value, at which the polynomials take every combination of signs that they can take.
+    """Yield points, letter → value, such that the polynomials have each possible combination of signs at one of them.
 
     integers: letters stand for integers only.
     """

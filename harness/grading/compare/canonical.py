@@ -101,12 +101,15 @@ def _form(node: Node, *, ordered: bool = False) -> str:
 
 
 def _vote_of_residue(residue: int) -> str:
-    """Return the vote of an expression with letters, by its residue in the finite field."""
+    """Return the text by which an expression with letters is counted for maj@k. residue: its value modulo a prime."""
     return f"expression {residue:x}"
 
 
 def _digits(node: Node) -> str | None:
-    """Return the vote of a number by its digits; a fraction if they show one, as in `(π + 1)/(π + 1)`; else None."""
+    """Return the text by which a number is counted for maj@k, from its digits; None if it has none.
+
+    If the digits are those of a simple fraction, the text is that fraction, as 1 for `(π + 1)/(π + 1)`.
+    """
     from harness.grading.compare.numeric import number_of
     from harness.grading.compare.point import NotNumeric
 

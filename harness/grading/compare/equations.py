@@ -70,7 +70,9 @@ def _is_function_call(node: Node) -> bool:
 
 
 def statement(node: Node) -> Statement | None:
-    """Return the names and values of the chain `node`; None if it is an equation proper, whose left side is no name."""
+    """Return what `x = 5` or `x = y = 2 + 3` states: names and their value; None if no name stands on the left, as in
+    `x + y = 5`.
+    """
     operands = node.args[0]
     if len(operands) == 2 and operands[1].op == "sym" and not is_label(operands[0]):
         operands = (operands[1], operands[0])  # 5 = x is x = 5

@@ -75,7 +75,10 @@ def _says_integer(item: Node) -> bool:
 
 
 def parameter_of(node: Node, domains: Mapping[str, str]) -> Node | None:
-    """The parameter of `node`; None if there is none or several letters may be it. domains: by `without_conditions`."""
+    """Return the letter of a family that stands for any integer, k of π/4 + kπ; None without one, or if several may be.
+
+    domains: the letters with a stated domain, by `without_conditions`.
+    """
     if len(domains) == 1 and "R" not in domains.values():
         return sym(*domains)
     if domains or PI not in walk(node):

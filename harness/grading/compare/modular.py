@@ -55,7 +55,10 @@ class _Residue(NamedTuple):
 
 @lru_cache(maxsize=_MAX_COEFFICIENT_BITS // PRIME_BITS + 2)
 def _prime(index: int) -> int:
-    """Return a prime of 255 bits, fixed by `index`, that leaves the remainder 1 by 4, so that -1 has a square root."""
+    """Return the prime of 255 bits with this number: always the same one, and of remainder 1 modulo 4.
+
+    Modulo such a prime -1 has a square root, which stands for i.
+    """
     candidate = int.from_bytes(blake2b(f"prime {index}".encode(), digest_size=32).digest(), "big") >> 1
     candidate |= (1 << (PRIME_BITS - 1)) | 1
     candidate += -(candidate - 1) % 4
@@ -95,7 +98,7 @@ def _root_of_minus_one(prime: int) -> int:
 
 
 def identical_in_field(left: Node, right: Node) -> bool | None:
-    """Whether two expressions are equal for all values of their letters; None if the field cannot decide."""
+    """Whether two expressions are equal for all values of their letters; None if values modulo primes cannot tell."""
     try:
         for index in range(MAX_PRIMES):
             field = Residues(index)
@@ -111,7 +114,7 @@ def identical_in_field(left: Node, right: Node) -> bool | None:
 
 
 def proportional_in_field(left: Node, right: Node) -> bool | None:
-    """Whether left / right is constant; None if the field cannot decide.
+    """Whether left / right is a constant; None if values modulo primes cannot tell.
 
     It is constant if left(p) · right(q) = left(q) · right(p) for two points p and q.
     """
@@ -140,15 +143,16 @@ def inverse(residue: int, prime: int) -> int:
 
 
 def _bits(number: int) -> int:
-    """Return an upper bound of the binary logarithm of |number|, 0 for 0 and 1."""
+    """Return an upper bound of log₂ |number|, in whole bits; 0 for 0 and 1."""
     return (abs(number) - 1).bit_length() if number else 0
 
 
 class Residues:
-    """Evaluates trees modulo a prime, at one point. index: number of the prime. salt: number of the point.
+    """Calculates expressions modulo a prime, with a fixed residue for each letter.
 
-    opaque: a letter replaced a function such as sin(x), so different residues prove nothing. bits: bound of the
-    coefficients of all that was evaluated, in bits.
+    index: number of the prime. salt: number of the point, that is of the choice of residues for the letters. opaque: a
+    letter replaced a function such as sin(x), so different residues prove nothing. bits: bound of the coefficients of
+    all expressions that were calculated, in bits.
     """
 
     def __init__(self, index: int = 0, salt: int = 0) -> None:
@@ -158,7 +162,7 @@ class Residues:
         self.bits = 0
 
     def value(self, node: Node) -> int:
-        """Return the residue of an expression. Raises `NotModular`."""
+        """Return the value of an expression modulo the prime. Raises `NotModular`."""
         evaluated = _cached_residue(node, *self._point)
         if evaluated is None:
             raise NotModular("no residue")
@@ -172,10 +176,10 @@ class Residues:
 
 @lru_cache(maxsize=_MAX_KNOWN)
 def _cached_residue(node: Node, index: int, salt: int) -> tuple[_Residue, bool] | None:
-    """Return (residue, opaque) of a tree, as `Residues` has them; None if it has no residue.
+    """Return an expression's value modulo a prime, and whether a letter replaced a function in it (`opaque`).
 
-    Cached, because a comparison and a vote need the same residue. index: number of the prime. salt: number of the
-    point.
+    None if it has no such value. Cached, because a comparison and a vote (maj@k) need the same one. index: number of
+    the prime. salt: number of the point.
     """
     point = _Point(index, salt)
     try:
@@ -195,7 +199,7 @@ class _Point:
         self.opaque = False
 
     def residue_of(self, node: Node, depth: int) -> _Residue:
-        """Return the residue of an expression, with its bounds.
+        """Return the value of an expression modulo the prime, with the bounds of `_Residue`. Raises `NotModular`.
 
         depth: how many levels of the formula stand above this part; too many raise.
         """
@@ -228,7 +232,7 @@ class _Point:
         raise NotModular(op)
 
     def _operation(self, op: str, parts: list[_Residue]) -> _Residue:
-        """Compute a sum, product or quotient of residues.
+        """Calculate a sum, product or quotient modulo the prime from its parts, and the bounds of the result.
 
         The bounds of the parts add up: brought to one denominator, a fraction has the product of their denominators.
         op: the kind of the node, such as "add", "mul" or "div".
@@ -272,7 +276,11 @@ class _Point:
         return _Residue(pow(residue, int(number), self.prime), degree * times, bits)
 
     def _function(self, name: str, arguments: tuple[Node, ...], depth: int) -> _Residue:
-        """Return the residue of a function: a letter that depends on its name and the residues of its arguments."""
+        """Return a residue for a function such as sin u, fixed by its name and its arguments' residues, as if it were a
+        letter.
+
+        Logarithms of numbers are calculated instead. depth: levels of the formula above this part.
+        """
         if name in ("ln", "log", "lg") and (logarithm := self._logarithm(name, arguments)) is not None:
             return logarithm
         self.opaque = True
@@ -286,7 +294,11 @@ class _Point:
         return self._new_letter(name, values)
 
     def _logarithm(self, name: str, arguments: tuple[Node, ...]) -> _Residue | None:
-        """The logarithm of a positive rational number by those of its prime factors; None for any other argument."""
+        """Return the logarithm of a positive rational number, as a sum of its prime factors' logarithms, modulo the
+        prime.
+
+        None for any other argument. name: ln, log or lg. arguments: the number, and for log the base, if given.
+        """
         logarithms = [self._by_primes(argument) for argument in arguments]
         if name != "ln" and len(arguments) == 1:
             logarithms.append(self._by_primes(num(10)))
@@ -297,7 +309,10 @@ class _Point:
         return numbers[0] if name == "ln" else self._operation("div", numbers)
 
     def _by_primes(self, node: Node) -> _Residue | None:
-        """The natural logarithm of a positive rational number, with a letter for that of each prime; else None."""
+        """Return ln of a positive rational number modulo the prime: 2 ln 2 + ln 3 of 12, each ln of a prime a letter.
+
+        None if `node` is no such number.
+        """
         try:
             value = rational(exact(node))
             if value is None or value <= 0:
@@ -309,9 +324,10 @@ class _Point:
         return _Residue(residue, 1, sum(abs(count).bit_length() + 1 for _, count in powers))
 
     def _new_letter(self, name: str, arguments: list[_Residue]) -> _Residue:
-        """Return the residue of the letter that stands for a function, with the sums of its arguments' bounds.
+        """Return the residue of the letter that stands for a function with these arguments.
 
-        Different arguments must give different residues, so the proof needs as many primes as they do.
+        Its bounds are the sums of the arguments' bounds: only if different arguments get different residues does an
+        equal letter prove an equal function.
         """
         return _Residue(
             self._letter(name, *(argument.residue for argument in arguments)),

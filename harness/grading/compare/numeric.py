@@ -59,7 +59,7 @@ class Evaluation(NamedTuple):
 def evaluations(
     trees: Sequence[Node], point_at: Callable[[int], Point], *, least: int = 0, spans: int = _SPANS
 ) -> Iterator[Evaluation]:
-    """Evaluate the trees with more and more digits, until the digits suffice; yield each evaluation.
+    """Calculate the values of all trees with more and more digits, until these suffice to compare; yield each attempt.
 
     point_at: returns the values of the letters, with a number of digits. least: fewest digits. spans: a factor. The
     span is the number of digits between the largest and the smallest intermediate value; the digits must exceed so many

@@ -95,7 +95,7 @@ class Point:
         self._cost = 1 + (digits // 200) ** 2
 
     def variable(self, name: str) -> Any:
-        """Return the value of a variable at this point: between 0.3 and 2.3, of either sign, or a small integer."""
+        """Return the number that a letter stands for here: from 0.3 to 2.3, of either sign, or a small integer."""
         if name in self.bound:
             return self.bound[name]
         state = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
@@ -127,7 +127,9 @@ class Point:
         self.spans += span
 
     def without_noise(self, value: Any, scale: Any) -> Any:
-        """Return `value` with parts that are nothing but rounding errors of numbers as large as `scale` set to 0."""
+        """Return `value` with its real or imaginary part set to 0 if that is only the rounding error of a number as
+        large as `scale`.
+        """
         if not self.chops:
             return value
         noise = self.mp.mpf(10) ** min(-NOISE_DIGITS, ceil(2 * self.span) + NOISE_DIGITS - self.digits) * scale

@@ -116,7 +116,10 @@ class _Evaluator:
         self.prime, self.residues = _field()
 
     def sum(self, closing: str, depth: int) -> tuple[int, int]:
-        """Read up to the sign `closing`, and pass it; return the residue and the bits. Raises `_OtherReadingError`."""
+        """Read a sum up to the sign `closing`, and pass the sign. Raises `_OtherReadingError`.
+
+        Returns the value modulo a prime, and a bound of the coefficients, in bits. depth: brackets around it.
+        """
         signs, total, bits, terms = self.signs, 0, 0, 0
         sign = signs[self.position]
         while sign != closing or not terms:
@@ -132,7 +135,10 @@ class _Evaluator:
         return total % self.prime, bits + terms.bit_length() if terms > 1 else bits
 
     def product(self, depth: int) -> tuple[int, int]:
-        """Read a term; return its residue and bits. Raises `_OtherReadingError`, `NotModular`."""
+        """Read a term of a sum, such as `3x^2`. Raises `_OtherReadingError`, `NotModular`.
+
+        Returns the value modulo a prime, and a bound of the coefficients, in bits. depth: brackets around it.
+        """
         signs, prime, residues = self.signs, self.prime, self.residues
         product, bits, divides, before = 1, 0, False, ""  # before: the sign side by side with the next factor
         while True:
@@ -164,7 +170,10 @@ class _Evaluator:
                 before = ""
 
     def bracket(self, sign: str, before: str, depth: int) -> tuple[int, int]:
-        """Read what `sign` opens; return its residue and bits. Raises `_OtherReadingError`, `NotModular`."""
+        """Read what the sign `sign` opens: a bracket or a fraction. Raises `_OtherReadingError`, `NotModular`.
+
+        Returns the value modulo a prime, and a bound of the coefficients, in bits. depth: brackets around it.
+        """
         if depth == _MAX_BRACKETS:
             raise _OtherReadingError
         if sign == "(" and (before in _BEFORE_BRACKET or not before.isalpha()):

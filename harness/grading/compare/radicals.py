@@ -51,7 +51,7 @@ def rational(value: Value) -> Fraction | None:
 
 
 def freeze(value: Value) -> str:
-    """Return a text for `value` that no different value has."""
+    """Return a text that is the same for equal values and different for different ones."""
     plain = rational(value)
     if plain is not None:
         return _plain(plain)
@@ -195,7 +195,9 @@ def _inverse(monomial: Monomial) -> tuple[Monomial, Fraction]:
 
 
 def _conjugate(value: Value) -> Value:
-    """Return `value` with one square root, or i, of opposite sign, so that it vanishes from the product."""
+    """Return the conjugate of `value`: the sign of one square root, or of i, changed, so that their product lacks this
+    root.
+    """
     # No conjugate removes pi or e, which are no roots.
     if any(monomial.pi or monomial.e for monomial in value):
         raise NotExact("no exact quotient by a sum that holds pi or e")

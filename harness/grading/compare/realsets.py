@@ -88,7 +88,7 @@ _MIN_MEMBER: dict[str, Any] = {"Z": float("-inf"), "N": 0, "N*": 1, "N_+": 1, "Z
 
 
 def _pieces(node: Node, depth: int) -> list[RealInterval]:
-    """Return the intervals of a set, in any order and perhaps overlapping. Raises `NotASet`.
+    """Return intervals whose union is the set `node`, in any order and perhaps overlapping. Raises `NotASet`.
 
     depth: how many levels of the formula stand above this part; too many raise.
     """
@@ -133,7 +133,7 @@ def _pieces(node: Node, depth: int) -> list[RealInterval]:
 
 
 def _subject(condition: Node) -> str:
-    """Return the letter that an inequality bounds; "" for a set, and if it is not clear which letter."""
+    """Return the letter that an inequality bounds, x of 2a < x; "" for a set, or if several letters may be meant."""
     if condition.op == "member":
         return str(condition.args[0].args[0]) if condition.args[0].op == "sym" else ""
     if condition.op != "rel":
@@ -297,7 +297,10 @@ def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
 
 
 def _values(left: Node, right: Node) -> list[Fraction]:
-    """left − right with 0, 1, 2 and 5 for its only letter, four points of a line or parabola. Raises `NotASet`."""
+    """Return the values of left − right with 0, 1, 2 and 5 for its only letter, which tell a line from a parabola.
+
+    Raises `NotASet` for other than one letter, or a value that is not rational.
+    """
     names = symbols(left) | symbols(right)
     if len(names) != 1:
         raise NotASet("not one variable")
@@ -317,7 +320,9 @@ def _values(left: Node, right: Node) -> list[Fraction]:
 
 # --- order of the ends ---
 def _key(node: Node) -> Any:
-    """Return the number by which an end is sorted. Raises `NotASet` for ends that have no order here."""
+    """Return the number by which an interval's end is sorted. Raises `NotASet` for an end with letters, or that is
+    complex.
+    """
     if node == INFINITY:
         return float("inf")
     if node == _MINUS_INFINITY:

@@ -36,7 +36,7 @@ def _gap(node: Node) -> Node | None:
 
 
 def _orient(node: Node) -> Node:
-    """Return the relation with > turned into <; if its sign has no direction, with its sides in a fixed order."""
+    """Return the relation in one of its two spellings: 2 < x of x > 2; with = or ≠, the sides in a fixed order."""
     operands, signs = node.args
     if len(set(signs)) == 1 and signs[0] in _SYMMETRIC:
         return Node("rel", (tuple(sorted(operands, key=repr)), signs))

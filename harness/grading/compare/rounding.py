@@ -69,7 +69,10 @@ def _stands_for(rounded: Any, value: Any, unit: float) -> bool:
 
 
 def _unit(node: Node) -> Fraction | None:
-    """The place of the last digit of a decimal, of its percentage, or of its multiple by exact factors; else None."""
+    """Return what 1 in the last digit of a decimal is worth: 0.01 of 1.41; None if `node` is no decimal.
+
+    Percentages and multiples by exact factors count, too: 0.001 of 14.1 %.
+    """
     if node.op == "neg":
         return _unit(node.args[0])
     if node.op == "pct":

@@ -87,7 +87,11 @@ def _may_be_unit(quantity: Node, lettered: Node) -> bool:
 
 
 def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """Return the pairs of plain values, one of which must be equal; no pair if the sides measure different things."""
+    """Return pairs (reference, answer) without units, percent and degree signs; the answer is right if one pair is
+    equal.
+
+    No pair if the sides measure different things, as a length and an area.
+    """
     if reference.op == "quantity" or answer.op == "quantity":
         return _without_units(reference, answer, rules)
     if reference.op == "pct" or answer.op == "pct":
@@ -205,7 +209,9 @@ def _have_other_letters(reference: Node, answer: Node) -> bool:
 
 
 def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """Return the pairs of values of which one is equal if the quantities are; at least one side has a unit."""
+    """Return pairs of numbers in place of two quantities of which at least one has a unit; if one pair is equal, so are
+    the quantities.
+    """
     if reference.op == answer.op == "quantity":
         (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
         measure, answer_measure = unit_of(name), unit_of(answer_name)
