@@ -182,7 +182,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
         benchmarks[question_set.name] = benchmark
     if left_out := _left_out(options, first):
         watcher.warn(left_out)
-    _check_verifiers(sets)
+    _check_verifiers(sets, watcher)
     if options.shard is not None:
         sets = shards.divide(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
     prices = read_prices(options.prices) if options.prices is not None else None
@@ -238,8 +238,9 @@ def _known_folder(options: RunOptions) -> RunFolder | None:
     return None if options.model is None and options.out is None else _folder(options, options.model or "")
 
 
-def _check_verifiers(sets: Sequence[QuestionSet]) -> None:
-    """Raise `UsageError` for a benchmark's own verifier that could not grade: not trusted, not found or broken.
+def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher) -> None:
+    """Raise `UsageError` for a benchmark's own verifier that could not grade: not trusted, not found, broken, or
+    without a verdict on either answer of its trial.
 
     Without this check, `harness score` would say so after hours of sampling.
     """
@@ -250,8 +251,16 @@ def _check_verifiers(sets: Sequence[QuestionSet]) -> None:
     # Imported late: other runs grade nothing.
     from harness.grading.elsewhere import is_elsewhere
     from harness.grading.processes.pool import grader_names
+    from harness.grading.processes.trial import try_verifier
 
-    grader_names(question for question in first if not is_elsewhere(question.rules.grader))
+    verified = [question for question in first if not is_elsewhere(question.rules.grader)]
+    grader_names(verified)
+    for question in verified:
+        if question.rules.grader == GradeRules().grader:
+            continue
+        watcher.standing(Sentence(f"trying the verifier {visible(question.rules.grader, 80)} on two answers"))
+        if (doubt := try_verifier(question)) is not None:
+            watcher.warn(Sentence(doubt))
 
 
 def _built(options: RunOptions, card: Card) -> QuestionSet:

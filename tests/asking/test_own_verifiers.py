@@ -1,6 +1,6 @@
 """A card's own verifier is refused before anything is asked if it could not grade.
 
-For: harness.asking.prepare.
+For: harness.asking.prepare, harness.grading.processes.trial.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import pytest
 from harness.asking import prepare
 from harness.asking.options import RunOptions
 from harness.core.errors import UsageError
+from harness.asking.watching import Watcher
+from harness.grading.processes import trial
 
 CARD = """
 title: Own
@@ -22,29 +24,83 @@ rules: {grader: "own_words:%s"}
 """
 
 
+MODULE = """
+import os
+
+def right(answer, question): return answer == question.references[0]
+def refuses(answer, question): return False
+def accepts(answer, question): return True
+def counts(answer, question): return int(answer) == int(question.references[0])
+def only_words(answer, question): return {"no such answer": False}[answer]
+def raises(answer, question): return answer == question.reference
+def scores(answer, question): return 0.2
+def prints(answer, question): print(answer)
+def ends(answer, question): os._exit(3)
+def loops(answer, question):
+    while True: pass
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "own_words.py").write_text(MODULE)
+    (tmp_path / "set.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
+    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path
+
+
+def warnings_of(folder: Path, function: str) -> list[str]:
+    """The warnings of a run whose verifier is this function, before it looks at any server."""
+    (folder / "own.yaml").write_text(CARD % function)
+    warned: list[str] = []
+    watcher = Watcher()
+    watcher.warn = warned.append  # type: ignore[method-assign, assignment]
+    asked = prepare.questions_of(RunOptions.of(benchmarks=(str(folder / "own.yaml"),)), watcher)
+    assert len(asked.sets[0].questions) == 1
+    return warned
+
+
 @pytest.mark.parametrize(
     ("trusted", "function", "sentence"),
     [
         ("", "right", "to trust it, set HARNESS_GRADERS=own_words"),
         ("own_words", "nothing", "the verifier own_words:nothing cannot be used"),
-        ("own_words", "raises", ""),
-        ("own_words", "right", ""),
+        ("own_words", "raises", "the verifier raised AttributeError"),
+        ("own_words", "scores", 'type float, neither True nor False (on the answers "2" and "no such answer")'),
+        ("own_words", "prints", "type NoneType, neither True nor False"),
+        ("own_words", "ends", "it ended its process"),
+        ("own_words", "loops", "it took longer than 0.2 s"),
     ],
 )
 def test_a_verifier_that_cannot_grade_is_refused_before_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: str, function: str, sentence: str
+    own: Path, monkeypatch: pytest.MonkeyPatch, trusted: str, function: str, sentence: str
 ) -> None:
-    (tmp_path / "own_words.py").write_text(
-        "def right(answer, question):\n    return True\n\n\ndef raises(answer, question):\n    raise KeyError\n"
-    )
-    (tmp_path / "set.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
-    (tmp_path / "own.yaml").write_text(CARD % function)
     monkeypatch.setenv("HARNESS_GRADERS", trusted)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    options = RunOptions.of(benchmarks=(str(tmp_path / "own.yaml"),))
-    if sentence:
-        with pytest.raises(UsageError) as refused:
-            prepare.questions_of(options)
-        assert sentence in str(refused.value)
-    else:
-        assert len(prepare.questions_of(options).sets[0].questions) == 1
+    monkeypatch.setattr(trial, "TRIAL_SECONDS", 0.2 if function == "loops" else 30)
+    with pytest.raises(UsageError) as refused:
+        warnings_of(own, function)
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("function", ["right", "refuses", "accepts"])
+def test_any_verdict_on_the_trials_answers_lets_the_run_go_on(own: Path, function: str) -> None:
+    assert warnings_of(own, function) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "answer", "other"), [("counts", "no such answer", "2"), ("only_words", "2", "no such answer")]
+)
+def test_a_verifier_that_decides_only_some_answers_is_a_warning(
+    own: Path, function: str, answer: str, other: str
+) -> None:
+    (warning,) = warnings_of(own, function)
+    assert f'(on the answer "{answer}"); they count as wrong' in warning
+    assert f'"{other}"' not in warning
+
+
+def test_a_relative_folder_of_modules_is_named_as_the_cause(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", ".")
+    monkeypatch.chdir(own)
+    with pytest.raises(UsageError, match="relative entries of PYTHONPATH are not searched"):
+        warnings_of(own, "right")
