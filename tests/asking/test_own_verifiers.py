@@ -11,8 +11,8 @@ import pytest
 
 from harness.asking import prepare
 from harness.asking.options import RunOptions
-from harness.core.errors import UsageError
 from harness.asking.watching import Watcher
+from harness.core.errors import UsageError
 from harness.grading.processes import trial
 
 CARD = """

@@ -350,8 +350,8 @@ def _identity(grader: str) -> str:
         # A worker starts in a folder of its own, where a relative entry would name another module.
         where = "; relative entries of PYTHONPATH are not searched" if "ModuleNotFoundError" in checked.error else ""
         raise UsageError(
-            f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}. Correct its module, or name another "
-            "grader"
+            f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}. Correct its module, or name "
+            "another grader"
         )
     return checked.identity
 
