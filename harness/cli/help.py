@@ -71,7 +71,7 @@ class Helping(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings: those in `first`, or all of them after --help-all."""
         rows: dict[str, list[tuple[str, str]]] = {}
-        hidden = 0
+        hidden: list[str] = []
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is None:
@@ -83,7 +83,7 @@ class Helping(click.Command):
             elif parameter.name in (*self.first, "help_all", "help"):
                 heading = "Options"
             else:
-                hidden += 1
+                hidden.append(parameter.opts[0])
                 continue
             rows.setdefault(heading, []).append(without_range(record))
         if OTHER_HEADING in rows:
@@ -93,7 +93,8 @@ class Helping(click.Command):
                 formatter.write_dl(records)
         if hidden:
             formatter.write_paragraph()
-            formatter.write_text(f"{hidden} more options: {ctx.command_path} --help-all")
+            shown = [name.split(" ")[0].rstrip(",") for name, _ in rows["Options"]]
+            formatter.write_text(f"{_counted(hidden, shown)}: {ctx.command_path} --help-all")
             formatter.write_paragraph()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -107,6 +108,16 @@ class Helping(click.Command):
                 refuse(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
 
+
+def _counted(hidden: Sequence[str], shown: Sequence[str]) -> str:
+    """How many options the short help hides, and how many of them go with an option that it shows: `--judge-…`."""
+    families = {flag: sum(other.startswith(f"{flag}-") for other in hidden) for flag in shown}
+    parts = ", ".join(f"{n} of them {flag}-…" for flag, n in families.items() if n >= MIN_FAMILY)
+    return f"{len(hidden)} more options{', ' if parts else ''}{parts}"
+
+
+MIN_FAMILY = 5
+"""Hidden options that begin with the name of a shown option are counted from this many on."""
 
 _ALL = "harness.cli.help.all"
 

@@ -61,7 +61,7 @@ def command(
     """Examine the server at URL: protocol, sampling, context, template, load; with --reference also its weights.
     Each check says what was sent, what came back, why it matters for a score and how to mend it.
 
-    Exit code 0: nothing spoils a score. 4: something does. 2: the server cannot be asked.
+    Exit code 0: nothing spoils a score. 4: something does. 2: the server cannot be asked, or no check could be made.
 
     \b
     harness probe http://127.0.0.1:8000
@@ -93,7 +93,7 @@ def command(
         from harness.verbs.probe.page import html
 
         _write(page, html(reports, earlier, league))
-    if len(reports) < len(probes):
+    if len(reports) < len(probes) or not all(report.tested for report in reports):
         sys.exit(HarnessError.exit_code)
     sys.exit(0 if all(report.sound for report in reports) else StoppedByRule.exit_code)
 
@@ -181,6 +181,8 @@ def _table(report: ProbeReport) -> None:
 
 def _counted(report: ProbeReport) -> str:
     """The verdict on a server, with the numbers of its findings by outcome."""
+    if not report.tested:
+        return f"no check could be made, so nothing is known ({count_noun(len(report.findings), 'check')} untested)"
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     verdict = "nothing spoils a score" if report.sound else f"{n['spoils']} of its checks would spoil a score"
     return f"{verdict} ({n['sound']} sound, {n['warns']} with a warning, {n['untested']} could not be tested)"

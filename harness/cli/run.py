@@ -53,7 +53,7 @@ def _end_flags(function: F) -> F:
     return give(function, *_END_FLAGS)
 
 
-@click.command("run", cls=SpelledCommand, verb="run", first=FIRST, context_settings=flags.SETTINGS)
+@click.command("run", cls=SpelledCommand, verb="run", first=(*FIRST, "judge_model"), context_settings=flags.SETTINGS)
 @click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
 @_end_flags
 @run_options(SpreadRunOptions)

@@ -435,6 +435,52 @@ def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> No
     assert "connection refused" in found["length"].came
 
 
+# ---- one of the two servers refuses
+
+
+def refusing(toy: Toy) -> Any:
+    """A server that shows its model and refuses every request."""
+    well = answering(toy, Fault())
+
+    def answer(request: Request) -> Iterable[Step]:
+        return well(request) if request.method == "GET" else [http(401, {"error": {"message": "no such key"}})]
+
+    return answer
+
+
+@pytest.mark.parametrize("refuses", ["reference", "probed server", "neither"])
+def test_the_server_that_refuses_is_named_and_a_probe_without_a_check_is_no_success(
+    tmp_path: Path, refuses: str
+) -> None:
+    def answers(server: str) -> Any:
+        toy = Toy(chance=random.Random(2))
+        return refusing(toy) if server == refuses else answering(toy, Fault())
+
+    with FaultServer(answers("probed server")) as mine, FaultServer(answers("reference")) as theirs:
+        words = ("probe", mine.base_url, "--reference", theirs.base_url, "--checks", "reference", "--quiet")
+        done = harness(tmp_path, *words, "--html", "page.html")
+        as_json = harness(tmp_path, *words, "--json")
+    page = (tmp_path / "page.html").read_text()
+    findings = json.loads(as_json.out)[0]["findings"]
+    if refuses == "neither":
+        assert (done.code, as_json.code) == (0, 0), done.out
+        assert "nothing spoils a score" in done.out
+        return
+    assert (done.code, as_json.code) == (2, 2), done.out
+    assert "no check could be made" in done.out
+    assert "nothing spoils a score" not in done.out + page
+    name = f"the reference {theirs.base_url}" if refuses == "reference" else "the probed server"
+    assert {one["came"].partition(": HTTP 401: ")[0] for one in findings} == {name}
+
+
+def test_one_check_that_could_be_made_is_enough_for_a_verdict(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as mine, FaultServer(refusing(Toy())) as theirs:
+        words = ("probe", mine.base_url, "--reference", theirs.base_url, "--checks", "reference,length", "--quiet")
+        done = harness(tmp_path, *words)
+    assert done.code == 0, done.out
+    assert "3 could not be tested" in done.out
+
+
 # ---- before a run
 
 

@@ -28,6 +28,7 @@ from harness.client.protocol.failures import error_words
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core import codec
 from harness.core.errors import ServerError
+from harness.core.inert import quoted
 from harness.core.records import Message
 
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
@@ -227,12 +228,18 @@ class ProbeReply(msgspec.Struct):
 
 
 class Refused(ServerError):
-    """The server did not answer with a completion. status: of HTTP; 0 where no readable reply came."""
+    """The server did not answer with a completion. status: of HTTP; 0 where no readable reply came. by: the server."""
 
-    def __init__(self, status: int, words: str) -> None:
+    def __init__(self, status: int, words: str, by: str = "the probed server") -> None:
         super().__init__(f"HTTP {status}: {words or 'no explanation'}" if status else words)
         self.status = status
         self.words = words
+        self.by = by
+
+    @property
+    def whose(self) -> str:
+        """The refusal with the server's name, for a check that asks two servers."""
+        return f"{self.by}: {quoted(self.sentence)}"
 
 
 class ProbedServer(Protocol):

@@ -190,7 +190,7 @@ class FolderReference:
             "tokens": fingerprint.TOKENS,
             "top": TOP,
         }
-        child = Path(__file__).with_name("transformers_child.py")
+        child, by = Path(__file__).with_name("transformers_child.py"), f"the reference {self.named}"
         try:
             done = subprocess.run(
                 isolated.command(str(child), python=self.python),
@@ -204,9 +204,9 @@ class FolderReference:
             )
             output: _ChildOutput = codec.decode(done.stdout, _ChildOutput)
         except (subprocess.SubprocessError, codec.DecodeError) as error:
-            raise Refused(0, f"transformers cannot load the model: {error}") from error
+            raise Refused(0, f"transformers cannot load the model: {error}", by) from error
         if output.failure:
-            raise Refused(0, output.failure)
+            raise Refused(0, output.failure, by)
         return output
 
 

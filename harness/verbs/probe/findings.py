@@ -80,6 +80,11 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
         return sum(finding.outcome == outcome for finding in self.findings)
 
     @property
+    def tested(self) -> bool:
+        """Whether any check was made; a report without one says nothing about the server."""
+        return self.count("untested") < len(self.findings)
+
+    @property
     def sound(self) -> bool:
         """Whether no finding spoils a score."""
         return self.count("spoils") == 0

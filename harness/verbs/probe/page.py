@@ -19,7 +19,8 @@ def html(
     """
     models = ", ".join(dict.fromkeys(report.model for report in reports))
     n = sum(report.count("spoils") for report in reports)
-    summary = f"{n} {'checks' if n > 1 else 'check'} would spoil a score" if n else "nothing spoils a score"
+    nothing = "nothing spoils a score" if any(report.tested for report in reports) else "no check could be made"
+    summary = f"{n} {'checks' if n > 1 else 'check'} would spoil a score" if n else nothing
     tables = [standing_table(league), _history_table(history)] if league else []
     return tables_page(f"Probe of {models}", summary, [*tables, *(_table(report) for report in reports)])
 

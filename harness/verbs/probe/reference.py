@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -29,7 +30,7 @@ from harness.client.spelling import RequestTemplate
 from harness.core import codec
 from harness.core.choices import Api
 from harness.core.codec import digest
-from harness.core.inert import quoted
+from harness.core.errors import ServerError
 from harness.generation import fingerprint
 from harness.scoring.intervals import t_factor
 from harness.verbs.probe import exact
@@ -227,7 +228,8 @@ class ServerReference:
 
     def likely(self) -> Sequence[Likely]:
         """The likeliest tokens at each place of `texts`."""
-        return [_top(answer) for answer in _next_tokens(self.server, len(texts()))]
+        with self._named():
+            return [_top(answer) for answer in _next_tokens(self.server, len(texts()))]
 
     def rounding(self) -> Sequence[float]:
         """Empty: a server computes in one type, so its rounding is unknown."""
@@ -235,7 +237,19 @@ class ServerReference:
 
     def beginnings(self) -> Sequence[str]:
         """The beginnings of the greedy replies to the prompts of `fingerprint`."""
-        return [choice.whole[: fingerprint.MAX_CHARS] for choice in _greedy(self.server, _plain)]
+        with self._named():
+            return [choice.whole[: fingerprint.MAX_CHARS] for choice in _greedy(self.server, _plain)]
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Turn each failure of this server into a `Refused` that names it: the probed server may be sound."""
+        by = f"the reference {self.named}"
+        try:
+            yield
+        except Refused as refused:
+            raise Refused(refused.status, refused.words, by) from refused
+        except ServerError as error:
+            raise Refused(0, error.sentence.marked, by) from error
 
 
 @dataclass(frozen=True)
@@ -403,7 +417,7 @@ def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]
             assert isinstance(answer, ProbeReply)
             comparisons.append(compared(passage, drawn(answer.first), server, reference_likely, by_rounding))
     if not comparisons:
-        raise Refused(0, "no log-probabilities came")
+        raise Refused(0, "no place of the texts has log-probabilities of both", "the two models")
     return comparisons
 
 
@@ -465,7 +479,7 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         try:
             comparisons = seen(subject)
         except Refused as refused:
-            return untested(sent, quoted(refused.sentence))
+            return untested(sent, refused.whose)
         outcome, sentence = weighed(comparisons, reference.named)
         ratio, low, high = interval([(token.passage, token.ratio) for token in comparisons])
         n_same = sum(token.same for token in comparisons)
@@ -482,7 +496,7 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
         try:
             comparisons = seen(subject)
         except Refused as refused:
-            return untested(sent, quoted(refused.sentence))
+            return untested(sent, refused.whose)
         deviation = math.sqrt(sum(token.variance for token in comparisons))
         if deviation == 0:
             return untested(sent, "the reference is certain of every token, so the draws test nothing")
@@ -519,7 +533,7 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
         try:
             theirs, ours = reference.beginnings(), _greedy(subject.server, template_of)
         except Refused as refused:
-            return untested(sent, quoted(refused.sentence))
+            return untested(sent, refused.whose)
         n_same = fingerprint.same(theirs, [choice.whole[: fingerprint.MAX_CHARS] for choice in ours])
         agreed, n = (sum(counts) for counts in zip(*map(_agreeing, ours, theirs), strict=True))
         share = f", {agreed} of {n} tokens before the first difference" if n else ""

@@ -232,7 +232,9 @@ def against(server: ProbedServer, named: str) -> Check:
         theirs = Subject(server, subject.seed)
         for caller in (subject, theirs):
             if caller.n_right_calls is None and isinstance(reason := _many(caller), str):
-                return untested(sent, reason if caller is subject else f"{named}: {reason}")
+                return untested(
+                    sent, f"{'the probed server' if caller is subject else f'the reference {named}'}: {reason}"
+                )
         # Right calls, not wrong ones: a reply that calls nothing is no use to an agent either.
         ours, true = subject.n_right_calls or 0, theirs.n_right_calls or 0
         low, high = exact.difference(ours, CALLS, true, CALLS)
