@@ -111,7 +111,7 @@ class Helping(click.Command):
 
 def _counted(hidden: Sequence[str], shown: Sequence[str]) -> str:
     """How many options the short help hides, and how many of them go with an option that it shows: `--judge-…`."""
-    families = {flag: sum(other.startswith(f"{flag}-") for other in hidden) for flag in shown}
+    families = {flag: sum(hidden_flag.startswith(f"{flag}-") for hidden_flag in hidden) for flag in shown}
     parts = ", ".join(f"{n} of them {flag}-…" for flag, n in families.items() if n >= MIN_FAMILY)
     return f"{len(hidden)} more options{', ' if parts else ''}{parts}"
 

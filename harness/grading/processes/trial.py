@@ -16,7 +16,7 @@ TRIAL_SECONDS = WARMING_SECONDS
 """Processor time for one answer. Grading allows less by default, but `harness score --deadline` can allow more."""
 
 WRONG_ANSWER = "no such answer"
-"""What a model may answer to any question, and what is wrong for nearly every one."""
+"""A model may give this answer to any question, and it is wrong for nearly every one."""
 
 _MAX_CAUSE_CHARS = 240
 
