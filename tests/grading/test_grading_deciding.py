@@ -80,6 +80,22 @@ def test_a_form_is_asked_of_the_number_that_the_answer_is() -> None:
     assert equal("1.5", r"\frac32", "number", rules).equal is False
 
 
+NOT_LINEAR = [
+    "|{}|", r"\sqrt{{{0}^2}}", r"\lfloor {} \rfloor", r"\lceil {} \rceil", "{0}+{0}({0}-1)({0}-2)",
+    r"\frac{{{0}+|{0}|}}{{2}}", "|{}+5|-5", r"\max({0},0)", r"{0}+\sin(\pi {0})", r"\frac{{|{0}^3|}}{{{0}^2+0}}",
+]  # fmt: skip
+"""Functions that are the letter itself at 0, 1 and 2 (or undefined), and elsewhere not."""
+
+
+@pytest.mark.parametrize("value", ["x", "2x", "x^2", "x+z", r"\frac{6}{x}", "x-1"])
+def test_an_equation_that_is_not_linear_in_a_letter_is_not_solved_for_it(value: str) -> None:
+    assert decided(f"3y=3({value})", f"y={value}").startswith("equal")
+    for function in NOT_LINEAR:
+        left = function.format("y")
+        for reference, answer in ((f"{left}={value}", f"y={value}"), (f"y={value}", f"{left}={value}")):
+            assert not decided(reference, answer).startswith("equal"), (reference, answer)
+
+
 def exact_value(text: str) -> str:
     try:
         return freeze(exact(parse(text)))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -21,12 +23,14 @@ from harness.runs import (
     Journal,
     Manifest,
     RunFolder,
+    RunLog,
     grades,
     journal,
     questions,
     read_samples,
     record,
 )
+from tests.patience import PATIENCE_SECONDS
 from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 Write = Callable[[int, bytes], int]
@@ -339,3 +343,129 @@ def test_what_is_no_file_is_neither_read_nor_waited_for(run: RunFolder, plant: C
     ):
         with pytest.raises(StoreError, match=r"cannot read .*: not a regular file|is not a regular file|cannot write"):
             attempt()
+
+
+def test_the_names_of_a_new_file_and_of_its_folder_are_on_disk_before_the_first_sample(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[int, int]] = []
+
+    def noted(descriptor: int) -> None:
+        state = os.fstat(descriptor)
+        if stat.S_ISDIR(state.st_mode):
+            synced.append((state.st_dev, state.st_ino))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with Journal.open(folder):
+        for path in (folder.path, folder.path.parent):
+            assert (path.stat().st_dev, path.stat().st_ino) in synced
+
+
+def test_a_journal_that_cannot_be_opened_leaves_no_file_open(folder: BenchmarkFolder, tmp_path: Path) -> None:
+    folder.create()
+    folder.index.symlink_to(tmp_path / "elsewhere")
+    before = len([*Path("/dev/fd").iterdir()])
+    for _ in range(3):
+        with pytest.raises(StoreError, match="symbolic link"):
+            Journal.open(folder)
+    assert len([*Path("/dev/fd").iterdir()]) == before
+
+
+def test_a_journal_that_nobody_closes_does_not_keep_the_process(folder: BenchmarkFolder) -> None:
+    with Journal.open(folder):
+        threads = [thread for thread in threading.enumerate() if thread.name == f"journal {folder.path.name}"]
+        assert [thread.daemon for thread in threads] == [True]
+
+
+def test_a_damaged_line_is_named_in_the_log(run: RunFolder, folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as opened:
+        for name in "abc":
+            opened.append(sample(name))
+    lines = folder.samples.read_bytes().splitlines(keepends=True)
+    folder.samples.write_bytes(lines[0] + lines[1].replace(b"so 42", b"so 43") + lines[2])
+    with RunLog(run) as log:
+        Journal.open(folder, log=log, trust_index=False).close()
+    (event,) = [json.loads(line) for line in run.log.read_text().splitlines()]
+    assert (event["event"], event["line"], event["offset"]) == ("damaged_line", 2, len(lines[0]))
+    assert event["reason"]
+
+
+def test_a_file_whose_state_cannot_be_asked_stops_the_run(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Journal.open(folder)
+
+    def fail(_: int) -> os.stat_result:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", fail)
+        error = opened.append(sample("a")).exception(PATIENCE_SECONDS)
+    assert isinstance(error, StoreError)
+    assert f"cannot write {folder.samples}: Input/output error" in str(error)
+    with pytest.raises(StoreError, match="Input/output error"):
+        opened.close()
+
+
+def test_samples_that_wait_behind_a_failing_write_fail_too(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Journal.open(folder)
+    begun, queued, real = threading.Event(), threading.Event(), os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if not os.path.samestat(os.fstat(descriptor), folder.samples.stat()):
+            return real(descriptor, data)
+        begun.set()
+        queued.wait(PATIENCE_SECONDS)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", write)
+    futures = [opened.append(sample("a"))]
+    assert begun.wait(PATIENCE_SECONDS)
+    futures += [opened.append(sample("b")), opened.append(sample("c"))]
+    queued.set()
+    for future in futures:
+        assert isinstance(future.exception(PATIENCE_SECONDS), StoreError)
+    with pytest.raises(StoreError, match="No space left"):
+        opened.close()
+
+
+def test_of_a_failing_write_the_lines_before_the_torn_one_stay_and_none_behind_it(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Journal.open(folder) as opened:
+        opened.append(sample("a")).result(PATIENCE_SECONDS)
+    first = folder.samples.read_bytes()
+    opened = Journal.open(folder)
+    opened.append(sample("b")).result(PATIENCE_SECONDS)
+    before = folder.samples.read_bytes()
+    # The window of the sync before is still open, so that both lines are written together, the long one first.
+    monkeypatch.setattr(os, "write", Disk(folder.samples, room=3 * len(first)).write)
+    opened.append(sample("long", text="x" * 5 * len(first)))
+    with contextlib.suppress(StoreError):
+        opened.append(sample("c"))
+    with pytest.raises(StoreError, match="No space left"):
+        opened.close()
+    assert folder.samples.read_bytes() == before
+
+
+def test_the_disk_is_told_to_begin_with_each_megabyte_once(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not hasattr(os, "posix_fadvise"):
+        pytest.skip("this system has no posix_fadvise")
+    told: list[tuple[int, int]] = []
+
+    def noted(descriptor: int, offset: int, length: int, _advice: int) -> None:
+        if length:  # readers advise on whole files, of length 0
+            assert os.path.samestat(os.fstat(descriptor), folder.samples.stat())
+            told.append((offset, length))
+
+    monkeypatch.setattr(os, "posix_fadvise", noted)
+    with Journal.open(folder) as opened:
+        for n_bytes in (700_000, 700_000, 1_200_000, 700_000):
+            opened.append(sample(f"q{n_bytes}", text="x" * n_bytes)).result(PATIENCE_SECONDS)
+    (line,) = [length for length in map(len, folder.samples.read_bytes().splitlines(keepends=True)) if length > 10**6]
+    smaller = (folder.samples.stat().st_size - line) // 3
+    assert told == [(2 * smaller, line)]

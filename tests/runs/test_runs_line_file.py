@@ -11,19 +11,31 @@ import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.core import packed
 from harness.core.errors import StoreError
 from harness.core.packed import BLOCK_RECORDS
-from harness.core.records import Key
-from harness.runs import RunFolder, overrides
-from harness.runs.line_file import Filed, LineFile, append_line, read_lines, write_lines
+from harness.core.records import SCHEMA_VERSION, Key
+from harness.runs import RunFolder, line_file, overrides
+from harness.runs.line_file import (
+    COPY_BYTES,
+    Filed,
+    LineFile,
+    append_line,
+    read_appended,
+    read_lines,
+    write_lines,
+)
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 from tests.runs.appended_files import FILES, Appended, correct, corrected, plan, planned
@@ -282,3 +294,166 @@ def test_a_byte_order_mark_before_the_first_line_is_passed_over(tmp_path: Path) 
     path = tmp_path / "records.jsonl"
     path.write_bytes(b'\xef\xbb\xbf"a"\n"b"\n')
     assert read_lines(path, str, "") == ["a", "b"]
+
+
+def n_open(path: Path) -> int:
+    """How many descriptors of this process are of the file."""
+    n = 0
+    for descriptor in Path("/dev/fd").iterdir():
+        try:
+            n += os.path.samestat(os.fstat(int(descriptor.name)), path.stat())
+        except OSError:  # the descriptor by which the folder itself was listed
+            continue
+    return n
+
+
+def test_a_closed_file_has_no_descriptor_and_closing_it_again_closes_no_other(tmp_path: Path) -> None:
+    path, other = tmp_path / "log.jsonl", tmp_path / "other"
+    with LineFile(path, durable=False) as file:
+        assert n_open(path) == 1
+    assert n_open(path) == 0
+    with other.open("wb"):  # may get the number that the file had
+        file.close()
+        file.close()
+        assert n_open(other) == 1
+
+
+def synced_by(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each sync of `act`, whether it was one of a folder."""
+    synced: list[bool] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda descriptor: synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode)))
+        act()
+    return synced
+
+
+def test_the_folder_is_synced_with_the_first_line_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.jsonl"
+    assert synced_by(lambda: append_line(path, b"{}\n"), monkeypatch) == [False, True]
+    assert synced_by(lambda: append_line(path, b"{}\n"), monkeypatch) == [False]
+    with LineFile(tmp_path / "quick.jsonl", durable=False) as file:
+        assert synced_by(lambda: file.append(b"{}\n"), monkeypatch) == []
+
+
+def test_a_new_file_may_be_read_by_all_and_written_by_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    umask = os.umask(0)
+    try:
+        append_line(path, b"{}\n")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize("earlier", [b"", b"older\n"])
+def test_a_tail_that_a_crash_left_in_both_files_is_not_copied_again(tmp_path: Path, earlier: bytes) -> None:
+    path = tmp_path / "log.jsonl"
+    aside = path.with_suffix(".set-aside")
+    for tail in (b'{"a": 1', b'{"a": "' + b"x" * (COPY_BYTES + 9)):
+        path.write_bytes(b"{}\n" + tail)
+        aside.write_bytes(earlier + tail + b"\n")
+        append_line(path, b"[]\n")
+        assert (path.read_bytes(), aside.read_bytes()) == (b"{}\n[]\n", earlier + tail + b"\n")
+        other = tail[:-1] + b"y"  # differs in its last byte
+        path.write_bytes(b"{}\n" + other)
+        append_line(path, b"[]\n")
+        assert aside.read_bytes() == earlier + tail + b"\n" + other + b"\n"
+
+
+def test_a_newline_at_the_very_beginning_is_a_line_end(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'\n{"a"')
+    append_line(path, b"{}\n")
+    assert path.read_bytes() == b"\n{}\n"
+    assert path.with_suffix(".set-aside").read_bytes() == b'{"a"\n'
+
+
+def test_a_disk_that_takes_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.jsonl"
+    append_line(path, b"{}\n")
+    monkeypatch.setattr(os, "write", lambda _descriptor, _data: 0)
+    with pytest.raises(StoreError, match="the disk took no bytes"):
+        append_line(path, b"{}\n")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"{}\n"
+
+
+def test_an_object_without_its_newline_is_completed_whatever_stands_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    monkeypatch.setattr(line_file, "MAX_RECORD_BYTES", 20)
+    for last, stays in ((b'{"a":"%s"}' % (b"x" * 12), True), (b'{"a":"%s"}' % (b"x" * 13), False)):
+        path.write_bytes(b'{"b":2}\n' * 9 + last)
+        append_line(path, b"{}\n")
+        assert path.read_bytes() == b'{"b":2}\n' * 9 + (last + b"\n" if stays else b"") + b"{}\n"
+    # Where the disk then refuses the line, the newline stays and nothing else is lost.
+    path.write_bytes(b'{"b":2}')
+    monkeypatch.setattr(os, "write", Room(path, 3, errno.ENOSPC).write)
+    with pytest.raises(StoreError, match="No space left"):
+        append_line(path, b'{"c":3}\n')
+    monkeypatch.undo()
+    assert path.read_bytes() == b'{"b":2}\n'
+
+
+def test_the_last_line_is_read_without_its_newline_and_a_torn_one_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    assert read_appended(path, dict, "") == []
+    for tail, records in ((b"", 1), (b"{}", 2), (b"{}\n", 2), (b'{"a"', 1)):
+        path.write_bytes(b"{}\n" + tail)
+        assert read_appended(path, dict, "") == [{}] * records
+
+
+def test_whole_files_are_not_written_through_a_link(tmp_path: Path) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "records.jsonl"
+    victim.write_bytes(b"kept")
+    path.symlink_to(victim)
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        write_lines(path, [1, 2])
+    assert (victim.read_bytes(), path.is_symlink()) == (b"kept", True)
+
+
+def test_a_file_of_many_records_or_bytes_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "records.jsonl"
+    write_lines(path, [1] * 40)  # of two bytes each, in two blocks
+    for records, n_bytes, large in ((40, 80, False), (39, 80, True), (40, 79, True), (39, 79, True)):
+        monkeypatch.setattr(packed, "PLAIN_RECORDS", records)
+        monkeypatch.setattr(packed, "PLAIN_BYTES", n_bytes)
+        assert Filed(path, int, "").is_large is large
+
+
+class Row(msgspec.Struct):
+    """A record that states its schema."""
+
+    schema: int
+
+
+def test_a_newer_record_is_refused_by_its_line_however_it_is_read(tmp_path: Path) -> None:
+    path, newer = tmp_path / "records.jsonl", BLOCK_RECORDS + 2
+    write_lines(path, [Row(SCHEMA_VERSION)] * newer)
+    assert [row.schema for row in Filed(path, Row, "")] == [SCHEMA_VERSION] * newer
+    write_lines(path, [*[Row(SCHEMA_VERSION)] * newer, Row(SCHEMA_VERSION + 1)])
+    filed = Filed(path, Row, "")
+    assert filed[newer - 1].schema == SCHEMA_VERSION
+    words = rf"records\.jsonl, line {newer + 1} has schema {SCHEMA_VERSION + 1}; this harness reads schemas up to"
+    reads: list[Callable[[], object]] = [lambda: filed[newer], lambda: [*filed], lambda: read_lines(path, Row, "")]
+    for read in reads:
+        with pytest.raises(StoreError, match=words):
+            read()
+
+
+def test_a_file_that_can_no_longer_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "records.jsonl"
+    write_lines(path, [1, 2])
+    filed = Filed(path, int, "Fetch it again.")
+
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(line_file, "read_at", fail)
+    with pytest.raises(StoreError, match=r"cannot read .*records\.jsonl: Input/output error\. Fetch it again\."):
+        filed[0]
+    monkeypatch.undo()
+    path.write_bytes(b"1\n3\n")
+    with pytest.raises(StoreError, match=r"was changed while it was in use\. Fetch it again\."):
+        Filed.__getitem__(filed, 1)

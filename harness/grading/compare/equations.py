@@ -198,8 +198,8 @@ def solve_for(equation: Node, expression: Node) -> Node | None:
     """Solve `equation` for the one of its letters that `expression` does not have.
 
     None if there is not exactly one, if `expression` has no letters, or if the equation is not linear in that letter.
-    It counts as linear if its values at 0, 1 and 2 lie on a line. Then the letter is -(value at 0) / (value at 1 -
-    value at 0).
+    It is linear if it equals (value at 0) + (value at 1 - value at 0) · letter for all values of its letters: |y| is y
+    at 0, 1 and 2. Then the letter is -(value at 0) / (value at 1 - value at 0).
     """
     zero = difference(equation)
     if zero is None:
@@ -208,12 +208,13 @@ def solve_for(equation: Node, expression: Node) -> Node | None:
     if len(extra) != 1 or not symbols(expression):
         return None
     variable = sym(*extra)
-    at0, at1, at2 = (substitute(zero, variable, num(value)) for value in (0, 1, 2))
+    at0, at1 = (substitute(zero, variable, num(value)) for value in (0, 1))
     slope = Node("add", (at1, neg(at0)))
+    line = Node("add", (at0, Node("mul", (slope, variable))))
     from harness.grading.compare.identities import identical
 
     # With a slope of 0 the letter cancels, so that every value of it solves the equation or none does.
-    if identical(slope, Node("add", (at2, neg(at1)))) is not True or _vanishes(slope):
+    if identical(zero, line) is not True or _vanishes(slope):
         return None
     return neg(Node("div", (at0, slope)))
 

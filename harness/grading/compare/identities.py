@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from harness.answers.grammar.tree import Node, names, symbols, walk
+from harness.answers.grammar.tree import Node, names, num, substitute, sym, symbols, walk
 from harness.grading.bounds import IDENTITY_POINTS, MAX_EVALUATIONS
 from harness.grading.compare.breaks import CORNERS, JUMPS, NoBreaks, single_condition, trial_pairs
 from harness.grading.compare.modular import identical_in_field, proportional_in_field
@@ -65,7 +65,7 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
         integers = _over_integers(left, right)
         wide = _agreement(left, right, _wide_points(integers), real=True)
         return _agree_at_breaks(left, right, integers) if wide is not False else False
-    if agreed and not positive and any(symbols(radicand) for tree in (left, right) for radicand in _radicands(tree)):
+    if agreed and not positive and _may_break(left, right):
         return _agree_at_roots(left, right)
     return agreed
 
@@ -123,7 +123,7 @@ def _shows_both_signs(left: Node, right: Node) -> bool:
 def proportional(left: Node, right: Node) -> Any | None:
     """Return the constant ratio left / right, a number, if it is the same for all values of the letters; else None.
 
-    By numbers the ratio must be the same at three points.
+    By numbers the ratio must be the same at three points, and beyond the breaks of steps and corners.
     """
     constant = proportional_in_field(left, right)
     if constant is False:
@@ -144,7 +144,31 @@ def proportional(left: Node, right: Node) -> Any | None:
             return None
         ratio = value
         n_points += 1
-    return ratio.values[0] if ratio is not None and n_points >= _MIN_POINTS else None
+    if ratio is None or n_points < _MIN_POINTS or (_may_break(left, right) and not _crosswise_identical(left, right)):
+        return None
+    return ratio.values[0]
+
+
+def _may_break(*trees: Node) -> bool:
+    """Whether the trees hold a function with steps or corners, or a root, which may hide a corner."""
+    return _has_steps(*trees) or any(symbols(radicand) for tree in trees for radicand in _radicands(tree))
+
+
+def _crosswise_identical(left: Node, right: Node) -> bool:
+    """Whether left · right(p) and right · left(p) are identical, for a point p at which neither is 0.
+
+    The usual points may all lie on one side of a break: |y + 5| is y + 5 at each of them.
+    """
+    left_there, right_there = left, right
+    for index, name in enumerate(sorted(symbols(left) | symbols(right))):
+        value = num(Fraction(13 + 6 * index, 17))
+        left_there, right_there = substitute(left_there, sym(name), value), substitute(right_there, sym(name), value)
+    try:
+        if not number_of(left_there) or not number_of(right_there):
+            return False
+    except NotNumeric:
+        return False
+    return identical(Node("mul", (left, right_there)), Node("mul", (right, left_there))) is True
 
 
 def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
