@@ -189,8 +189,9 @@ def audits(overrides: Iterable[Override]) -> dict[Key, Override]:
 
 
 def shares_of(sizes: Sequence[int]) -> list[float]:
-    """How the audits are shared between the two strata, the samples called correct and the others; 1 in all. sizes:
-    samples of each.
+    """Return the shares of an audit's samples for the two strata: samples that the grader called correct, and others.
+
+    The shares add up to 1. sizes: samples of each stratum.
     """
     if len(sizes) < 2:
         return [1.0] * len(sizes)
@@ -320,10 +321,9 @@ def _limits(part: AuditedPart) -> Interval:
 
 
 def _stretch(correct: float, both_correct: float, called_correct: float) -> float:
-    """1 / (sensitivity + specificity − 1) of the grader; arguments: shares of the samples, by the person, by both and
-    by the grader.
+    """Return how many times larger true differences are than those by the grader: 1 / (sensitivity + specificity − 1).
 
-    correct: right by the person. both_correct: right by both. called_correct: right by the grader.
+    correct, both_correct, called_correct: shares of the samples that are right by the person, by both, by the grader.
     """
     # Without right samples sensitivity has no denominator, without wrong ones specificity.
     if not 0 < correct < 1:
@@ -346,7 +346,7 @@ def _moved(interval: Interval, mean: float) -> Interval:
 
 
 def _around(estimate: float, interval: Interval, below: float, above: float, stretch: float = 1.0) -> Interval:
-    """The interval of the estimate: `interval`, widened by the audit's own uncertainty.
+    """Return the interval of the audited accuracy: that of the score, widened by the audit's own uncertainty.
 
     below, above: squares of the distances from the estimate to the ends of the audit's interval. stretch: factor on the
     distances to the ends of `interval`.

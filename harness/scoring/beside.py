@@ -50,7 +50,7 @@ class Reported(NamedTuple):
 def in_order(
     comparisons: Iterable[PublishedComparison], suite: str = "", samples: int | None = None
 ) -> list[PublishedComparison]:
-    """The comparisons of one run and benchmark, the nearest first.
+    """Sort the published scores of one model and benchmark by how comparable they are with the run, the nearest first.
 
     suite: address of the source of the run's suite; empty without a suite. samples: of each question, in the run.
     """

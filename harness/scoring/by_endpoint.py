@@ -329,8 +329,9 @@ def _by_question(
 
 
 def _z(rows: Iterable[tuple[Sequence[bool], Sequence[float]]]) -> float | None:
-    """How far the endpoint's samples differ from the others', in standard errors: the z of the formula above. rows: of
-    `_by_question`.
+    """Return how far one endpoint's samples differ from the others', in standard errors: z of the formula above.
+
+    rows: of `_by_question`.
     """
     total = variance = 0.0
     for row, weighed in rows:

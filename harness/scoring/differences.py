@@ -172,7 +172,7 @@ def smallest_difference(variance: Array, growth: Array | float = 0.0, n_tests: i
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p values of several tests, in their order, raised so that the chance of any false alarm stays at the level.
+    """Raise the p values of several tests so that the chance of any false alarm among them is that of a single test.
 
     Holm 1979 (Scandinavian Journal of Statistics 6:65): the i-th smallest of m times m − i + 1, never falling.
     """

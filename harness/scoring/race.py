@@ -194,11 +194,11 @@ class RaceState(NamedTuple):
 
 
 def judge(rounds: list[Totals], margin: float, n_comparisons: int = 1) -> RaceState:
-    """The state of a race that may be looked at after any round. rounds: the totals after each round.
+    """Return whether a candidate beats the baseline in a race that may be looked at after any round.
 
-    margin: the two count as equal if they differ by less, a fraction; 0 = never. n_comparisons: candidates of the race,
-    each of which gets an equal share of `LEVEL`. "better" and "worse" go before "equal within the margin" where both
-    hold.
+    rounds: the totals after each round. margin: candidate and baseline count as equal if they differ by less than this
+    fraction; 0 = never. n_comparisons: candidates of the race, each of which gets an equal share of `LEVEL`. If both
+    "better" (or "worse") and "equal within the margin" hold, the first is returned.
     """
     intervals = [confidence(totals, LEVEL / n_comparisons) for totals in rounds]
     looks = range(1, len(rounds) + 1)
@@ -212,7 +212,7 @@ def judge_planned(
     margin: float,
     n_comparisons: int = 1,
 ) -> RaceState:
-    """The state of a race that is tested only at the planned `looks`, as far as its rounds reach.
+    """Return whether a candidate beats the baseline in a race that is tested only after the planned rounds `looks`.
 
     candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds after which it is tested. margin:
     the two count as equal if they differ by less, a fraction; 0 = never. n_comparisons: candidates of the race.
@@ -233,7 +233,7 @@ def judge_planned(
 def _state(
     rounds: int, difference: float, looks: Sequence[int], intervals: Sequence[Interval], margin: float
 ) -> RaceState:
-    """The state of a comparison after all looks so far, by the intersection of their intervals.
+    """Return the state of a comparison after all looks (tests) so far: by the range that lies in all their intervals.
 
     rounds: complete rounds. difference: observed, a fraction. looks, intervals: the rounds and interval of each look.
     margin: the two count as equal if they differ by less, a fraction; 0 = never.
@@ -252,7 +252,7 @@ def _state(
 
 
 def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
-    """The verdict from the interval of the difference; an empty interval decides nothing.
+    """Return "better", "worse", "equal" or "undecided" from the interval of the difference; an empty one is undecided.
 
     low, high: the ends of the interval. margin: differences smaller than this count as equal.
     """
@@ -266,7 +266,7 @@ def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
 
 
 def confirmed(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], most: int) -> RaceState:
-    """`state`, but "undecided" if its "better" or "worse" waits for later rounds, or if later rounds contradict it.
+    """Return `state`; as "undecided" if its "better" or "worse" still needs later rounds, or if they contradict it.
 
     candidate, baseline: (rounds, Q), whether each sample is right. most: rounds of the whole race.
     """
@@ -289,7 +289,9 @@ def confirmed(state: RaceState, candidate: NDArray[np.bool_], baseline: NDArray[
 
 
 def change_after(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], split: int) -> tuple[float, float]:
-    """(difference in the rounds after `split` minus that before, its standard error); (0, 0) where one part is empty.
+    """Return by how much the difference of two runs changed after the round `split`, and the standard error of that.
+
+    (0, 0) if there is no round before or after it.
 
     candidate, baseline: (rounds, Q), whether each sample is right.
     """

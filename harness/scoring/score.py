@@ -276,7 +276,9 @@ def score_benchmark(
 
 
 def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
-    """The warnings about clusters, and numbers of samples, that differ much; present: questions with samples.
+    """Return warnings if clusters differ much in size, or questions in their numbers of samples.
+
+    present: questions with samples.
 
     In an unfinished run the numbers of samples differ anyway, and the score says that it is unfinished. Where a former
     run decided them, they differ by difficulty on purpose, and do not depend on this run's outcomes.
@@ -287,7 +289,7 @@ def _unequal(tallies: Tallies, present: Sequence[QuestionTally]) -> list[str]:
 
 
 def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, Any]:
-    """The fields of a score that depend on k.
+    """Return the fields of a score that depend on k: pass@k, pass^k and maj@k.
 
     covered: the questions that have samples. ks: the numbers k.
     """
@@ -318,7 +320,7 @@ def intervals_of(score: Score) -> Intervals:
 
 
 def with_g_pass(score: Score, items: Sequence[QuestionTally], tau: float) -> Score:
-    """`score` with G-Pass@k for each of its k. items: the score's questions.
+    """Return `score` with G-Pass@k added, for each of its k. items: the score's questions.
 
     tau: the share of the k samples that must be right.
     """
@@ -376,10 +378,9 @@ def counted_copies(score: Score, items: Sequence[QuestionTally]) -> tuple[Questi
 
 
 def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> Score:
-    """`score` with pass@k, pass^k and maj@k for more k. items: the score's questions. Raises `UsageError` for a k above
-    the samples of a question.
+    """Return `score` with pass@k, pass^k and maj@k for the further numbers `ks`. items: the score's questions.
 
-    ks: the further k.
+    Raises `UsageError` for a k above the samples of a question.
     """
     check_ks(score.benchmark, ks, min((item.n for item in items), default=0))
     fresh = sorted(set(ks) - score.pass_at.keys())
@@ -489,7 +490,7 @@ def _undecided(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
 
 
 def _over_kinds(kinds: Mapping[GradeKind, int]) -> dict[str, Any]:
-    """The fields of a score that count grades of one kind."""
+    """Return the fields of a score that are made of its grades' kinds: counts of no answer, graders, near misses …"""
     return {
         "n_no_answer": sum(n for kind, n in kinds.items() if kind.verdict == "no_answer"),
         "n_unextracted": sum(n for kind, n in kinds.items() if kind.unextracted),

@@ -43,8 +43,10 @@ class SpentPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spent_points(run: str, items: Sequence[QuestionTally]) -> list[SpentPoint]:
-    """The points of k = 1, 2, 4 … up to the samples that every question has, from k = 2 on also with weighted votes;
-    every question has samples. Weighted votes are the mean of `WEIGHTED_DRAWS` seeded draws, their interval the widest.
+    """Return the points (tokens of an answer, accuracy) of the majority of k = 1, 2, 4 … samples of each question.
+
+    The largest k is the number of samples that every question has, at least 1. From k = 2 on weighted votes are added:
+    the mean of `WEIGHTED_DRAWS` seeded draws, with the widest interval.
 
     Empty where a sample's tokens are not stated.
     """

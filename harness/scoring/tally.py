@@ -135,7 +135,7 @@ def tally(
     samples_per_question: Plan | int | None,
     independent: Mapping[str, int] = MappingProxyType({}),
 ) -> Tallies:
-    """Count `grades` by question. Their order matters only for repeated keys, of which the first counts.
+    """Count the right, wrong and missing samples of each question. Of several grades of one sample the first counts.
 
     With a plan, samples beyond it and grades of unplanned questions are left out with a warning. An unfinished run is
     scored on complete rounds (one sample of every question each), because samples that finish first tend to be short

@@ -95,8 +95,11 @@ class FirstRight(msgspec.Struct, frozen=True, kw_only=True):
 def token_statistics(
     columns: SampleColumns, reasoning: NDArray[np.float64] | None, clusters: NDArray[np.intp]
 ) -> TokenStatistics:
-    """The statistics of these samples. reasoning: reasoning tokens by position of the grade, NaN where not stated; None
-    = no sample states them. clusters: the cluster's number of each question of the columns."""
+    """Return the token statistics of a score: of completions and of reasoning, of all, right and wrong samples.
+
+    reasoning: reasoning tokens by position of the grade, NaN if not stated; None if no sample states them. clusters:
+    the cluster's number of each question of the columns.
+    """
     thought = np.full(len(columns.tokens), np.nan) if reasoning is None else reasoning[columns.position]
 
     def counts(tokens: NDArray[np.float64], which: NDArray[np.bool_] | None = None) -> TokenCounts | None:
@@ -166,10 +169,10 @@ def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget
 
 
 def first_right(items: Sequence[QuestionTally], tokens_before: Mapping[Key, int]) -> FirstRight | None:
-    """How early right answers stand. tokens_before: sample → completion tokens before its right answer.
+    """Return how early the right answers appear in right replies; None without a right sample whose tokens are known.
 
-    A right sample that is missing there has its answer at the end. None without a right sample whose tokens are
-    known.
+    tokens_before: sample → completion tokens before its right answer first appears. A right sample that is missing
+    there has its answer at the end.
     """
     grades = [grade for item in items for grade in item.grades]
     right = [g for g in grades if g.verdict == "correct" and g.completion_tokens]

@@ -62,7 +62,7 @@ class SamplingError(NamedTuple):
 
 
 def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
-    """How far the accuracy moves when the same questions are asked again. Every question needs samples.
+    """Return the sampling error: the standard deviation of the accuracy if the same questions are asked again.
 
     With one sample of every question, or with copies among the samples, the error is unknown; it is at most
     √(p̄(1−p̄)/Q), the error for equally hard questions.

@@ -253,7 +253,7 @@ class Budget:
         self.holds_round = False
 
     def finished(self, task: Task, sample: Sample) -> None:
-        """Charge for a request for `task` that became `sample`."""
+        """Subtract from the budget what the request for `task` used, which became `sample`."""
         self._in_flight -= 1
         self._n_finished += 1
         self.holds_round = False
@@ -310,7 +310,7 @@ class Budget:
         return self._round_sizes[min(self._round_sizes)]
 
     def _too_small(self, limit: _Limit) -> str:
-        """Why nothing could be asked within `limit`, and the smallest budget that would do."""
+        """Say why `limit` allows no request, and the smallest budget that would."""
         each, n = self._reserve(limit), self._first_round
         # A little more, so that no rounding to the printed digits makes it too small.
         whole = n * each * (1 if limit.unit == "tokens" else 1.0005)
@@ -331,8 +331,9 @@ class Budget:
         return self._n_finished >= KNOWN and not self._first
 
     def _reserve(self, limit: _Limit) -> float:
-        """The most that one request may use of `limit`: by the longest reply so far if that is known well enough, else
-        by max_tokens.
+        """Return the most that a request in flight is taken to use of `limit`.
+
+        After enough replies that is the longest reply so far, before that max_tokens.
         """
         most = self._max_tokens
         if self._is_known:

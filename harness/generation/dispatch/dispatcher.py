@@ -162,7 +162,7 @@ class Dispatcher:
         self._lanes.advance()
 
     def _fill(self) -> None:
-        """Send as many requests as there is room for."""
+        """Order as many requests as the endpoints and the budget have room for."""
         limit = self._concurrency
         if len(self._flights) >= limit or not self._scheduler.n_waiting:
             return
@@ -452,7 +452,7 @@ class Dispatcher:
         self._again(task, failure, self._jitter(longest / 2, longest))
 
     def _refused(self, task: Task, failure: RequestFailed, endpoint: str) -> None:
-        """The server will never accept this payload, or never finish it."""
+        """Give up a sample whose request the server will never accept, or never finish."""
         self._give_up(task, failure.kind, failure.message, failure.status)
         if failure.kind == "too_long":
             # All samples of a question have the same prompt.

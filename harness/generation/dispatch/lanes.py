@@ -225,7 +225,7 @@ class Lanes:
             self._share_out()
 
     def heed(self, lane_number: int, retry_after: float | None) -> None:
-        """Leave the endpoint alone for the seconds that it asked for, if it did.
+        """Send an endpoint nothing for the seconds that its reply asked for (Retry-After), if it did.
 
         retry_after: seconds that the reply asked to wait; None without. lane_number: the number of its lane (one
         endpoint).
@@ -272,7 +272,7 @@ class Lanes:
         return slow_down
 
     def hold(self, lane_number: int) -> None:
-        """Leave the endpoint alone for a while, longer each time until it answers.
+        """Send an endpoint nothing for some seconds, more each time until it answers.
 
         lane_number: the number of its lane (one endpoint).
         """
@@ -285,7 +285,7 @@ class Lanes:
     # ---- hope
 
     def gave_up(self) -> str | None:
-        """Why to give up: every endpoint has been set aside for longer than the patience; else None.
+        """Say why to end the session: every endpoint has been set aside for longer than the patience; else None.
 
         A request in flight is a reason to wait, since a long reply may outlast the patience; its deadlines bound it.
         """
@@ -313,7 +313,7 @@ class Lanes:
         return not self.answered and all(failure is not None and failure.kind == "connect" for failure in failures)
 
     def next_change(self) -> float | None:
-        """Seconds until an endpoint may be sent a request, or the patience with it ends; None if nothing is pending."""
+        """Seconds until a paused endpoint may be sent a request, or the patience ends; None if none is paused."""
         now = self._clock()
         patience = self.patience
         times = []

@@ -285,7 +285,7 @@ class Causes:
         return messages
 
     def listed(self, n_owed: int, not_asked_because: str) -> list[Cause]:
-        """Return all causes, the most frequent first; missing samples without a failure count as not asked.
+        """Return why samples are missing, with how many for each cause; the most frequent cause first.
 
         n_owed: missing samples. not_asked_because: the cause of those that were never asked.
         """
@@ -357,7 +357,7 @@ class Counts:
 
 
 def _billed(usage: Usage, n_before: int) -> Usage:
-    """Return the usage of the last request alone; the part written before it (`n_before` tokens) was in its prompt."""
+    """Return the tokens billed for the last request of a continued sample. n_before: tokens written before it."""
     if not n_before:
         return usage
     prompt, completion = usage.prompt_tokens, usage.completion_tokens

@@ -118,7 +118,7 @@ class _RisingLimit:
         self._value = float(self.ceiling)
 
     def rise(self, now: float, in_flight: int, settled_s: float) -> None:
-        """Raise the limit if its time has come and all of it is in use.
+        """Raise the limit of requests in flight by a step, if the last change is long enough ago and all are in use.
 
         now: seconds. in_flight: requests under way. settled_s: seconds after which the effect of a rise shows.
         """

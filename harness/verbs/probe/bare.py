@@ -88,8 +88,9 @@ def _request_body(subject: Subject, messages: Messages, **fields: Any) -> dict[s
 
 
 def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | None:
-    """Whether the messages that are in `messages` and not in `without` reached the model; None if nothing shows it.
-    Raises `Refused`.
+    """Whether the messages that are missing in `without` reached the model; None if nothing shows it.
+
+    messages, without: one conversation with and without them. Raises `Refused`.
     """
     body, less = _request_body(subject, messages), _request_body(subject, without)
     try:

@@ -74,9 +74,7 @@ effect."""
 
 
 def needles(words: int, codes: Sequence[str]) -> str:
-    """A prompt of about `words` words that holds these code words at the places of `DEPTHS` and asks the model to
-    repeat them.
-    """
+    """Make a prompt of about `words` words with code words at the depths `DEPTHS`, which asks for them at its end."""
     filler = ["word"] * words
     # From the end, because each insertion moves all words after it.
     for depth, code in reversed(list(zip(DEPTHS.values(), codes, strict=True))):
@@ -186,9 +184,10 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
 
 
 def _shifts(subject: Subject, words: int, named: set[str]) -> dict[str, Shift]:
-    """By how much other words at each depth move the next token's log-probabilities. A depth whose code word the reply
-    named is tried only to compare it with a depth without an effect. Raises `Refused` where a request fails or brings
-    no log-probabilities.
+    """Measure for each depth of a long prompt by how much other words there move the next token's log-probabilities.
+
+    A depth whose code word the reply named is measured only while no other depth shows an effect, to learn whether
+    effects show at all. Raises `Refused` if a request fails or brings no log-probabilities.
     """
 
     def tops(prompt: str, n: int) -> list[Top]:

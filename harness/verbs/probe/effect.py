@@ -84,8 +84,9 @@ class Shift:
 
 
 def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
-    """By how much a change of the prompt moved the next token's log-probabilities. before, after: the lists (token →
-    log-probability) of each request without and with the change; at least `MIN_REPEATS` before.
+    """Measure by how much a change of the prompt moved the next token's log-probabilities.
+
+    before, after: token → log-probability, of each request without and with the change; at least `MIN_REPEATS` before.
     """
     assert len(before) >= MIN_REPEATS
     assert after

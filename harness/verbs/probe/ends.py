@@ -78,8 +78,8 @@ class Ended:
 
 
 def unnatural(replies: Sequence[Ended]) -> str | None:
-    """What is odd about the ends of replies to one greedy prompt, each with a larger max_tokens than the one before;
-    None if nothing is.
+    """Say what is wrong with the ends of replies to one greedy prompt, each asked with a larger max_tokens than the one
+    before; None if nothing is.
     """
     for i, shorter in enumerate(replies):
         for longer in replies[i + 1 :]:
@@ -97,7 +97,7 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
 
 
 def cap(replies: Sequence[Ended]) -> int | None:
-    """The number of tokens at which quite different replies all end before their limit; None if there is none."""
+    """Return the number of tokens at which quite different replies all end below max_tokens; None if there is none."""
     counts = [reply.n_tokens for reply in replies if reply.n_tokens is not None]
     if len(counts) < len(replies) or any(n >= reply.limit - 1 for n, reply in zip(counts, replies, strict=True)):
         return None

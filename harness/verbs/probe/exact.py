@@ -31,7 +31,7 @@ first draws can only keep a hypothesis from rejection.
 
 
 def temperature(counts: Mapping[str, int], logprobs: Mapping[str, float], temperature: float, seed: int) -> float:
-    """Two-sided p-value of the hypothesis that these tokens were drawn at this temperature.
+    """Test whether tokens were drawn at this temperature: the two-sided p-value of that hypothesis.
 
     counts: how often each token came. logprobs: natural logarithms of probabilities at temperature 1; tokens that are
     not listed there are left out, which conditions on the listed set and keeps the test exact. The statistic is the sum
@@ -68,9 +68,10 @@ def two_sided(observed: float, simulate: Callable[[int], NDArray[np.float64]]) -
 
 
 def cut(n_outside: int, n: int, mass: float) -> float:
-    """p-value of the hypothesis that no token was cut: the chance of at most `n_outside` of n draws in `mass`.
+    """Return the p-value of the hypothesis that a server drops no unlikely tokens, as top_k or top_p would.
 
-    mass: probability of the tokens that a cut would remove. An exact binomial test, one-sided.
+    n_outside: how many of n drawn tokens a cut would have removed. mass: the probability of such tokens without a cut.
+    An exact binomial test, one-sided.
     """
     mass = min(1.0, max(0.0, mass))
     terms = (math.comb(n, k) * mass**k * (1 - mass) ** (n - k) for k in range(n_outside + 1))

@@ -59,7 +59,7 @@ HIDDEN = "no log-probabilities came for the tokens after the first"
 
 
 def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
-    """The same lists (token → log-probability) without tokens that are listed only because they were drawn.
+    """Return the lists (token → log-probability) without tokens that a server lists only because it drew them.
 
     With the shortest list of k tokens, each keeps its k − 1 likeliest ones: a drawn token that is less likely than all
     of them stands in the last place or beyond.
@@ -69,7 +69,7 @@ def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
 
 
 def rank(token: str, top: Mapping[str, float], share: float) -> float:
-    """Where a drawn token stands in its distribution: the probability of all likelier tokens, plus `share` of its own.
+    """Return the rank of a drawn token, from 0 to 1: the probability of all likelier tokens, plus `share` of its own.
 
     If the token was drawn from this distribution, the result is uniform on 0 to 1. top: token → log-probability, of the
     likeliest tokens. share: uniform on 0 to 1.
@@ -128,7 +128,7 @@ def _later(choices: Sequence[Choice]) -> list[Token]:
 
 
 def _finding(sent: str, us: Sequence[float], n_all: int) -> Seen:
-    """The observation that the mean rank of later tokens leads to (see `rank`).
+    """Return what the ranks of later tokens (see `rank`) show: their mean is 0.5 if the server draws as it states.
 
     sent: what was asked. us: the ranks (see `rank`) of the tokens tested. n_all: number of all tokens after the first.
     """
@@ -156,7 +156,7 @@ def _later_draws(subject: Subject) -> Seen:
 
 
 def stated_at(cold: Mapping[str, float], warm: Mapping[str, float], temperature: float) -> float | None:
-    """The temperature whose log-probabilities a server states when asked for `temperature`: 1 or `temperature`.
+    """Return for which temperature a server states log-probabilities if asked for `temperature`: 1 or `temperature`.
 
     None if the lists do not show it.
 
@@ -196,8 +196,7 @@ def _later_cold_draws(subject: Subject) -> Seen:
 
 
 def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:
-    """How many of `tokens` a cut such as top_k forbids, and the chance that a server without the cut would have drawn
-    one.
+    """Return how many of the drawn `tokens` a cut such as top_k forbids, and the chance of such a token without it.
 
     smallest: from all listed probabilities, in falling order, the smallest one that the cut keeps. A token is outside
     if it is `NEAR` times less likely than that.

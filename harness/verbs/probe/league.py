@@ -130,7 +130,7 @@ def apart(ours: Draws, theirs: Draws, seed: int, level: float) -> float:
 
 
 def _n_as_far(tables: Sequence[NDArray[np.int64]], observed: float, m: int, rng: np.random.Generator) -> int:
-    """How many of m random divisions of the words have a statistic of at least `observed`.
+    """Divide the words of both sides anew at random, m times; return how often they then differ by `observed` or more.
 
     tables: of each prompt, how often each word came on both sides.
     """
@@ -205,7 +205,7 @@ def _rejected(p_values: Sequence[float | None], alpha: float) -> list[bool | Non
 
 
 def worn_out(looked: Sequence[ProviderStanding]) -> Sentence | None:
-    """The sentence that the history has too many looks to find a change; None while it has not."""
+    """Warn if a history has so many looks (sets of replies) that no change could be found any more; else None."""
     if not any(standing.changed is None or standing.differs is None for standing in looked):
         return None
     k = max(standing.n_looks for standing in looked)
@@ -254,7 +254,9 @@ def look_at_provider(
 
 
 def read(path: Path) -> list[ProviderLook]:
-    """The looks of a history that can be compared; none where there is no file. Raises `UsageError`."""
+    """Read the stored looks (sampled first words of each provider, by day) that can be compared; none without a file.
+
+    Raises `UsageError`."""
     looks = []
     try:
         content = read_named(path, MAX_BYTES) if path.exists() else b""

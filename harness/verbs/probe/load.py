@@ -65,7 +65,7 @@ FIRST_CHARS = 12
 
 
 def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Crowd:
-    """Compare replies in a crowd with those alone.
+    """Compare the replies to many requests at once with those to the same requests sent alone.
 
     alone: one reply of each prompt. together: (number of the prompt, reply) of each request of the crowd.
     """
@@ -221,7 +221,7 @@ def _inquiry(text: str) -> Inquiry:
 
 
 def alike(replies: Sequence[Reply | RequestFailed]) -> float:
-    """The share of the longer text that two replies begin with in common, as a mean over all pairs.
+    """Return how far two replies agree from their beginning, as a share of the longer: the mean over all pairs.
 
     A batch changes one token of a copy and with it all that follows, so the beginning counts. Empty replies do not.
     """

@@ -26,8 +26,7 @@ stay below it, 4-bit copies exceed it."""
 
 
 def models(tops: Sequence[Mapping[str, float]]) -> list[int]:
-    """Group the lists of likeliest tokens by the model that must have made them: the number of lists of each group, the
-    largest first.
+    """Group lists of likeliest tokens that one model can have made; return the sizes of the groups, the largest first.
 
     Two lists less than `APART` from one another are of one model, and so are lists linked by a chain of such pairs.
     """
