@@ -56,7 +56,7 @@ def command(reference: str, response: str | None, near_misses: bool, **given: An
     harness grade '1/2' 'So the answer is \\boxed{0.5}.'
     harness grade --near-misses results/qwq-32b
     """
-    from harness.grading.verifier import RAISED
+    from harness.grading.verifier import failure
     from harness.verbs import grade as grading
 
     if near_misses:
@@ -71,7 +71,7 @@ def command(reference: str, response: str | None, near_misses: bool, **given: An
     verdict = grading.grade(reference, sys.stdin.read() if response == "-" else response, options, with_steps=True)
     for step in verdict.steps:
         click.echo(step)
-    if verdict.rule.startswith(RAISED):
+    if failure(verdict.rule) is not None:
         sys.exit(EXIT_UNJUDGED)
 
 

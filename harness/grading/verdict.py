@@ -459,7 +459,7 @@ def as_stated(extraction: Extraction, decision: AnswerVerdict) -> AnswerVerdict:
 
 def _rule_in_words(rule: str) -> str:
     """The step that names the rule by which an answer was decided, and says what it does."""
-    if rule.startswith(verifier.RAISED):
+    if verifier.failure(rule) is not None:
         return f"rule {rule}"
     return f"rule {rule}: {_RULES.get(rule, 'compared part by part')}"
 

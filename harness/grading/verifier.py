@@ -27,11 +27,8 @@ RULES = "rules"
 TRUST_VARIABLE = "HARNESS_GRADERS"
 """Environment variable that lists trusted modules, separated by commas."""
 
-RAISED = "verifier raised "
-"""The rule of a grade begins with these words if the verifier raised an exception."""
-
-NO_BOOL = "no bool: it "
-"""`RAISED` is followed by these words if the verifier returned something else than True or False."""
+_RAISED, _RETURNED = "verifier raised ", "verifier returned "
+"""The rule of a grade begins with one of these if the verifier raised an exception, or returned no verdict."""
 
 _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
@@ -101,6 +98,13 @@ def identity(grader: str) -> str:
     return f"{grader}@{sha256(source.read_bytes()).hexdigest()[:_DIGEST_DIGITS]}"
 
 
+def failure(rule: str) -> str | None:
+    """What the verifier did in place of a verdict, such as "raised ValueError (mine.py:2)"; None if `rule`, the rule of
+    a grade, is another one.
+    """
+    return rule.removeprefix("verifier ") if rule.startswith((_RAISED, _RETURNED)) else None
+
+
 def ask(question: Question, answer: str) -> Ruling:
     """Call the question's verifier on `answer`, in this process; if it raises, the answer is undecided."""
     try:
@@ -109,13 +113,13 @@ def ask(question: Question, answer: str) -> Ruling:
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code; what it raised is told in the grade
-        return Ruling(None, f"{RAISED}{described(error, message=False)}", (f"the verifier raised {described(error)}",))
+        return Ruling(None, f"{_RAISED}{described(error, message=False)}", (f"the verifier raised {described(error)}",))
     if isinstance(correct, Parts):
         return _by_parts(*correct)
     if type(correct).__name__ not in ("bool", "bool_"):  # numpy's is called bool_, or bool
         returned = visible(type(correct).__name__, 40)
         step = f"the verifier returned a value of type {returned}, neither True nor False"
-        return Ruling(None, f"{RAISED}{NO_BOOL}returned {returned}", (step,))
+        return Ruling(None, f"{_RETURNED}{returned}", (step,))
     return Ruling(bool(correct), "verifier")
 
 
@@ -123,7 +127,7 @@ def _by_parts(right: object, total: object) -> Ruling:
     """The ruling on an answer of which `right` of `total` parts are right; undecided if these are no such numbers."""
     if type(right) is not int or type(total) is not int or not (0 <= right <= total and total >= 1):
         step = f"the verifier returned {visible(repr(right), 40)} right parts of {visible(repr(total), 40)}"
-        return Ruling(None, f"{RAISED}no parts: not two whole numbers, 0 to the total", (step,))
+        return Ruling(None, f"{_RETURNED}no parts: not two whole numbers, 0 to the total", (step,))
     step = f"{right:,} of {total:,} parts are right"
     return Ruling(right == total, "verifier", (step,), Parts(right, total))
 

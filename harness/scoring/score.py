@@ -22,7 +22,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
-from harness.grading.verifier import NO_BOOL, RAISED
+from harness.grading.verifier import failure
 from harness.runs.record import Plan
 from harness.scoring.anomalies import Anomalies, Copies, EqualTexts
 from harness.scoring.audit import Audited, JudgeErrors
@@ -471,7 +471,7 @@ def _undecided(score: Score, kinds: Mapping[GradeKind, int]) -> list[str]:
     """
     judged: Counter[bool] = Counter()  # True: the grader ran out of time or memory; False: no rule could decide.
     for kind, n in kinds.items():
-        if kind.verdict == "undecided" and not kind.rule.startswith(RAISED):
+        if kind.verdict == "undecided" and failure(kind.rule) is None:
             judged[kind.rule in EXHAUSTED] += n
     causes = ((judged[True], "the grader ran out of time or memory"), (judged[False], "no rule could decide"))
     sentences = [
@@ -501,23 +501,18 @@ def _over_kinds(kinds: Mapping[GradeKind, int]) -> dict[str, Any]:
 
 
 def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
-    """Warnings about exceptions of the benchmark's own verifier.
+    """Warnings about what the benchmark's own verifier raised or returned in place of a verdict.
 
     kinds: number of samples by verdict and rule.
     """
-    raised: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
     for kind, n in kinds.items():
-        if kind.rule.startswith(RAISED):
-            raised[kind.rule.removeprefix(RAISED)] += n
+        if (what := failure(kind.rule)) is not None:
+            failures[what] += n
     return tuple(
-        f"the verifier {visible(_did(what))} on {count_noun(count, 'sample')}: undecided, and counted as wrong"
-        for what, count in raised.most_common(MAX_NAMED_ERRORS)
+        f"the verifier {visible(what)} on {count_noun(count, 'sample')}: undecided, and counted as wrong"
+        for what, count in failures.most_common(MAX_NAMED_ERRORS)
     )
-
-
-def _did(raised: str) -> str:
-    """What a verifier did that is no verdict, in words: `raised` says which error, or which value came instead."""
-    return raised.removeprefix(NO_BOOL) if raised.startswith(NO_BOOL) else f"raised {raised}"
 
 
 def _near_misses(kinds: Mapping[GradeKind, int]) -> dict[NearMiss, int]:
