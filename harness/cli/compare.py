@@ -133,6 +133,11 @@ def _print(pair: RunComparison) -> None:
         f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; smallest difference that these "
         f"samples find in 80 % of repetitions: {100 * decision.detectable:.1f} points"
     )
+    if decision.verdict == "no difference seen":
+        click.echo(
+            f"  this does not mean equal: a true difference of {100 * decision.detectable:.1f} points is missed in one "
+            "comparison of five, a smaller one more often"
+        )
     if decision.verdict == "no difference seen" and decision.settling is not None:
         click.echo(
             f"  a difference of this size would take about {count_noun(decision.settling, 'sample')} a question of each"

@@ -38,6 +38,9 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     none, the spread that published runs had. BENCHMARK:SAMPLES asks the other way round: how small a difference do
     these samples find?
 
+    "In 80 % of repetitions": if the models truly differ by that much and the two runs are made again and again, four
+    comparisons of five show the difference; one of five misses it.
+
     The difference is between two runs of equal size on the same questions, or between a new run and one of --versus
     samples per question.
 

@@ -63,9 +63,9 @@ Judge = Callable[[Question, str], bool | None]
 
 _RULES = {
     "integer": "both are integers and are compared digit by digit",
-    "text": "the same signs",
+    "text": "both texts are the same once number words, units and spaces are written in one way",
     "words": "compared as words",
-    "identical": "read as the same tree",
+    "identical": "both are read as the same expression, written differently",
     "exact": "both have an exact value",
     "field": "one evaluation in a finite field",
     "numeric": "evaluated and compared to 50, then 200 digits; with variables, at fixed sample points",

@@ -201,7 +201,10 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             continue
         withheld = speed.gap_p50 is None and speed.tokens_per_s is not None
         if withheld:
-            notes = ("* not shown: shorter than four times the lag of the client, or the lag was not measured",)
+            notes = (
+                "a gap marked * is not shown: it is shorter than four times the lag of the client, or the lag was not "
+                "measured",
+            )
         rows.append(
             (
                 short(label),
