@@ -13,7 +13,7 @@ from harness.grading.bounds import WARMING_SECONDS
 from harness.grading.processes.pool import Pool, sample_of, verdict_with
 
 TRIAL_SECONDS = WARMING_SECONDS
-"""Processor time for one answer. Grading allows less by default, but the option `deadline` of a score can allow more."""
+"""Processor time for one answer. Grading allows less by default, but the option `deadline` allows more."""
 
 WRONG_ANSWER = "no such answer"
 """A model may give this answer to any question, and it is wrong for nearly every one."""
