@@ -482,8 +482,8 @@ def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
         )
     if engines.launcher_of(spec).always_routed or (spec.dp > 1 and spec.dp_mode != "engine"):
         raise UsageError(
-            f"replicas of several nodes each are separate servers: set their number with {by}; "
-            f"{option('server.dp_mode', 'engine')} spreads them inside the engine",
+            f"it would put several replicas into a server of several nodes: set the number of servers with {by}, or "
+            f"let the engine spread the replicas with {option('server.dp_mode', 'engine')}",
             field="server.dp",
             value=spec.dp,
         )

@@ -187,8 +187,8 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
         right = ord(literal[1]) - ord("A")
         if not isinstance(choices, list) or right >= len(choices) or not spec.shuffle_choices:
             raise UsageError(
-                f"{where}: field_spec.target {literal[0]!r} needs a list of choices of which it is one, and "
-                "shuffle_choices: true; otherwise every answer would be the same letter"
+                f"{where}: field_spec.target {literal[0]!r} is a place in a list of choices: give a list that has this "
+                "place, and shuffle_choices: true; otherwise every answer would be the same letter"
             )
         del columns["answer"]
         wrong = [column for index, column in enumerate(choices) if index != right]

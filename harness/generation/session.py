@@ -361,7 +361,7 @@ class SamplingSession:
         changes = changes_of(self._manifest.provenance, {endpoint.base_url: facts})
         if changes.model and not self._settings.accept_server_change:
             refusal = servers_refusal(changes.model).sentence.marked
-            self.warn(f"{endpoint.base_url} does not join: {refusal}")
+            self.warn(f"{endpoint.base_url} does not join the run: {refusal}")
             return refusal
         for change in changes.model + changes.host:
             self.warn(f"an endpoint that joined differs from the run's servers: {change}.")

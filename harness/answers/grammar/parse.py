@@ -441,7 +441,7 @@ class _AnswerParser(Powers):
             elif self.starts_atom():
                 before = self.peek(-1)
                 if token.kind == "num" and token.spaced and before.text == ")" and node.op == "num":
-                    raise Unreadable("a number in brackets directly before another number")  # (1) 5
+                    raise Unreadable("(1) 5: a number in brackets stands before another number, with no sign between")
                 if token.kind == "num" and before.kind == "num" and not (token.spaced and _ends_in_power(node)):
                     node = self.spaced_mixed(node)
                     continue

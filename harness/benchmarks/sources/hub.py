@@ -201,7 +201,7 @@ def _fetch_listing(source: HubSource, notes: list[str]) -> _Listing:
     listing = _read_description(answer)
     # The commit becomes part of paths in the cache, so nothing else may stand there.
     if not _REVISION.fullmatch(listing.revision):
-        raise UsageError(f"{host()} named no commit of {source.id}; is HF_ENDPOINT the address of a hub?")
+        raise UsageError(f"{host()} states no commit of {source.id}; is HF_ENDPOINT the address of a hub?")
     # The newest listing is stored under its commit too: a card that pins this commit later needs no network.
     for name in {listing.revision, source.revision or "newest"}:
         write_atomically(_record(source, name), codec.encode(listing))

@@ -189,7 +189,7 @@ def _context(
 
 
 def read_own_page(endpoint: Endpoint, path: str, timeout: float, ca_file: Path | None, pages: Pages) -> dict[str, Any]:
-    """A page of the server beside the OpenAI ones, read at the first call; empty if the server does not have it."""
+    """Read a page of the server that is not OpenAI's, such as `/props`, once; {} if the server does not have it."""
     if path not in pages.own:
         # Noted before it is read: a page that fails is not asked for again.
         pages.own[path] = {}
@@ -339,7 +339,7 @@ _WORKER_FIELDS = ("url", "model_id", "worker_type", "is_healthy")
 
 
 def pages_of(entry: Mapping[str, Any], *, anonymous: bool) -> tuple[str, ...]:
-    """The paths of the pages that may have facts about a server.
+    """Return the paths of the pages on which a server may state facts about itself, such as `/props` or `/version`.
 
     entry: the server's entry for the model, which may tell the engine. anonymous: whether the server is a router that
     hides its models.

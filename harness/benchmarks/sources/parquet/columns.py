@@ -402,7 +402,7 @@ def _deltas(page: ByteReader, n_values: int, n_bits: int) -> list[int]:
     """
     block, n_parts, total, first = page.varint(), page.varint(), page.varint(), page.zigzag()
     if total != n_values:
-        raise DamagedError(f"a page has {n_values} values, but their differences are of {total}")
+        raise DamagedError(f"a page has {n_values} values, but its list of differences states {total}")
     if not n_parts or block % n_parts or (block // n_parts) % 8 or not block:
         raise DamagedError(f"a block of {block} differences has {n_parts} parts; expected equal parts of 8, 16, 24 …")
     if not n_values:

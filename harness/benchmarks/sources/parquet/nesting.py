@@ -334,6 +334,7 @@ class _Reader:
     def _items(self, node: _Node, first: int) -> list[Any]:
         """Read the items of a repeated field in the current row. first: number of the first column below the field."""
         column, items = self._columns[first], [self._value(node)]
+        # An entry belongs to the same list as the one before it if it has the level of this repeated field.
         while (
             self._position[first] < len(column.repetitions)
             and column.repetitions[self._position[first]] == node.repetition
