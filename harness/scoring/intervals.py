@@ -280,7 +280,8 @@ def weighted_limits(values: Array, weights: Array, clusters: NDArray[np.intp]) -
     pulls = np.bincount(clusters, weights=share * (values - mean))
     effective = np.asarray(1 / (np.bincount(clusters, weights=share) ** 2).sum())
     trials = _trials(mean, np.asarray((pulls**2).sum() * n_clusters / (n_clusters - 1)), effective, QUESTION_TOSSES)
-    limits = wilson(mean, trials, t_factor(max(1, int(effective - 1))))
+    # A sum just below a whole number must not cost a degree of freedom.
+    limits = wilson(mean, trials, t_factor(max(1, int(effective - 1 + 1e-9))))
     return _with_poisson_ends(limits, effective * mean, effective * (1 - mean), effective)
 
 

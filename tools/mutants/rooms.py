@@ -42,8 +42,9 @@ ROOMS = {
         "client.protocol.sse client.protocol.completion client.protocol.event_fields client.protocol.plain_event"
         " client.protocol.usage client.protocol.written client.protocol.reply",
         "client/test_event_forms.py client/test_events.py client/test_template.py client/test_believed.py"
-        " client/test_written.py client/test_returns.py client/test_arriving.py"
-        " client/test_held_bytes.py::test_a_reply_of_a_few_bytes_is_counted_and_one_that_is_gone_is_not",
+        " client/test_written.py client/test_returns.py client/test_reply_counts.py"
+        " client/test_held_bytes.py::test_a_reply_of_a_few_bytes_is_counted_and_one_that_is_gone_is_not"
+        " client/test_held_bytes.py::test_what_a_parser_holds_is_counted",
     ),
     "http1": Room("client.protocol.http1", "client/test_http1.py client/test_http1_vectors.py"),
     "dispatcher": Room(
@@ -83,8 +84,8 @@ ROOMS = {
     ),
     "intervals": Room(
         "scoring.intervals scoring.uncertainty scoring.resampling",
-        "scoring/test_scoring_intervals.py scoring/test_scoring_resampling.py scoring/test_scoring_simulation.py"
-        " scoring/test_scoring_formulas.py",
+        "scoring/test_scoring_uncertainty.py scoring/test_scoring_intervals.py scoring/test_scoring_resampling.py"
+        " scoring/test_scoring_simulation.py scoring/test_scoring_formulas.py",
     ),
     "comparison": Room(
         "scoring.comparison scoring.differences scoring.moves",
