@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,11 +30,7 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
         for line in _lines(report, judge):
             click.echo(line, err=stderr)
     if judged.mute:
-        click.echo(
-            f"harness: the judge was asked about {count_noun(judged.mute, 'answer')} and gave no verdict at all, so "
-            f"the rules' verdicts stand; its replies: harness show {shlex.quote(str(judged.folder))}",
-            err=True,
-        )
+        click.echo(f"harness: {judged.mute}", err=True)
     outcome = judged.outcome
     if outcome is None:
         return

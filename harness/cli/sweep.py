@@ -205,6 +205,7 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
     from harness.reports.formats import to_terminal
     from harness.reports.plots import draw
     from harness.verbs.sweep import table
+    from harness.verbs.sweep.running import UNSCORED
     from harness.verbs.sweep.whole import disagreement
 
     if not as_json:
@@ -212,16 +213,17 @@ def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
     terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
     if table.plots(swept.results) and not draw.installed():
         terminal.note(f"the curve over steps is not drawn; to draw it: {install_line(draw.EXTRA)}")
+    state = {cell.name: "unscored" if reason.startswith(UNSCORED) else "lost" for cell, reason in swept.lost}
     for cell, reason in swept.lost:
-        click.echo(f"harness: lost: {cell.name}: {visible(reason)}", err=True)
+        click.echo(f"harness: {state[cell.name]}: {cell.name}: {visible(reason)}", err=True)
     if verify:
         for result in swept.disagreeing:
             click.echo(f"harness: {disagreement(result)}", err=True)
-    n, lost = len(swept.results.results), len(swept.lost)
-    if lost:
-        click.echo(
-            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} lost; the same command tries them again", err=True
-        )
+    n = len(swept.results.results)
+    if state:
+        counts = {word: list(state.values()).count(word) for word in ("lost", "unscored")}
+        listed = " and ".join(f"{k} of {count_noun(n, 'cell')} {are(k)} {word}" for word, k in counts.items() if k)
+        click.echo(f"harness: {listed}; the same command tries them again", err=True)
     else:
         terminal.note(f"complete: {count_noun(n, 'cell')}")
 

@@ -10,6 +10,8 @@ Long: a judge is tried before a run with the very requests by which it judges af
 from __future__ import annotations
 
 import dataclasses
+import shlex
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -28,6 +30,7 @@ from harness.client.asker import Asker
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Sentence, ServerError, option
 from harness.core.inert import safe_name, visible
+from harness.core.nouns import count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
 from harness.generation.outcome import Outcome
 from harness.generation.plan import owed
@@ -210,9 +213,15 @@ def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> Sequence[
 
 
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:
-    """Look at the judge's server, and make its asker and the length of its context."""
-    reached = servers.find(who)
-    looks = servers.look(reached, who, watcher)
+    """Look at the judge's server, and make its asker and the length of its context.
+
+    Raises `ServerError`, which names the judge: the run may have another server.
+    """
+    try:
+        reached = servers.find(who)
+        looks = servers.look(reached, who, watcher)
+    except ServerError as error:
+        raise ServerError(f"the judge {visible(who.model or '', 80)}: {error.sentence.marked}") from error
     return Server(
         endpoints=reached.endpoints,
         asker=reached.asker(looks),
@@ -255,10 +264,15 @@ class Judged:
     folder: Path
 
     @property
-    def mute(self) -> int:
-        """The answers that the judge was asked about, if no reply of it had a verdict; else 0."""
+    def mute(self) -> str:
+        """The sentence on a judge that gave no verdict at all; else empty. The next call asks the judge again."""
         n_answers = sum(report.n_answers for report in self.reports)
-        return n_answers if n_answers == sum(report.n_mute for report in self.reports) else 0
+        if not n_answers or n_answers != sum(report.n_mute for report in self.reports):
+            return ""
+        return (
+            f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the rules' "
+            f"verdicts stand; its replies: harness show {shlex.quote(str(self.folder))}"
+        )
 
 
 def score_with_judge(
@@ -307,7 +321,12 @@ def judge_grades(
     cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
     folder = judge.folder(run)
     outcome = None
-    if any(_replies(folder, benchmark_cases, judge).owed for benchmark_cases in cases):
+    stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
+    if _all_mute(stored) and not any(replies.owed for replies in stored):
+        # No reply is worth keeping, and the server may be mended by now: the judge is asked anew.
+        shutil.rmtree(folder.path)
+        stored = [_replies(folder, benchmark_cases, judge) for benchmark_cases in cases]
+    if any(replies.owed for replies in stored):
         make_folder(run.path)
         make_folder(run.path / "judge")
         make_folder(folder.path)
@@ -392,6 +411,12 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
         prompt_tokens=_sum(usage.prompt_tokens for usage in usages),
         completion_tokens=_sum(usage.completion_tokens for usage in usages),
     )
+
+
+def _all_mute(stored: Sequence[_Replies]) -> bool:
+    """Whether the judge was asked about answers, and none of its stored replies has a verdict."""
+    votes = [vote for replies in stored for ruling in replies.votes.values() for vote in ruling]
+    return bool(votes) and all(vote is None for vote in votes)
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

@@ -63,7 +63,7 @@ class Scored:
         """
         if self.owed:
             return EXIT_OWED
-        mute = self.judged is not None and self.judged.mute > 0
+        mute = self.judged is not None and self.judged.mute
         return EXIT_UNJUDGED if mute or self.verifier_errors else EXIT_COMPLETE
 
 

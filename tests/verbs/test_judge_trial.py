@@ -106,6 +106,35 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
         assert "prose: 1 question" in harness(tmp_path, "show", folder).out
 
 
+def test_a_judge_without_any_verdict_is_asked_anew_and_one_with_a_verdict_is_not(tmp_path: Path) -> None:
+    replies = ["I am not sure.", "VERDICT: CORRECT", "I am not sure."]
+    turn = [0]
+    with (
+        FaultServer(SERVED) as server,
+        FaultServer(listing("judge", lambda: completion(replies[turn[0]], tokens=5))) as judge,
+    ):
+        words = run_words(tmp_path, server, judge.base_url)
+        harness(tmp_path, *words[: words.index("--judge")])
+        asked_and_codes = []
+        for turn[0] in range(3):
+            before = n_sampled(judge)
+            scored = harness(tmp_path, "score", "out", *words[words.index("--judge") :])
+            asked_and_codes.append((n_sampled(judge) - before, scored.code))
+    assert asked_and_codes == [(1, 1), (1, 0), (0, 0)]
+
+
+@pytest.mark.parametrize("first", ["run", "score"])
+def test_a_dead_server_of_the_judge_is_named_as_the_judges(tmp_path: Path, first: str) -> None:
+    with FaultServer(SERVED) as server:
+        words = run_words(tmp_path, server, "http://127.0.0.1:9")
+        if first == "score":
+            harness(tmp_path, *words[: words.index("--judge")])
+            words = ["score", "out", *words[words.index("--judge") :]]
+        done = harness(tmp_path, *words)
+    assert done.code == 2
+    assert "harness: the judge judge: no server answers at 127.0.0.1:9" in done.err
+
+
 def test_the_flags_of_a_judge_need_a_judge(tmp_path: Path) -> None:
     with FaultServer(SERVED) as server:
         words = run_words(tmp_path, server, "http://127.0.0.1:9")

@@ -336,7 +336,7 @@ def test_a_server_is_started_for_the_judge_and_stopped_after(
     assert "no server is running" in harness(tmp_path, "serve", "status").out
     again = harness(tmp_path, *words)
     assert again.code == 1
-    assert "answers at" not in again.err, "nothing is owed, so nothing is started"
+    assert "answers at" in again.err, "a judge without any verdict is asked anew"
 
 
 # ---- the sampling of its requests

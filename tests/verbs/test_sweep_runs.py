@@ -249,7 +249,10 @@ def test_a_judge_with_a_server_of_its_own_is_started_once_at_the_end(tmp_path: P
             "judge": {
                 "model": "able",
                 "scope": "all",
-                "serve": {"engine": "command", "extra_flags": command("--log", str(judge_log))},
+                "serve": {
+                    "engine": "command",
+                    "extra_flags": command("--log", str(judge_log), "--ends", "\nVERDICT: CORRECT"),
+                },
             },
         },
     )
@@ -283,6 +286,31 @@ def test_a_judge_that_cannot_be_asked_is_refused_before_the_first_sample(
         with pytest.raises(HarnessError, match=re.escape(refused)):
             reasoning_harness.sweep(name, base_url=server.base_url)
         assert not any(request.path.endswith("/completions") for request in server.requests)
+
+
+def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_one(tmp_path: Path) -> None:
+    verdicts = {"3": False}
+
+    def judging(request: Request) -> Iterator[Step]:
+        if verdicts["3"]:
+            return judged_runs.ruling_by({"3": True})(request)
+        return iter([models("judge")]) if request.method == "GET" else completion("I am not sure.", tokens=5)
+
+    with FaultServer(answering("able")) as server, FaultServer(judging) as judge:
+        name = write(tmp_path, "s.yaml", {"models": ["able"], "benchmarks": [{"data": "a.jsonl", "samples": 2}]})
+        judged = ["--judge", "judge", "--judge-base-url", judge.base_url, "--judge-scope", "all"]
+        words = ["sweep", name, "--base-url", server.base_url, *judged, "--no-progress"]
+        mute = harness(tmp_path, *words)
+        assert mute.code == 1, mute.err
+        assert "unscored: able+a: scoring ended with 1: the judge was asked about" in mute.err
+        assert "1 of 1 cell is unscored; the same command tries them again" in mute.err
+        assert "lost" not in mute.err
+        n_sampled = sum(request.method == "POST" for request in server.requests)
+        verdicts["3"] = True
+        again = harness(tmp_path, *words)
+        assert again.code == 0, again.err
+        assert sum(request.method == "POST" for request in server.requests) == n_sampled, "the samples are kept"
+    assert stages(tmp_path / "results" / "s") == {"judged": 1}
 
 
 @pytest.mark.parametrize("door", ["command", "Python"])

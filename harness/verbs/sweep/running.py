@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
 """Grades and scores a run folder: `score_cell`, which works in a process of its own."""
 
+UNSCORED = "scoring ended with "
+"""The reason of a cell begins with these words if all its samples are stored and only its scoring failed."""
+
 OnCell = Callable[[CellRecord], None]
 """A callback that receives the record of each cell that ended, well or not."""
 
@@ -318,7 +321,7 @@ class _Group:
         stage: Stage = "judged" if judging is not None else "scored"
         if ended.code:
             # Recorded as sampled, so that the next start of the sweep tries the scoring again.
-            self.ended(cell, "sampled", f"scoring ended with {ended.code}: {ended.reason}", ended.code)
+            self.ended(cell, "sampled", f"{UNSCORED}{ended.code}: {ended.reason}", ended.code)
         else:
             self.ended(cell, stage)
 

@@ -86,7 +86,8 @@ def _scored(task: ScoringTask) -> CellScore:
         )
     except HarnessError as error:
         return CellScore(code=error.exit_code, reason=error.sentence)
-    reasons = [*scored.owed, *scored.verifier_errors]
+    mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
+    reasons = [*scored.owed, *mute, *scored.verifier_errors]
     code, reason = (EXIT_UNJUDGED, reasons[0]) if reasons else (0, "")
     return CellScore(code=code, reason=reason, addresses=addresses)
 
