@@ -19,7 +19,7 @@ from harness.scoring.published.model_name import NameParts
 
 
 def variances() -> list[tuple[int, float]]:
-    """(degrees of freedom, variance) of each group of sources that do not all state the same accuracy."""
+    """Return (degrees of freedom, variance) of each group of sources that do not all state the same accuracy."""
     groups: dict[tuple[NameParts, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for score in load_published():
         if score.metric == "pass@1" and not score.quoted and "attention_budget" not in score.settings:

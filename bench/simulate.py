@@ -849,8 +849,10 @@ def _audited(
     by_judge: NDArray[np.bool_],
     n_audits: int,
 ) -> tuple[Intervals, Intervals]:
-    """(the intervals by a person's audits, the raw intervals) of one run. right: correct by a person; called: correct
-    by the grader; both of shape (questions, samples). by_judge: which samples a judge decided.
+    """Audit a simulated run; return the intervals of its accuracy by the audit, and those by the grades alone.
+
+    right: samples correct by a person. called: samples correct by the grader; both of shape (questions, samples).
+    by_judge: which samples a judge decided. n_audits: samples that the person judges.
     """
     n_questions, n = right.shape
     correct, counts = called.sum(axis=1).astype(float), np.full(n_questions, float(n))
@@ -1066,7 +1068,7 @@ def race_changes(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def _raced(rounds: dict[str, NDArray[np.bool_]], most: int, step: int) -> tuple[str, bool]:
-    """(verdict of the race over these rounds, whether a verdict was withheld because later rounds contradicted it)."""
+    """Return a race's verdict over these rounds, and whether it was withheld because later rounds contradicted it."""
     held = []
 
     def look(standings: Mapping[str, RaceState]) -> None:

@@ -56,7 +56,7 @@ def sources(checkout: Path) -> Iterator[tuple[str, ast.Module, int]]:
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
-    """(lines, parameters, name) of every function."""
+    """Return (lines, parameters, name) of every function."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             given = node.args

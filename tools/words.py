@@ -50,7 +50,7 @@ def sources(checkout: Path = CHECKOUT) -> Iterator[tuple[str, str, ast.Module]]:
 
 
 def bindings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
-    """(line, name) of each parameter, variable, attribute and function that the file names."""
+    """Yield (line, name) for each parameter, variable, attribute and function that the file names."""
     for node in nodes:
         match node:
             case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
@@ -60,7 +60,7 @@ def bindings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
 
 
 def documented_values(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
-    """(line, docstring) of each constant and attribute that has one."""
+    """Yield (line, docstring) for each constant and attribute that has one."""
     bodies = [node.body for node in nodes if isinstance(node, ast.Module | ast.ClassDef)]
     for body in bodies:
         for before, statement in pairwise(body):

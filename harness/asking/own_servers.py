@@ -45,7 +45,7 @@ class ServedHere:
         return f"the server {visible(name, 80)}, which this run asks, has ended: {why}"
 
     def _servers_here(self) -> tuple[tuple[str, int], ...]:
-        """(name, process number of its guard) of each server that the run asks; empty unless all were started here."""
+        """Return (name, process number of the guard) of each server of the run; none unless all were started here."""
         if not all(endpoint.local for endpoint in self._endpoints):
             return ()
         from server_launchers.errors import LaunchError

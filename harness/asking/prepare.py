@@ -300,7 +300,10 @@ def _stored(options: RunOptions, name: str, recipe: str) -> StoredQuestions | No
 
 
 def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card, int | None]]:
-    """(card, samples from `name:samples`) of each named benchmark, or of the file of questions with this first row."""
+    """Return (card, number of samples or None) of each benchmark that the user named, or of the user's own file.
+
+    first: the first row of that file.
+    """
     if not options.benchmarks and not options.data:
         raise UsageError(f"give a benchmark (see `harness benchmarks`), or a file with {option('data')}")
     numbered: list[tuple[Card, int | None]] = []
@@ -337,7 +340,7 @@ def _cards(options: RunOptions, first: Mapping[str, object]) -> list[tuple[Card,
 def _with_data(
     options: RunOptions, data: str, numbered: list[tuple[Card, int | None]], first: Mapping[str, object]
 ) -> tuple[Card, int | None]:
-    """(card, samples a question) for a file of data; samples: None unless the benchmark's name states them.
+    """Return the card for a user's file of data, and the samples of each question if `name:samples` states them.
 
     Without a benchmark the card is drafted from the file; with one it is the benchmark's, with the file as its data.
     data: path or address of the file. numbered: (card, samples) of the benchmarks that the user named, at most one.
@@ -392,8 +395,9 @@ def _prompt_for(options: RunOptions, first: Mapping[str, object]) -> str | None:
 
 
 def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> tuple[Sampling, dict[str, str]]:
-    """(what each request sends, field → its origin): options override the preset, the preset the card, the card
-    defaults.
+    """Return the sampling fields that each request sends, and for each field its origin.
+
+    Options override the preset, the preset the card, the card the defaults.
     """
     given = {name: getattr(options, name) for name in sampling_fields()}
     own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})

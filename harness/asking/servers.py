@@ -132,7 +132,7 @@ def _addresses(url: str | None) -> Sequence[str | None]:
 
 
 def _weighted(url: str | None) -> tuple[str | None, float]:
-    """(address, weight) of an address with an optional weight; None: the provider's own address."""
+    """Split `ADDRESS` or `ADDRESS,weight=2` into address and weight; None stands for the provider's own address."""
     if url is None:
         return None, 1.0
     try:
@@ -493,7 +493,7 @@ def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
 
 
 def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str, str | None]:
-    """(file, served name): a known small model's name becomes its file, and stays the name for requests."""
+    """Return the file of the weights and the name for requests: the name of a known small model becomes its file."""
     from server_launchers.embedded import weights
     from server_launchers.errors import LaunchError
 

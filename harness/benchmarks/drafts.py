@@ -397,7 +397,7 @@ class _Programs(Protocol):
 
 
 def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
-    """(text of the question, reference with the tests) of a row that asks for a program. text: the question's cell.
+    """Read a row that asks for a program: the question's text, and a reference that holds the tests. text: its cell.
 
     Raises `UsageError`.
     """
@@ -411,7 +411,7 @@ def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
 
 
 def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerKind]:
-    """(references, kind, form for the checksum) of a question without choices."""
+    """Read a row's reference answers, their kind, and their form for the checksum, of a question without choices."""
     column = _require_column(row, card.columns.answer, "the answer")
     value = row.value[column]
     # A truth value where the card expects none is more likely a column of flags than the answers.
@@ -427,7 +427,7 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
 
 
 def _read_choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:
-    """(option texts in the order shown, letter of the right one, their order).
+    """Read a multiple-choice row: the options in the order shown, the right one's letter, and that order.
 
     The order has for each option shown its index among the card's columns, the right one first; None if the options are
     not shuffled. order: number of the shuffled order, from 0. Raises `UsageError`.

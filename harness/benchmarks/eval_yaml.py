@@ -110,7 +110,7 @@ def of_file(value: Mapping[str, Any], path: Path, task: str) -> Card:
 
 
 def _find_task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, str]:
-    """(the task, its name, which may be empty). name: the name to look for; empty: the only task of the file.
+    """Find the task called `name` in an eval.yaml; return it with its name. An empty name means the file's only task.
 
     value: the file's content. where: the file's name, for messages. Raises `UsageError`.
     """
@@ -172,7 +172,7 @@ def _one_line(text: object) -> str:
 
 
 def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(value of the card's `columns`, value of its `choices`); `choices` is empty for questions without options."""
+    """Translate a task's fields into a card's `columns` and `choices`; `choices` is {} without options."""
     fields, choices = spec.field_spec, spec.field_spec.choices
     columns: dict[str, Any] = {"question": fields.input, "answer": fields.target, "metadata": fields.metadata}
     if fields.id:
@@ -207,7 +207,7 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
 
 
 def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None, dict[str, Any]]:
-    """(template of the user's message, system message, sampling) that the task's solvers make, applied in order."""
+    """Translate a task's solvers, in their order, into the user's message, the system message and the sampling."""
     template, system, sampling = "{question}", None, dict[str, Any]()
     for index, step in enumerate(spec.solvers):
         here = f"{where}: solvers[{index}] ({visible(step.name, 40)})"

@@ -256,7 +256,7 @@ INSTRUCTIONS: tuple[str, ...] = (
 
 
 def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[str, bool]:
-    """(the question without the instruction at its end or start, whether it had one, so that it gets no second one).
+    """Remove the instruction at the end or start of a question; return the rest, and whether there was one.
 
     Recognised are `INSTRUCTIONS` and those that `prompt` itself adds.
     """

@@ -81,7 +81,9 @@ def _cards(names: tuple[str, ...]) -> bool:
 
 
 def _tested(card: Card) -> tuple[tuple[str, ...], bool]:
-    """(the row of one card, whether it passes). Raises `UsageError` where its data or its own function are unusable."""
+    """Test one card: return its row of the table and whether it passes. Raises `UsageError` if its data or its own
+    function cannot be used.
+    """
     from harness.benchmarks import questions
     from harness.grading.processes.pool import grader_names
     from harness.grading.selftest import self_test

@@ -38,7 +38,7 @@ def overview(results: Path = Path("results")) -> Iterator[str]:
 
 
 def _servers() -> list[tuple[str, str, str]]:
-    """(name, model, addresses) of each server that is ready on this machine."""
+    """Return (name, model, addresses) of each server that is ready on this machine."""
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import servers
 

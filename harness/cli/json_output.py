@@ -53,7 +53,7 @@ def printing() -> dict[str, JsonOption]:
 
 
 def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """(the schemas of these types, under the same keys; the schemas of the records in them, by name).
+    """Make the JSON schemas of these types, under the same keys, and of the records in them, by name.
 
     A field is required if it is always printed. A later version may print more properties.
     """

@@ -149,7 +149,7 @@ def _load_numpy() -> None:
 
 
 def _with_shards_joined(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple[Path, ...], ScoreOptions]:
-    """(the sources to score, the options for them); with `--out`, folders of one run are joined into one source first.
+    """Join the shards of one run into the folder `--out` first, if it is given; return what to score, and the options.
 
     Raises `UsageError` for shards without `--out`, and for several files with it.
     """

@@ -149,7 +149,7 @@ def _graded(benchmark: OpenBenchmark, run: Path) -> None:
 
 
 def _asked(opened: OpenRun, benchmarks: list[OpenBenchmark], word: str) -> tuple[list[OpenBenchmark], str, int | None]:
-    """([the benchmark with the question], the question's id, the sample's index or None).
+    """Find the question that a user typed: its benchmark (as a list), its id, and the sample's index or None.
 
     word: QUESTION or QUESTION:SAMPLE, as typed. Raises `UsageError` if no benchmark, or several, have the question.
     """

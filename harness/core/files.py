@@ -85,7 +85,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _new_temporary(path: Path) -> tuple[Path, int]:
-    """(path of a new temporary file for `path`, its open descriptor, which holds its lock). Raises `OSError`."""
+    """Make a temporary file beside `path`; return its path and the descriptor that locks it. Raises `OSError`."""
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
         # The user's umask narrows these permissions.

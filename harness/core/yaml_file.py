@@ -89,8 +89,9 @@ value that is not in the file it returns the line of the nearest mapping or list
 
 
 def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
-    """(the mapping in a YAML file, a function that tells the line of each value). Raises `UsageError` with file and
-    line.
+    """Read the mapping in a YAML file; return it with a function that tells the line of each value.
+
+    Raises `UsageError` with file and line.
     """
     value, text = _load_mapping(path, what, MAX_BYTES, None)
     root = yaml.compose(text, Loader=_PlainLoader)
@@ -122,7 +123,7 @@ def _below(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
 def _load_mapping(
     path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None
 ) -> tuple[dict[str, Any], str]:
-    """(the mapping, the text that was parsed).
+    """Read the mapping in a YAML file; return it with the text that was parsed.
 
     what, max_bytes, is_wanted: as in `read_mapping`.
     """
@@ -135,7 +136,7 @@ def _load_mapping(
 
 
 def _parse(path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None) -> tuple[Any, str]:
-    """(the value, the text that was parsed).
+    """Parse a YAML file; return its value with the text that was parsed.
 
     what, max_bytes, is_wanted: as in `read_mapping`.
     """

@@ -104,7 +104,7 @@ class ExportedBenchmark:
         return (row for row in self._passing() if shortest is None or row.sample.key in shortest)
 
     def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
-        """(question, its chosen samples by index) in the order of the plan, without questions that have none.
+        """Yield each question that has chosen samples, with these by their index, in the order of the plan.
 
         The journal is read once for each group of questions whose samples have about `GROUP_BYTES`, so that memory
         holds one group.

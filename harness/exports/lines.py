@@ -50,7 +50,7 @@ def lines_file(benchmark: ExportedBenchmark, out: Path, values: Iterable[dict[st
 
 
 def conversation(question: Question) -> tuple[str, list[tuple[str, str]]]:
-    """(system prompt, [(role, text), …] up to the question); the prompt of the completions API is one user message."""
+    """Split a question into its system prompt and messages (role, text); a prompt without roles is one user message."""
     if not question.messages:
         return "", [("user", without_lone_surrogates(question.prompt))]
     messages = [(message.role, without_lone_surrogates(message.content)) for message in question.messages]

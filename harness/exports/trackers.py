@@ -122,7 +122,7 @@ def _tracker_name(name: str) -> str:
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Fact]]:
-    """(dotted path, value) of each number, boolean and text in a JSON value. name: the path of `value` itself.
+    """Yield (dotted path, value) for each number, boolean and text in a JSON value. name: the path of `value` itself.
 
     A list becomes one text, a long text its digest; null is left out.
     """

@@ -44,7 +44,7 @@ def as_text(value: Any) -> str | None:
 
 
 def split_content(content: Any) -> tuple[str | None, str | None]:
-    """(text, reasoning) of a message's content, which is a text or a list of typed parts; None for anything else."""
+    """Split a message's content, a text or a list of typed parts, into (text, reasoning); (None, None) for others."""
     if isinstance(content, str):
         return content, None
     if not isinstance(content, list):

@@ -256,7 +256,7 @@ def _no_questions_error(path: Path, format: str) -> UsageError:
 
 
 def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> Iterator[tuple[Question, Sample]]:
-    """(question, sample) for each response of the rows. identities: the question id of each row."""
+    """Yield (question, sample) for each response in the rows. identities: the question id of each row."""
     built: dict[str, Question] = {}
     next_index: Counter[str] = Counter()
     for row, question_id in zip(rows, identities, strict=True):

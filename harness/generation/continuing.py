@@ -199,7 +199,7 @@ def _with_reasoning_closed(begun: Partial, tokens: Tokens) -> Partial:
 def _stored_ids(
     begun: Partial, question: Question, template: RequestTemplate, salvage: Salvage, tokens: Tokens
 ) -> tuple[list[int], list[int]] | None:
-    """(ids of the prompt, ids of the written part) if both are known for certain; else None."""
+    """Return the token ids of the prompt and of the written part if both are known for certain; else None."""
     if begun.ids and begun.prompt_ids:
         return list(begun.prompt_ids), list(begun.ids)
     text, lengths = begun.text or "", begun.lengths or ()
@@ -221,7 +221,7 @@ def _stored_ids(
 def _tokenized_ids(
     begun: Partial, question: Question, template: RequestTemplate, tokens: Tokens, *, may_fail: bool
 ) -> tuple[list[int], list[int]] | None:
-    """(ids of the prompt, ids that the tokenizer makes of the written part).
+    """Ask the server's tokenizer for the token ids of the prompt and of the written part.
 
     may_fail: return None if the tokenizer fails, instead of raising `ServerError`.
     """

@@ -296,7 +296,7 @@ def _row(item: QuestionTally, *, withheld: bool) -> _QuestionRow:
 
 
 def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
-    """(kind of outcome, left edge in %, width in %) of each bar that shows a question's samples."""
+    """Divide a strip of bars by a question's outcomes: (kind of outcome, left edge in %, width in %) of each bar."""
     bars = []
     first = 0.0
     for kind, number in count(item.grades).items():

@@ -245,7 +245,7 @@ def _side_by_side(title: str, head: str, runs: Sequence[ScoredRun], columns: Seq
 
 
 def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
-    """(name, value) of what is known about a run: its effort, sessions, failures, machine and servers."""
+    """List as (name, value) what is known about a run: its effort, sessions, failures, machine and servers."""
     manifest, history = run.manifest, run.history
     yield "model", manifest.model
     scores = [benchmark.score for benchmark in run.benchmarks.values() if benchmark.score is not None]
@@ -276,7 +276,7 @@ def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
 
 
 def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str, object]]:
-    """(name, value) of a run's time, requests, tokens and cost."""
+    """List as (name, value) a run's time, requests, tokens and cost."""
     begun = datetime.fromtimestamp(min(workload.started for workload in workloads), UTC)
     ended = datetime.fromtimestamp(max(workload.ended for workload in workloads), UTC)
     yield "first request (UTC)", f"{begun:%Y-%m-%d %H:%M}"

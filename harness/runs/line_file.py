@@ -429,7 +429,7 @@ def _refuse_newer(record: object, path: Path, number: int) -> None:
 
 
 def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]]) -> Iterator[tuple[int, bytes]]:
-    """(number from 1, line without its end) of the lines that are not blank. Raises `StoreError`."""
+    """Yield (number from 1, line without its end) for each line that is not blank. Raises `StoreError`."""
     try:
         with open_untrusted(path) as file:
             for line in split(file):

@@ -72,8 +72,8 @@ def unproved(offset: int, length: int) -> bytes:
 
 
 def read_entries(folder: BenchmarkFolder) -> Iterator[tuple[int, int, int, int]]:
-    """(offset, length, checksum, checksum of the head) of each entry in the index; none when it is missing, unreadable,
-    or of another version."""
+    """Read the index of a journal: (offset, length, checksum, checksum of the head) of each entry. No entry
+    if it is missing, unreadable, or of another version."""
     try:
         with open_untrusted(folder.index) as file:
             data = file.read()

@@ -340,8 +340,9 @@ def _value(score: Score, published: PublishedScore) -> float | None:
 
 
 def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
-    """(the run's estimates, why there is none): one estimate, or two if samples are missing, as if all were wrong and
-    all right. The reason is empty if there is an estimate.
+    """Return the run's estimates to compare with a published score, and "" or why there is none.
+
+    There is one estimate; or two if samples are missing, as if these were all wrong, and all right.
     """
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"
@@ -365,7 +366,7 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
 
 
 def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, float]:
-    """(difference, its standard error) if the published score has this many samples of each question."""
+    """Return the difference to a published score of this many samples a question, and its standard error."""
     # Fewer than k samples still gave one draw.
     draws = max(1.0, samples / published.k)
     variance = published_variance(

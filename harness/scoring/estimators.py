@@ -115,8 +115,7 @@ def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
 
 
 def _majorities_without_one(groups: Sequence[VoteGroup], silent: int, k: int) -> list[tuple[float, int]]:
-    """(maj@k if one sample is left out, number of samples for which it has this value), all from the chances that give
-    maj@k itself.
+    """Return maj@k with one sample left out, for each kind of sample, with how many samples are of this kind.
 
     Each chance that a majority misses a sample is divided by the chance of a draw to miss the sample, 1 − k/n.
     """

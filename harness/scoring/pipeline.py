@@ -356,7 +356,7 @@ def _first_right(folder: BenchmarkFolder, by_id: ById, grading: GradingOptions) 
     tokens_of: dict[Key, list[int]] = {}
 
     def stated_answers() -> Iterator[tuple[Key, Question, list[str]]]:
-        """(key, question, answers that the reply states) of each sample with a known number of tokens."""
+        """Yield (key, question, answers that the reply states) for each sample with a known number of tokens."""
         for sample in read_samples(folder):
             if sample.question_id in by_id and sample.usage.completion_tokens is not None:
                 question = by_id[sample.question_id]

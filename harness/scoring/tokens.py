@@ -201,7 +201,9 @@ def first_right(items: Sequence[QuestionTally], tokens_before: Mapping[Key, int]
 def accuracy_of_first_right(
     items: Sequence[QuestionTally], tokens_before: Mapping[Key, int], budget: int
 ) -> tuple[float, Intervals]:
-    """(accuracy within `budget` if every right reply ended where its right answer first stands, its intervals).
+    """Return the accuracy with at most `budget` tokens if each right reply ended where its right answer first appears.
+
+    Its intervals are returned, too.
 
     tokens_before: by sample, completion tokens before the right answer first stands.
     """

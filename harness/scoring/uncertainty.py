@@ -263,7 +263,7 @@ def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
 
 
 def sample_counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """(samples, samples if equal replies count as one) of each question."""
+    """Return for each question its number of samples, and that number if equal replies count as one sample."""
     # From generators: a list of pairs would take 100 bytes a question.
     counts = np.fromiter((item.n for item in items), float, len(items))
     independent = np.fromiter(

@@ -79,7 +79,7 @@ LISTED_POINTS = (1.0, 2.0, 5.0, 10.0)
 
 
 def numbered(source: Path) -> tuple[str, int] | None:
-    """("aime24", 64) for the argument `aime24:64`; None for anything else. Raises `UsageError` for two numbers."""
+    """Split the argument `aime24:64` into name and number; else None. Raises `UsageError` for two numbers."""
     name, colon, number = str(source).rpartition(":")
     if source.exists() or not (name and colon and number.isdecimal()):
         return None

@@ -194,7 +194,7 @@ class _FolderReader:
     checksums: dict[str, set[str]]
 
     def read(self, path: str) -> tuple[list[PublishedScore], list[str]]:
-        """(the scores in the file at `path`, why other entries are no scores). Raises `UsageError`."""
+        """Read the scores in the file at `path`, and why its other entries are no scores. Raises `UsageError`."""
         if not path.endswith(".json"):
             try:
                 return hub_results.read(self.folder / path)

@@ -114,7 +114,7 @@ def flipped(first: OpenBenchmark, second: OpenBenchmark, question_id: str) -> li
 
 
 def _flips(first: OpenBenchmark, second: OpenBenchmark, question_ids: Sequence[str]) -> tuple[list[Flip], int]:
-    """(pairs of verdicts that differ, with their numbers of samples; number of samples with equal verdicts).
+    """Count the samples of two runs by their pair of verdicts if these differ, and the samples with equal verdicts.
 
     question_ids: ids of the questions that both runs have.
     """

@@ -231,7 +231,7 @@ Functions = Mapping[tuple[str, str, int], list[FunctionType]]
 
 
 def live_functions(files: Iterable[str]) -> Functions:
-    """(file, qualified name, first line) → the function objects of it that exist now."""
+    """Return the function objects that exist now, by (file, qualified name, first line)."""
     gc.unfreeze()  # a frozen object is not listed
     names = frozenset(files)
     functions: defaultdict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)

@@ -166,7 +166,7 @@ def is_cached(source: HubSource) -> bool:
 
 
 def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | None, str]]:
-    """(configuration if known, path) of each file with rows of the source, in order. Raises `UsageError`."""
+    """Return the files of a data set to read, in order, each with its configuration if known. Raises `UsageError`."""
     files: list[tuple[str | None, str]] = []
     for file in source.files:
         each = source.config if "{config}" in file else (None,)

@@ -127,8 +127,8 @@ class Endpoint:
 
 
 def split_weight(text: str) -> tuple[str, float]:
-    """(address, weight) from "ADDRESS" (weight 1) or "ADDRESS,weight=2". Raises `UsageError` if the comma is followed
-    by anything else."""
+    """Split "ADDRESS,weight=2" into address and weight; without a comma the weight is 1. Raises `UsageError` if the
+    comma is followed by anything else."""
     address, *options = text.split(",")
     weight = 1.0
     for given in options:

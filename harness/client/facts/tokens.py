@@ -66,7 +66,7 @@ class Tokenizer:
     def render(
         self, messages: Sequence[Message], template_kwargs: Mapping[str, Any], tail: int = 0
     ) -> tuple[str, list[int]]:
-        """(text, token ids) of the prompt that the chat template makes of messages.
+        """Ask the server for the prompt that its chat template makes of messages: its text and its token ids.
 
         tail: the text needs to cover only this many tokens at the end; 0: all. Some engines return ids only, and the
         text is then made from them. template_kwargs: arguments of the chat template, such as its thinking switch.

@@ -409,7 +409,7 @@ def learn_template(event: bytes) -> Template | None:
 
 
 def _only_token(value: Any) -> tuple[str, str] | None:
-    """(text, field) of an event that holds the text of one token and nothing else that matters."""
+    """Return (text, field) if an event holds the text of one token and nothing else that matters; else None."""
     if type(value) is not dict or value.get("usage") or value.get("error") or type(value.get("choices")) is not list:
         return None
     if len(value["choices"]) != 1 or type(value["choices"][0]) is not dict:

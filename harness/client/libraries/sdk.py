@@ -153,7 +153,7 @@ async def _beginning(response: Any, pieces: Callable[[], AsyncIterator[bytes]], 
 
 
 def _call(client: openai.AsyncOpenAI, path: str, body: bytes) -> tuple[Any, dict[str, Any]]:
-    """(the SDK's method for `path`, its arguments). Fields that the method does not require go in `extra_body`."""
+    """Return the SDK's method for `path` and its arguments; fields that it does not require go in `extra_body`."""
     fields: dict[str, Any] = codec.decode(body, dict)
     resource: Any = client.chat.completions if path == "/chat/completions" else client.completions
     named: dict[str, Any] = {

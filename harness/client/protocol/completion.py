@@ -386,7 +386,7 @@ class Completion:
         return self._take(which, text)
 
     def _parts(self, content: list[Any]) -> Iterator[tuple[bool, str]]:
-        """(whether it is reasoning, text) of each part of a content that is a list, as Mistral's models send it."""
+        """Yield (whether it is reasoning, text) for each part of a content that is a list, as Mistral's are."""
         for part in content:
             if type(part) is not dict:
                 raise BadEvent(f"a part of its content is no object but {json_kind(part)}")

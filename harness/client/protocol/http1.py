@@ -294,7 +294,7 @@ def _parse_head(data: bytes) -> _Head:
 
 
 def _body_framing(status: int, headers: Mapping[str, str]) -> tuple[str, int]:
-    """(framing, body length) of a response, by the rules of RFC 9112, 6.3, in their order. Raises `BadResponse`."""
+    """Tell how a response's body ends (framing), and its length if stated, by RFC 9112, 6.3. Raises `BadResponse`."""
     # These have no body, whatever length their headers state.
     if status < 200 or status in (204, 304):
         return "length", 0

@@ -540,7 +540,7 @@ class ReplyParser:
         self._take_event(value)
 
     def _why_unfinished(self, cut: str) -> tuple[FailureKind, str]:
-        """(kind of failure, sentence) for a reply that ended without a finish reason. cut: why the connection ended,
+        """Say why a reply without a finish reason is a failure: (kind, sentence). cut: why the connection ended,
         else empty."""
         if not self._bytes:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"

@@ -51,7 +51,7 @@ class EndpointsFile:
         return tuple(endpoints.values())
 
     def _lines(self) -> list[tuple[str, list[str]]]:
-        """(position, words) of each line that is not empty or a comment."""
+        """Read the file or folder of endpoints: (position, words) of each line that is not empty or a comment."""
         try:
             # Before the file is read: a change during the read then shows at the next look.
             self._seen = self._state()
@@ -67,7 +67,7 @@ class EndpointsFile:
         return sorted(self.path.glob(REGISTERED)) if self.path.is_dir() else [self.path]
 
     def _lines_of(self, path: Path) -> Iterator[tuple[str, list[str]]]:
-        """(position for messages, words) of each line of a file that is not empty or a comment."""
+        """Read one file of endpoints: (position for messages, words) of each line that is not empty or a comment."""
         try:
             data = read_named(path, MAX_BYTES)
         except FileNotFoundError:

@@ -73,7 +73,7 @@ def _is_word(first: str, second: str) -> bool:
 
 
 def _function_and_argument(label: Node) -> tuple[str, Node] | None:
-    """(name, argument) of a function with its argument, `f(x)`, also one that was read as a product; else None."""
+    """Split `f(x)` into name and argument, even if it was read as a product f · x; None for anything else."""
     if label.op == "apply":
         return str(label.args[0]), label.args[1]
     if label.op != "mul" or len(label.args) != 2:

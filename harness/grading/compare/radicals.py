@@ -287,7 +287,7 @@ def _radical(number: Fraction, exponent: Fraction) -> Value:
 
 
 def factors(number: int) -> list[tuple[int, int]]:
-    """(prime, exponent) pairs of a positive integer, primes ascending. Raises `NotExact` if it is hard to factor."""
+    """Factor a positive integer into (prime, exponent), primes ascending. Raises `NotExact` if it is hard to factor."""
     if number.bit_length() > 400:
         raise NotExact("too large a radicand")
     pairs = []

@@ -139,8 +139,8 @@ def read(path: Path) -> list[PublishedScore]:
 
 
 def scores_of(data: bytes, where: str) -> tuple[list[PublishedScore], list[str]]:
-    """(the scores of a record, why each other result is no score), each in order. Raises `UsageError` for what is no
-    record, naming `where` and the field."""
+    """Read the scores of a record, and for each other result in it why it is no score. Raises `UsageError` for what is
+    no record, naming `where` and the field."""
     record = _decoded(data, _Record, where)
     if not record.schema_version.startswith("0."):
         raise UsageError(

@@ -67,8 +67,9 @@ class _BoardEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
-    """(the scores of OWNER/MODEL/.eval_results/NAME.yaml, why each other entry is no score). The model is the owner and
-    the folder above. Raises `UsageError`."""
+    """Read the scores of OWNER/MODEL/.eval_results/NAME.yaml, and for each other entry why it is no score.
+
+    The model's name is that of the two folders above, OWNER/MODEL. Raises `UsageError`."""
     content = yaml_file.read_list(path, "evaluation results of the hub", MAX_FILE_BYTES)
     if len(content) > MAX_ENTRIES:
         raise UsageError(f"{path} holds more than {MAX_ENTRIES:,} results")
@@ -99,7 +100,7 @@ def read(path: Path) -> tuple[list[PublishedScore], list[str]]:
 
 
 def leaderboard(data: bytes, dataset: str, where: str) -> tuple[list[PublishedScore], list[str]]:
-    """(the scores of a data set's leaderboard, why each other entry is no score). data: the reply of
+    """Read the scores of a data set's leaderboard, and for each other entry why it is no score. data: the reply of
     `/api/datasets/OWNER/NAME/leaderboard`. Raises `UsageError` naming `where`."""
     try:
         entries = codec.decode(data, list[_BoardEntry])
@@ -133,7 +134,7 @@ class _NotAScoreError(Exception):
 
 
 def _sorted_out(entries: list[_E], score: Callable[[_E], PublishedScore]) -> tuple[list[PublishedScore], list[str]]:
-    """(the scores, a reason for each entry that is no score). score: makes the score of an entry."""
+    """Make a score of each entry by `score`; return the scores, and a reason for each entry that is none."""
     scores, reasons = [], []
     for entry in entries:
         try:

@@ -43,7 +43,7 @@ def _count(answer: ProbeReply) -> int | None:
 
 
 def _tokens_by_words(subject: Subject) -> tuple[float, float] | None:
-    """(tokens of a prompt without words, tokens per word), from two short prompts; None without usable counts."""
+    """Learn from two short prompts the tokens of an empty prompt, and the tokens per word; None without counts."""
     # Each prompt opens differently, because the caller times them: a prefix cache must not shorten the second.
     short, longer = (_count(subject.chat(_prompt(n, f"{n} words follow."), max_tokens=1)) for n in (SHORT, LONGER))
     if short is None or longer is None or longer <= short:
@@ -141,7 +141,7 @@ def _stated(subject: Subject) -> str:
 
 
 def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], str]:
-    """(depth → whether the text there reached the model, a sentence that says how this is known).
+    """Tell for each depth of a long prompt whether the text there reached the model, and how this is known.
 
     If the reply names the code word of a depth, the text there reached the model. Each other depth is tested by its
     effect: with other words there, the log-probabilities of the next token must change by more than between repeats.

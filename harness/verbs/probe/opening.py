@@ -62,7 +62,7 @@ HIDDEN = "no usage or no log-probabilities came"
 
 
 def _counted(subject: Subject, text: str, path: str = COMPLETIONS) -> tuple[int, Top]:
-    """(tokens of the prompt as the server counts, the next token's log-probabilities). Raises `Refused`."""
+    """Send a prompt; return its tokens by the server's count and the next log-probabilities. Raises `Refused`."""
     fields = {"max_tokens": 1, "temperature": 0, **logprob_fields(path)}
     answer = subject.whole(Inquiry(text, fields, path))
     n = answer.usage.prompt_tokens if answer.usage else None

@@ -47,8 +47,8 @@ def _streaming(subject: Subject) -> Seen:
 
 
 def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
-    """(the comparison of the stream with the whole reply to one prompt, that whole reply); the reply is empty if the
-    stream failed.
+    """Compare the streamed with the whole reply to one prompt; return the outcome and the whole reply ("" if the stream
+    failed).
     """
     inquiry = Inquiry(prompt, {"max_tokens": LONG, "temperature": 0})
     sent = f"one greedy request of {LONG} tokens, streamed and whole"

@@ -386,9 +386,10 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
 
 
 def surprise_p(comparisons: Sequence[TokenComparison], seed: int) -> float:
-    """Two-sided p-value of the sum of surprises, by exact Monte Carlo under the reference's distributions.
+    """Return the two-sided p-value of the hypothesis that the server's tokens come from the reference's distributions.
 
-    The sum is far from normal where a few places can be very surprising.
+    The statistic is the sum of the tokens' surprises, −log of their probability by the reference. It is compared with
+    sums of simulated tokens, since a few very unlikely tokens make it far from normal. seed: of the simulation.
     """
     rng = np.random.default_rng(seed)
 
@@ -549,8 +550,9 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
 
 
 def _agreeing(ours: Choice, theirs: str) -> tuple[int, int]:
-    """(number of our tokens that both replies begin with, number of our tokens), by the tokens that log-probabilities
-    name; (0, 0) without them.
+    """Return how many tokens two replies share from their beginning, and how many tokens ours has.
+
+    The tokens are those that the log-probabilities name; (0, 0) without them.
     """
     text, agreed = "", 0
     for token in ours.tokens:

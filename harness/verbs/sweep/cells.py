@@ -113,7 +113,7 @@ class Sweep:
         return [cell for group in self.groups for cell in group.cells]
 
     def step_of(self, cell: Cell) -> tuple[str, int] | None:
-        """(name of the curve of accuracy over training steps, step) for the cell of a checkpoint; None for other cells.
+        """Return for a checkpoint's cell the name of its curve (accuracy over steps) and its step; else None.
 
         The name consists of the training run and the entries of the other axes, without the benchmark.
         """

@@ -177,7 +177,7 @@ def _by_output(sandbox: Sandbox, tests: QuestionTests, code: str) -> ProgramDeci
 
 
 def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
-    """(the rule by which a program failed, or "" if it ended well; the last line of its standard error).
+    """Return the rule by which a program failed ("" if it ended well), and the last line of its standard error.
 
     report: the sandbox's report on the program. Raises `SandboxFailedError` if it does not say how the program ended.
     """

@@ -78,7 +78,7 @@ def _continues(code: str, tests: QuestionTests) -> bool:
 
 
 def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """(start, end) of each line in text[start:end], without its line feed."""
+    """Yield (start, end) of each line in text[start:end], without its line feed."""
     spans, begin = [], start
     while begin <= end:
         stop = text.find("\n", begin, end)
@@ -89,8 +89,9 @@ def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _last_between_fences(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """(start, end) of the text between the last two lines with a fence; None if there are none, or nothing between
-    them."""
+    """Return (start, end) of the text between the last two fences (lines of three backticks).
+
+    None without two fences, or with nothing between them."""
     lines = _lines(text, start, end)
     fences = [number for number, (a, b) in enumerate(lines) if FENCE in text[a:b]]
     if len(fences) < 2:
@@ -100,7 +101,7 @@ def _last_between_fences(text: str, start: int, end: int) -> tuple[int, int] | N
 
 
 def _blocks(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """(start, end) of each fenced block; a block that is not closed ends with the reply."""
+    """Yield (start, end) of each block between fences (lines of three backticks); an open block ends with the reply."""
     blocks, opened = list[tuple[int, int]](), -1
     for a, b in _lines(text, start, end):
         if not text[a:b].lstrip().startswith(FENCE):

@@ -20,7 +20,7 @@ def shown(reference: str) -> str:
 
 
 def examples(reference: str) -> tuple[str, str] | None:
-    """(a right reply, a wrong reply) for trying a card: the data's solution, and a program that does nothing. None if
+    """Make a right and a wrong reply for trying a card: the data's solution, and a program that does nothing. None if
     the data have no solution."""
     tests = summary_of(reference)
     if not tests.solution:
