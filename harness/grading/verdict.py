@@ -33,7 +33,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
 
-VERSION = "13"
+VERSION = "14"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -81,7 +81,7 @@ _RULES = {
     "depth": "the answer is nested too deeply",
     "crash": "the answer brought its worker down",
     "form": "the value is right and its form is not",
-    "sentence": "the value is right, but its sentence has no form that states an answer",
+    UNSTATED: "the sentence of the value has no form that states an answer",
     "judge": "the rules left it open, and a judge decided",
 }
 """Rule of a grade → its meaning in words."""
@@ -257,7 +257,7 @@ def find(question: Question, text: str | None, *, truncated: bool = False) -> Ex
 def stated(question: Question, sample: Sample) -> list[StatedValue]:
     """Return the values that a reply states before its answer, each where it first occurs, and then its answer.
 
-    An answer whose sentence has no form that states an answer is left out, as it is never correct (`as_stated`). Ends
+    An answer whose sentence has no form that states an answer is left out, as it is undecided (`as_stated`). Ends
     are characters of the reasoning and the text together.
     """
     if question.kind == "program" or question.rules.whole_reply:
@@ -448,13 +448,15 @@ def no_answer(empty: AnswerVerdict) -> AnswerVerdict:
 
 
 def as_stated(extraction: Extraction, decision: AnswerVerdict) -> AnswerVerdict:
-    """Return the verdict on an extracted answer: `decision`, the verdict on its text, but undecided for a right value
-    whose sentence has no form that states an answer.
+    """Return the verdict on an extracted answer: `decision`, the verdict on its text, but undecided if its sentence has
+    no form that states an answer.
 
-    Every road from a response to a verdict passes here.
+    A value of such a sentence may be any number of a remark, so it proves neither that the response is right nor that
+    it is wrong. Every road from a response to a verdict passes here.
     """
-    unstated = extraction.method == UNSTATED and decision.outcome == "correct"
-    return decision._replace(outcome="undecided", rule="sentence") if unstated else decision
+    if extraction.method != UNSTATED or decision.outcome == "undecided":
+        return decision
+    return decision._replace(outcome="undecided", rule=UNSTATED, near_miss=None)
 
 
 def _rule_in_words(rule: str) -> str:

@@ -361,7 +361,7 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
     by_id = {question.question_id: question for question in graded.questions}
     to_judge = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
     to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # Undecided samples are asked about first.
-    unextracted = {grade.key for grade in to_judge if grade.extracted is None}
+    unextracted = {grade.key for grade in to_judge if answer_for_judge(grade) is None}
     endings: dict[Key, str | None] = {}
     if unextracted:
         endings = {sample.key: ending_for_judge(sample) for sample in samples_of(graded, unextracted)}
@@ -369,7 +369,7 @@ def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf)
     questions: dict[str, Question] = {}
     case_of = {}
     for grade in to_judge:
-        answer = endings.get(grade.key) if grade.extracted is None else answer_for_judge(grade)
+        answer = answer_for_judge(grade) or endings.get(grade.key)
         if answer is None:
             continue
         pair = grade.question_id, answer

@@ -81,6 +81,26 @@ def stated() -> Iterator[tuple[str, str]]:
         yield number, before + sentence.format(v=number)
 
 
+REPAIRS = (
+    "Wait, I swapped the digits: it is 65.", "Wait: 65.", "Actually, it is 65.", "Oops, it is 65.",
+    "Sorry, I meant 65.",
+    "No, it is 65.", "Hmm, that counts pairs twice; it is 65.", "Correction: 65.", "Hold on, we must add 9 to get 65.",
+    "On second thought it is 65.", "Scratch that, it is 65.", "I miscounted: there are 65.", "My mistake, it is 65.",
+    "But wait, the case n = 9 gives 65.", "Let me recheck: 5 * 13 = 65.", "Oh no, I forgot 9 of them. So it is 65.",
+)  # fmt: skip
+REPAIRED = (
+    "The answer is {v}.", "The final answer is {v}!", "Answer: {v}.", "So the answer is ${v}$.",
+    "**The answer is {v}.**",
+    "答案是{v}。\n", "#### {v}\n", "Therefore, the answer is {v}...", "The answer is {v} —",
+)  # fmt: skip
+
+
+def repaired() -> Iterator[tuple[str, str]]:
+    """Yield (reference, reply) pairs whose reply states the reference and then corrects it."""
+    for statement, number, before, repair in product(REPAIRED, ("56", "7", "250"), BEFORE, REPAIRS):
+        yield number, f"{before}{statement.format(v=number)} {repair}"
+
+
 CHINESE = (
     ("3700升", "所以水池里有3700升水。", "所以水池里有3700毫升水。"),
     ("3700升", "所以水池里有3700L水。", "所以水池里有3700mL水。"),

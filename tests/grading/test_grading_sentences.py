@@ -25,6 +25,35 @@ def test_a_sentence_that_states_the_answer_is_correct() -> None:
     assert refused == []
 
 
+def test_a_sentence_that_states_no_answer_is_never_wrong() -> None:
+    for reference, reply in sentences.unstated(28, SIZE // 4):
+        grade = harness.grade(f"{reference} + 1", reply)
+        assert grade.outcome != "correct", reply
+        assert grade.outcome != "wrong" or grade.rule != "sentence", reply
+
+
+def test_an_answer_that_is_corrected_behind_it_is_undecided() -> None:
+    accepted = [pair for pair in sentences.repaired() if outcome(*pair) == "correct"]
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("The answer is 56. Wait, I swapped the digits: it is 65.", "undecided"),
+        ("The answer is 56. Wait, I swapped the digits. The answer is 65.", "wrong"),
+        ("The answer is 65. Wait, I swapped the digits. The answer is 56.", "correct"),
+        ("The answer is 56. No other number works.", "correct"),
+        ("The answer is 56. I made a table of all 12 cases to check it.", "undecided"),
+        (r"So $2n = \boxed{56}$, and the answer is $28$.", "wrong"),
+        (r"So $2n = \boxed{112}$, and the answer is $56$.", "correct"),
+        (r"So $n = \boxed{56}$; the wrong answer is $28$.", "correct"),
+    ],
+)
+def test_what_a_later_statement_decides(reply: str, answer: str) -> None:
+    assert outcome("56", reply) == answer
+
+
 @pytest.mark.parametrize(("reference", "right", "wrong"), sentences.CHINESE, ids=lambda text: text[:12])
 def test_a_class_of_chinese_questions(reference: str, right: str, wrong: str) -> None:
     assert outcome(reference, right) == "correct"
@@ -37,7 +66,7 @@ def test_a_class_of_chinese_questions(reference: str, right: str, wrong: str) ->
         ("This answer is correct because the answer is 3.", "correct"),
         ("This answer is correct because the answer is 4.", "wrong"),
         ("There are 3 of them left to check.", "undecided"),
-        ("There are 4 of them left to check.", "wrong"),
+        ("There are 4 of them left to check.", "undecided"),
     ],
 )
 def test_what_a_sentence_decides(reply: str, answer: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.core.records import Grade, Message, Question, Verdict
 from harness.grading import GRADER
-from harness.grading.second.judge import apply_ruling, grader_name, in_scope, judge_question, majority
+from harness.grading.second.judge import answer_for_judge, apply_ruling, grader_name, in_scope, judge_question, majority
 from harness.grading.second.judge_prompts import LIMO, VERDICT
 
 QUESTION = Question(
@@ -56,6 +56,11 @@ def test_a_ruling_changes_only_what_it_may(verdict: Verdict, ruling: bool | None
         assert (replaced.verdict == "correct") == ruling
         assert (replaced.rule, replaced.grader) in (("judge", "g"), ("integer", "rules/1"))
         assert (replaced.grader == "g") == (verdict == "undecided" or (verdict == "correct") != ruling)
+
+
+@pytest.mark.parametrize(("rule", "shown"), [("integer", "2"), ("sentence", None)])
+def test_the_judge_reads_the_sentence_itself_where_no_known_form_states_its_value(rule: str, shown: str | None) -> None:
+    assert answer_for_judge(msgspec.structs.replace(grade_of("undecided"), rule=rule)) == shown
 
 
 @given(votes=st.lists(st.sampled_from([True, False, None])))

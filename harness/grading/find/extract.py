@@ -38,6 +38,7 @@ from harness.grading.find.refusals import (
     is_refusal,
     is_refused,
     is_refused_before,
+    is_repaired,
     is_stated_in_chinese,
     is_taken_back,
     is_unstated,
@@ -48,7 +49,7 @@ from harness.grading.find.several import join_boxes, with_exact_value
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply"]
 
 UNSTATED: Method = "sentence"
-"""How an answer was found whose sentence has no form that states an answer; it is never correct."""
+"""How an answer was found whose sentence has no form that states an answer; it is always undecided."""
 
 
 class Extraction(NamedTuple):
@@ -340,15 +341,15 @@ def candidates(text: str, limit: int) -> list[str]:
 
 
 def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
-    """Return the formula of "The final answer is $…$" behind the last box, a sentence that few-shot prompts teach.
+    """Return the formula of "The final answer is $…$" or "the answer is $…$" behind the last box.
 
     lo, hi: the part of the text that is searched.
     """
     # A text search and no pattern: this runs for each response with a box.
-    if hi - lo > TAIL_CHARS or (phrase := text.rfind("inal answer is", lo, hi)) < 0:
+    if hi - lo > TAIL_CHARS or (phrase := text.rfind("answer is", lo, hi)) < 0:
         return None
-    formula = _MATH.match(text, phrase + len("inal answer is "), hi)
-    if formula is None:
+    formula = _MATH.match(text, phrase + len("answer is "), hi)
+    if formula is None or is_unstated(text[lo:hi], phrase - lo):
         return None
     return Extraction(formula.group(), formula.start(), formula.end(), "phrase")
 
@@ -398,6 +399,8 @@ def _after_phrase(tail: str, kind: str) -> Extraction | None:
     if phrase is None:
         return None
     statement = _statement(tail, phrase.end(), "phrase", kind)
+    if statement is not None and is_repaired(tail, statement.end):
+        return statement._replace(method=UNSTATED)
     begin = phrase.end() - len(phrase.group().lstrip())
     return None if statement is None else _under_condition(statement, tail, statement.end, len(tail), 0, begin)
 

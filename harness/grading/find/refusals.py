@@ -13,6 +13,14 @@ _DENIED = re.compile(
 )
 """Words behind a box that take it back: "That is wrong"."""
 
+_REPAIRED = re.compile(
+    r"(?i)(?:[.!?;—–…)*\n]|\s-|\.\.\.)[\s*_$]*+(?:(?:oh|but|and|well)\b[\s,.!—–-]*+)*+"
+    r"(?:wait|hold\s+on|hang\s+on|actually|correction|oops|whoops|sorry|hmm+|my\s+mistake|my\s+bad|apologies|i\s+apologi[sz]e"
+    r"|scratch\s+that|strike\s+that|on\s+second\s+thoughts?|no(?=[,.!:;—–])|let\s+me\s+(?:correct|fix|redo|re-?check|reconsider)"
+    r"|i\s+(?:made|have\s+made|swapped|misread|mis-?counted|mis-?calculated|forgot|mistyped|meant|was\s+wrong))\b"
+)
+"""Words at the beginning of a sentence behind an answer by which a writer corrects what stands before."""
+
 _REFUSED_BEFORE = re.compile(
     r"""(?xi) (?:
         (?: \b(?:not|never|cannot|neither|nor|except|excluding|hardly) | n['’]t ) \s+ (?:be\s+|equal\s+(?:to\s+)?)?
@@ -72,6 +80,11 @@ _REFUSED_WHOLE = re.compile(r"(?i)(?:wrong|incorrect)\b")
 def is_taken_back(text: str, end: int, hi: int) -> bool:
     """Whether the words from `end` on, up to `hi`, take back what stands before them: "That is wrong"."""
     return _DENIED.match(text, end, hi) is not None
+
+
+def is_repaired(tail: str, end: int) -> bool:
+    """Whether a sentence behind `end` begins with words that correct what stands before: "Wait, I misread it"."""
+    return _REPAIRED.search(tail, end) is not None
 
 
 def is_refused(tail: str, start: int, end: int) -> bool:

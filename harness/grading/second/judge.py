@@ -12,6 +12,7 @@ import msgspec
 
 from harness.core.codec import digest
 from harness.core.records import Grade, Question, Sample
+from harness.grading.find.extract import UNSTATED
 from harness.grading.find.reasoning import final_part
 from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending
 from harness.grading.verdict import GRADER
@@ -29,12 +30,17 @@ def in_scope(grade: Grade, scope: Scope) -> bool:
 
 
 def answer_for_judge(grade: Grade) -> str | None:
-    """Return the extracted answer as the judge sees it; None if nothing was extracted."""
-    return shown_answer(grade.extracted) or None if grade.extracted is not None else None
+    """Return the extracted answer as the judge sees it; None if nothing was extracted, or if no known form states it.
+
+    Such an answer may be any number of the last sentence, so that the judge reads the sentence itself.
+    """
+    if grade.extracted is None or grade.rule == UNSTATED:
+        return None
+    return shown_answer(grade.extracted) or None
 
 
 def ending_for_judge(sample: Sample) -> str | None:
-    """Return the end of a sample's final part, which the judge sees if no answer was extracted; None without one."""
+    """Return the end of a sample's final part, which the judge sees if `answer_for_judge` is None; None without one."""
     part = final_part(sample.text) if sample.text else None
     if part is None or sample.text is None:
         return None
