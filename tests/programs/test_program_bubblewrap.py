@@ -97,6 +97,29 @@ def test_root_probes_as_nobody_and_only_what_nobody_can_read(machine: Machine) -
     assert machine.users[-1] == {"user": 65534, "group": 65534, "extra_groups": ()}
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o601, 0o602, 0o603, 0o604, 0o605, 0o610, 0o640, 0o641, 0o643, 0o700, 0o755])
+def test_as_root_the_bits_for_others_say_what_nobody_can_read(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    """Modes of the interpreter itself, then of a folder above it."""
+    machine.user = ROOT
+    system = os.path.realpath("/usr/bin/python3")
+    machine.versions[system] = [3, 11, 0]
+    modes = dict[str, int]()
+    monkeypatch.setattr(bubblewrap, "_numpy_folder", lambda: None)
+    monkeypatch.setattr(Path, "stat", lambda path, **_: SimpleNamespace(st_mode=modes.get(str(path), 0o755)))
+    modes[machine.own] = mode
+    assert (machine.interpreter().path == machine.own) is bool(mode & 0o4)
+    modes.update({machine.own: 0o604, str(machine.folder): mode})
+    assert (machine.interpreter().path == machine.own) is bool(mode & 0o1)
+
+
+@pytest.mark.parametrize("found", [None, SimpleNamespace(origin=None)])
+def test_a_python_without_numpy_is_one(machine: Machine, monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
+    monkeypatch.setattr(bubblewrap, "find_spec", lambda _: found)
+    assert (machine.interpreter().path, machine.interpreter().numpy) == (machine.own, None)
+
+
 @pytest.fixture
 def words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     for folder in ("lib/site-packages", "lib/test", "packages/numpy", "shared"):

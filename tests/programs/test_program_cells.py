@@ -147,6 +147,33 @@ def test_a_job_is_done_again_once_in_a_new_sandbox(cell_of: CellOf) -> None:
         cell_of(Maker(dead, dead)).do(JOB, WORK)
 
 
+def test_a_sandbox_that_dies_behind_its_report_is_replaced(cell_of: CellOf) -> None:
+    def reports_and_dies(fd: int, job: dict[str, Any]) -> None:
+        frames.send(fd, {"begun": job["language"]})
+        frames.send(fd, {"report": frames.receive(fd)})
+        raise ConnectionError(str(job))
+
+    maker = Maker(reports_and_dies, good, good)
+    cell = cell_of(maker)
+    assert cell.do(JOB, WORK) == {"report": WORK}
+    assert (len(maker.processes), maker.n_ended) == (2, 1)
+    assert cell.do(JOB, {"tests": []}) == {"report": {"tests": []}}
+
+
+def test_a_job_that_is_interrupted_ends_its_sandbox(cell_of: CellOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    maker = Maker(good, good)
+    cell = cell_of(maker)
+    with monkeypatch.context() as patched:
+        patched.setattr(SandboxCell, "_report", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cell.do(JOB, WORK)
+    assert maker.n_ended == 1
+    assert cell.do(JOB, {"tests": []}) == {"report": {"tests": []}}, "no message of the other job is read"
+
+
 def test_a_job_that_needs_more_gets_another_sandbox(cell_of: CellOf) -> None:
     maker = Maker(*[good] * 6)
     cell = cell_of(maker)
