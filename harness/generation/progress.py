@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from harness.generation.forecast import TimeLeft
 
@@ -22,8 +23,7 @@ class Continued(NamedTuple):
 NOTHING_CONTINUED = Continued()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkProgress:
+class BenchmarkProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The samples of one benchmark.
 
     done: on disk, earlier sessions included. total: expected. in_flight: being answered. retrying: failed, and to be
@@ -38,8 +38,7 @@ class BenchmarkProgress:
     given_up: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointProgress:
+class EndpointProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one endpoint.
 
     limit: requests that it may have in flight at present. done, failed: requests of this session. why: its latest
@@ -56,8 +55,7 @@ class EndpointProgress:
     wait_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureProgress:
+class FailureProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Failed requests of one kind. latest: the cause of the last one; ago_s: seconds since it failed."""
 
     kind: str
@@ -66,8 +64,7 @@ class FailureProgress:
     ago_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OldestInFlight:
+class OldestInFlight(msgspec.Struct, frozen=True, kw_only=True):
     """The sample that has been in flight longest. seconds: in flight so far; tokens: received so far."""
 
     benchmark: str
@@ -77,8 +74,7 @@ class OldestInFlight:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a session at one moment.
 
     Samples. done, total: on disk, and expected, earlier sessions included. in_flight: being answered. waiting: still to

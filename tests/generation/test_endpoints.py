@@ -106,7 +106,7 @@ def test_failures_in_a_row_set_an_endpoint_aside_and_single_probes_find_it_again
     lanes, clock = two()
     fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER)
     assert lanes[0].state(clock.now) == "set aside"
-    assert not lanes.available(0)
+    assert not lanes.available()[0]
     waits = []
     for _ in range(8):
         start = clock.now

@@ -23,7 +23,7 @@ class Played:
 
     def limit_at(self, now: float) -> int:
         self.now = now
-        self.pace.advance()
+        self.pace.advance(now)
         return self.pace.limit
 
     def refuse(self, ticket: Ticket, now: float, *, told_when: bool = False) -> bool:

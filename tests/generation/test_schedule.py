@@ -68,8 +68,7 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
     clock = Clock()
     long_prompts = {(o.benchmark, o.question_id) for o in rows if long}
     scheduler = Scheduler(rows, clock, order=order, n_endpoints=endpoints, long_prompts=long_prompts)
-    for place in away & set(range(endpoints)):
-        scheduler.set_available(place, False)
+    scheduler.set_available([place not in away for place in range(endpoints)])
     running: list[Task] = []
     handed: Counter[Task] = Counter()
     returned: Counter[Task] = Counter()
@@ -262,7 +261,7 @@ def test_a_slow_endpoint_takes_what_is_left_once_the_fast_one_is_gone() -> None:
     scheduler = two_speeds(plan(1, 4), {("b", "q0"): 1000.0})
     assert scheduler.next(0) is not None
     assert scheduler.next(1) is None
-    scheduler.set_available(0, False)
+    scheduler.set_available([False, True])
     assert scheduler.next(1) is not None
 
 

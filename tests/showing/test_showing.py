@@ -9,11 +9,11 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +39,7 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07‮abc\nrm -rf"
 
 
 def progress(**changes: Any) -> Progress:
-    return replace(
+    return msgspec.structs.replace(
         Progress(
             elapsed_s=724.0, done=141, total=740, in_flight=64, waiting=533, given_up=1, failures=23, retries=22,
             finished=141, truncated=2, tokens=1_500_000, arrived=1_812_400, tokens_per_s=2503.3,

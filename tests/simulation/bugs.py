@@ -34,8 +34,8 @@ PLANTED = {
     "a Retry-After is not obeyed": Bug("lanes", "lane.until = max(lane.until, until)", "pass", "retry-after"),
     "the test request after a 429 goes out before the Retry-After is over": Bug(
         "lanes",
-        "and not self.set_aside and now >= self.asked_until:",
-        "and not self.set_aside:",
+        "and not self.set_aside and now >= self.asked_until",
+        "and not self.set_aside",
         "retry-after",
         rare=True,
     ),
@@ -95,7 +95,7 @@ PLANTED = {
         "retry", "attempts.alike >= self.policy.alike", "False", "elsewhere", rare=True
     ),
     "samples that failed three times are asked before all others": Bug(
-        "schedule", "return self._n_returned[task] >= WORN or", "return False and", "turns", rare=True
+        "schedule", "return self._n_returned.get(task, 0) >= WORN or", "return False and", "turns", rare=True
     ),
     "a round too many for the budget": Bug("budget", "return not self.holds_round", "return True", "budget"),
     "a request that the budget may not cover": Bug(
@@ -181,7 +181,7 @@ PLANTED = {
         "dispatcher", " and self._n_unwritten <= limit and", " and", "concurrency"
     ),
     "a paused session asks": Bug(
-        "dispatcher", "if self.ending.asking and not self._paused:", "if self.ending.asking:", "pause"
+        "dispatcher", 'if self.ending.phase == "asking" and not self._paused:', "if self.ending.asking:", "pause"
     ),
     "a continuation that fails is tried for ever": Bug(
         "retry", "self._failures[lane_number].get(task, 0) < TRIES", "True", "continuations"

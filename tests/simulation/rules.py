@@ -25,7 +25,7 @@ speaks only where every permitted behaviour is broken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample
@@ -70,8 +70,7 @@ class Broken(AssertionError):
         self.rule = rule
 
 
-@dataclass(slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, eq=False):
     """What an onlooker knows of an endpoint since it joined.
 
     in_row: failures since the last answer; n_faults: those that surely count against it. murky: since that answer there
@@ -101,8 +100,7 @@ class Endpoint:
         return not self.n_failed or (not self.in_row and now > self.failed_at + LONGEST_PAUSE_S)
 
 
-@dataclass(slots=True)
-class Request:
+class Request(msgspec.Struct, eq=False):
     """One in flight. charged: tokens that it counts for at the limit per minute."""
 
     url: str
@@ -111,8 +109,7 @@ class Request:
     charged: float
 
 
-@dataclass(slots=True)
-class Asked:
+class Asked(msgspec.Struct, eq=False):
     """What an onlooker knows of one sample in this session.
 
     n_chances, alike: failures by chance, and the last ones in a row of the same words. murky: of one nobody outside
@@ -134,8 +131,7 @@ class Asked:
         return self.n_chances >= attempts or self.alike >= 4
 
 
-@dataclass(slots=True)
-class Level:
+class Level(msgspec.Struct, eq=False):
     """A store that fills evenly: what a limit per minute allows. `take` may leave it below 0."""
 
     capacity: float
@@ -149,16 +145,16 @@ class Level:
         return cls(capacity, (per_minute - capacity if capacity > 1 else per_minute) / 60.0, capacity, now)
 
     def look(self, now: float) -> float:
-        self.level = min(self.capacity, self.level + (now - self.at) * self.per_second)
-        self.at = now
+        if now > self.at:
+            self.level = min(self.capacity, self.level + (now - self.at) * self.per_second)
+            self.at = now
         return self.level
 
     def take(self, amount: float) -> None:
         self.level = min(self.capacity, self.level - amount)
 
 
-@dataclass(slots=True)
-class Sums:
+class Sums(msgspec.Struct):
     """What the replies of a session add up to. prompt, completion: of those that state both, as billed."""
 
     finished: int = 0
@@ -171,15 +167,14 @@ class Sums:
     repeated: int = 0
 
 
-@dataclass(slots=True)
-class Signs:
+class Signs(msgspec.Struct):
     """What the first replies of a session have in common. stop: the session must stop for it."""
 
     n: int = 0
     n_empty: int = 0
     n_truncated: int = 0
-    texts: set[str] = field(default_factory=set)
-    questions: set[tuple[str, str]] = field(default_factory=set)
+    texts: set[str] = msgspec.field(default_factory=set)
+    questions: set[tuple[str, str]] = msgspec.field(default_factory=set)
     stop: bool = False
 
     def add(self, task: Task, sample: Sample, *, never_answers: bool) -> None:

@@ -15,13 +15,15 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from harness.client.protocol import reply as protocol
 from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample, Seam, Timing, Usage
-from harness.generation.dispatch.actions import Ask, Cancel, Log, Store, Wait
+from harness.generation.dispatch.actions import Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.retry import TRIES
 from harness.generation.network.keeping import GOES_ON
 from harness.generation.plan import Owed, SessionPlan, Task
@@ -64,8 +66,7 @@ _USAGES = [
 ]
 
 
-@dataclass(slots=True)
-class _Flight:
+class _Flight(msgspec.Struct, eq=False):
     """A request in the simulated network. goes_on: with what had been written. given_up: the user cancelled its sample;
     ending: it was cancelled."""
 
@@ -119,6 +120,7 @@ class Session:
             prior_lengths=world.prior,
             answered=lambda task, text, reasoning: world.manner != "no answer",
         )
+        self.ending = self.dispatcher.ending
         self.rules = Rules(world, settings, self.owed, self.present, self.dispatcher)
         if faults:
             for _ in range(chance.choice((0, 0, 1, 2, 4))):
@@ -131,21 +133,13 @@ class Session:
     def play(self) -> None:
         world, next_action = self.world, self.dispatcher.next
         begun, steps = world.now, 0
+        carry_out = {Wait: self._wait, Ask: self._ask, Store: self._store, Cancel: self._cancel, Log: self._log}
         while True:
             action = next_action()
             steps += 1
-            if isinstance(action, Wait):
-                self._wait(action.seconds)
-            elif isinstance(action, Ask):
-                self._ask(action)
-            elif isinstance(action, Store):
-                self._store(action)
-            elif isinstance(action, Cancel):
-                self._cancel(action.task)
-            elif isinstance(action, Log):
-                self._log(action)
-            else:
+            if isinstance(action, Done):
                 break
+            carry_out[type(action)](action)
             if self.killed:
                 break
             if steps > MOST_STEPS or world.now - begun > MOST_SECONDS:
@@ -172,7 +166,7 @@ class Session:
             raise Broken("owed", f"{name(task)} is asked, and not owed")
         if url not in self.present:
             raise Broken("list of endpoints", f"{url} is asked, and has left")
-        if self.paused or not self.dispatcher.ending.asking:
+        if self.paused or self.ending.phase != "asking":
             raise Broken("pause", "a request goes out, and the session is paused or ending")
         self.attempts[task] = self.attempts.get(task, 0) + 1
         if ask.attempt != self.attempts[task]:
@@ -298,7 +292,8 @@ class Session:
         self.dispatcher.answered(task, sample, reply)
         self.rules.answered(task, sample, given_up=flight.given_up)
 
-    def _cancel(self, task: Task) -> None:
+    def _cancel(self, cancel: Cancel) -> None:
+        task = cancel.task
         flight = self.flights.get(task)
         if flight is None:
             return  # it had ended, before anybody looked
@@ -377,27 +372,28 @@ class Session:
         self.world.n_events += 1
         heapq.heappush(self.events, (self.world.now + seconds, self.world.n_events, what, of))
 
-    def _wait(self, seconds: float | None) -> None:
-        world, chance = self.world, self.world.chance
+    def _wait(self, wait: Wait) -> None:
+        seconds, world, chance = wait.seconds, self.world, self.world.chance
         if seconds is None and not self.events:
             raise Broken("wake-up", "a lost wake-up: nothing is under way, and nothing is waited for")
         if chance.random() < 0.02:
             self._check_places(self.dispatcher.progress())
             if world.odd:
                 self._check_outlook()
-        if not self.paused and self.dispatcher.ending.asking:
+        if not self.paused and self.ending.phase == "asking":
             self.rules.waits(self.n_unwritten)
         until = float("inf") if seconds is None else world.now + seconds
         soonest = self.events[0][0] if self.events else float("inf")
-        if (at := min(until, soonest)) > self.probe_check:
-            self._check_probes(at)
+        if until > self.probe_check and soonest > self.probe_check:
+            self._check_probes(min(until, soonest))
         if until < soonest:
             world.now = until + chance.choice((0.0, 0.0, 0.003))  # a sleeper wakes late
             return
         more = True
         while more and self.events and not self.killed:  # sometimes several things happen before anybody looks
             at, _, what, of = heapq.heappop(self.events)
-            world.now = max(world.now, at)
+            if at > world.now:
+                world.now = at
             what(of)
             more = chance.random() < 0.2 and bool(self.events) and self.events[0][0] <= world.now + 0.001
 

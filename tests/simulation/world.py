@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
@@ -71,7 +73,7 @@ class Chance(random.Random):
         return seq[index]
 
 
-class Reply(NamedTuple):
+class Reply(msgspec.Struct, frozen=True):
     """A request that the server finishes. model: the name it answers under."""
 
     model: str = MODEL
@@ -197,8 +199,7 @@ _USUAL = [*list(MOODS)[:-3], "well", "well", "few slots", "flaky", "dead", "alwa
 _FATAL = ["closed", "lying"]
 
 
-@dataclass(slots=True)
-class Server:
+class Server(msgspec.Struct, eq=False):
     """moods: (second at which it ends, mood), the last one for good. working: requests that it has accepted.
 
     rebuilt_at: from then on it names another build.
@@ -275,8 +276,7 @@ BUDGETS: list[dict[str, Any]] = [
 ]
 
 
-@dataclass(slots=True)
-class Disk:
+class Disk(msgspec.Struct, eq=False):
     """What the journals hold. stored: synced samples by the model that made them. pending: written, not yet synced.
 
     begun: samples of which something is written that a request may go on with.
@@ -284,10 +284,10 @@ class Disk:
     """
 
     chance: random.Random
-    stored: dict[Task, str] = field(default_factory=dict)
-    pending: dict[Task, str] = field(default_factory=dict)
-    begun: set[Task] = field(default_factory=set)
-    stopped: set[str] = field(default_factory=set)
+    stored: dict[Task, str] = msgspec.field(default_factory=dict)
+    pending: dict[Task, str] = msgspec.field(default_factory=dict)
+    begun: set[Task] = msgspec.field(default_factory=set)
+    stopped: set[str] = msgspec.field(default_factory=set)
     slow: bool = False
     fails_after: int | None = None
     refuses: int | None = None

@@ -131,11 +131,12 @@ class _Bucket:
         self._at = now
 
     def fill(self, now: float) -> None:
-        self.level = min(self.capacity, self.level + max(0.0, now - self._at) * self.per_second)
-        self._at = max(self._at, now)
+        if now > self._at:
+            self.level = min(self.capacity, self.level + (now - self._at) * self.per_second)
+            self._at = now
 
     def seconds_to(self, level: float) -> float:
-        return max(0.0, (level - self.level) / self.per_second)
+        return (level - self.level) / self.per_second if level > self.level else 0.0
 
 
 class RateLimit:
@@ -155,15 +156,14 @@ class RateLimit:
         """Seconds until a request may be sent; 0: now."""
         if self._requests is None and self._tokens is None:
             return 0.0
-        now = self._clock()
-        waits = [0.0]
+        now, longest = self._clock(), 0.0
         if self._requests is not None:
             self._requests.fill(now)
-            waits.append(self._requests.seconds_to(1.0))
+            longest = self._requests.seconds_to(1.0)
         if self._tokens is not None:
             self._tokens.fill(now)
-            waits.append(self._tokens.seconds_to(0.0))
-        longest = max(waits)
+            if (wait := self._tokens.seconds_to(0.0)) > longest:
+                longest = wait
         return longest if longest > SHORTEST_WAIT_S else 0.0
 
     def sent(self, expected_tokens: float) -> None:

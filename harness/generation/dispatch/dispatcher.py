@@ -19,7 +19,8 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -52,8 +53,7 @@ SHORTEST_WAIT_S = 0.001
 _LOWERED = "the concurrency was lowered after the request was planned"
 
 
-@dataclass(slots=True)
-class _Flight:
+class _Flight(msgspec.Struct, eq=False):
     """One request in flight.
 
     attempt: number of this request for the sample. expected_tokens: charged for it so far. ending: it has been
@@ -132,7 +132,7 @@ class Dispatcher:
         """The next action. `Wait` and `Done` come only when there is no other."""
         if not self._actions:
             self._let_time_pass()
-            if self.ending.asking and not self._paused:
+            if self.ending.phase == "asking" and not self._paused:
                 self._fill()
         if self._actions:
             return self._actions.popleft()
@@ -167,8 +167,7 @@ class Dispatcher:
         if len(self._flights) >= limit or not self._scheduler.n_waiting:
             return
         if len(self._lanes) > 1:  # The scheduler compares lengths.
-            for lane_number in range(len(self._lanes)):
-                self._scheduler.set_available(lane_number, self._lanes.available(lane_number))
+            self._scheduler.set_available(self._lanes.available())
         # A slow disk holds back the requests too: samples that wait for it stay in memory.
         while len(self._flights) < limit and self._n_unwritten <= limit and not self._rate.wait():
             if not self._budget.fits():

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import RequestFailed
@@ -36,8 +37,7 @@ MAX_SHARES = 2.0
 """Largest share that an endpoint gets while others are down, as a multiple of its own share."""
 
 
-@dataclass(slots=True)
-class Lane:
+class Lane(msgspec.Struct, eq=False):
     """One endpoint.
 
     share: requests in flight when all endpoints work. pace: controls how many it gets at present. waits: how often it
@@ -62,7 +62,7 @@ class Lane:
     down_at: float = float("-inf")
     n_done: int = 0
     n_failed: int = 0
-    last_failure: RequestFailed | None = field(default=None, repr=False)
+    last_failure: RequestFailed | None = None
 
     @property
     def in_flight(self) -> int:
@@ -77,10 +77,10 @@ class Lane:
         """Whether the endpoint may get one more request now."""
         if self.left:
             return False
-        # A second opinion goes past the limit and our own pause, but never past a time that the server named.
-        if self.pace.wants_opinion and not self.set_aside and now >= self.asked_until:
+        if now >= self.until and self.pace.in_flight < self.limit:
             return True
-        return now >= self.until and self.pace.in_flight < self.limit
+        # A second opinion goes past the limit and our own pause, but never past a time that the server named.
+        return self.pace.wants_opinion and not self.set_aside and now >= self.asked_until
 
     def pause(self, now: float) -> float:
         """Seconds until a request may be sent; 0 or less: now."""
@@ -193,13 +193,14 @@ class Lanes:
 
     def advance(self) -> None:
         """Let time pass for the pace of every lane."""
+        now = self._clock()
         for lane in self._lanes:
-            lane.pace.advance()
+            lane.pace.advance(now)
 
-    def available(self, lane_number: int) -> bool:
-        """Whether the endpoint is working off the queue, as far as known."""
-        lane = self._lanes[lane_number]
-        return not (lane.left or lane.set_aside or self._clock() < lane.until)
+    def available(self) -> list[bool]:
+        """For each lane, whether its endpoint is working off the queue, as far as known."""
+        now = self._clock()
+        return [not (lane.left or lane.set_aside or now < lane.until) for lane in self._lanes]
 
     def sent(self, lane_number: int) -> Ticket:
         """Note a request to the endpoint of this lane, and return its ticket.
@@ -315,16 +316,15 @@ class Lanes:
     def next_change(self) -> float | None:
         """Seconds until a paused endpoint may be sent a request, or the patience ends; None if none is paused."""
         now = self._clock()
-        patience = self.patience
         times = []
         for lane in self._lanes:
             if lane.left:
                 continue
             if lane.until > now:
                 times.append(lane.until - now)
-            if lane.set_aside and (left := lane.aside_since + patience - now) > 0:
+            if lane.set_aside and (left := lane.aside_since + self.patience - now) > 0:
                 times.append(left)
-        if self._down_since is not None and (left := self._down_since + patience - now) > 0:
+        if self._down_since is not None and (left := self._down_since + self.patience - now) > 0:
             times.append(left)
         return min(times) if times else None
 

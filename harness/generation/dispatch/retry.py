@@ -42,10 +42,12 @@ part is kept until another reply brings tokens, so that a server that was down c
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.plan import Task
@@ -141,8 +143,7 @@ class RetryDecision(NamedTuple):
     used_up: bool = False
 
 
-@dataclass(slots=True)
-class _Attempts:
+class _Attempts(msgspec.Struct, eq=False):
     """The history of one sample that is not finished.
 
     requests: how many were made. failures: how many failed by the fault "chance". last, alike: the last failure, and
@@ -170,7 +171,8 @@ class Retries:
 
     def begin(self, task: Task) -> int:
         """Count a request for `task`, which is about to be sent; return its number, from 1."""
-        attempts = self._attempts.setdefault(task, _Attempts())
+        if (attempts := self._attempts.get(task)) is None:
+            attempts = self._attempts[task] = _Attempts()
         attempts.requests += 1
         if attempts.requests == 1:
             self.budget.count_request()
@@ -252,7 +254,7 @@ class Continuations:
     """
 
     def __init__(self) -> None:
-        self._failures: defaultdict[int, Counter[Task]] = defaultdict(Counter)  # By lane number.
+        self._failures: defaultdict[int, dict[Task, int]] = defaultdict(dict)  # By lane number.
         self._in_doubt: set[int] = set()
         self._refused: set[int] = set()  # Lanes in doubt that answered 429.
         self._doubts: dict[int, int] = {}
@@ -268,11 +270,12 @@ class Continuations:
 
         refused: the endpoint answered 429.
         """
-        self._failures[lane_number][task] += 1
+        n_failed = self._failures[lane_number].get(task, 0) + 1
+        self._failures[lane_number][task] = n_failed
         self._in_doubt.add(lane_number)
         if refused:
             self._refused.add(lane_number)
-        return self._failures[lane_number][task]
+        return n_failed
 
     def answered(self, task: Task, lane_number: int) -> None:
         """Note that a continuation became a sample: the endpoint is trusted."""

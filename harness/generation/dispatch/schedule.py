@@ -38,10 +38,11 @@ Long: the order of samples is one structure, which every method of it reads and 
 from __future__ import annotations
 
 import heapq
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
+
+import msgspec
 
 from harness.generation.forecast import UNASKED
 from harness.generation.plan import Order, Owed, Task
@@ -83,8 +84,7 @@ _PRUDENCE_ANY = 4.0
 """The same multiple for a random sample; it is larger because the lengths of random samples vary more."""
 
 
-@dataclass(slots=True)
-class _Question:
+class _Question(msgspec.Struct, eq=False):
     """One question of the queue.
 
     waiting: sample indices that were not handed out. prior: expected tokens from an earlier run; None without one.
@@ -109,8 +109,7 @@ class _Question:
     seen_by: frozenset[int] = frozenset()
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(msgspec.Struct, eq=False):
     """A sample that was handed out. question: its index in the queue; endpoint: its number; started: in seconds."""
 
     question: int
@@ -118,15 +117,14 @@ class _Running:
     started: float
 
 
-@dataclass(slots=True)
-class _Speed:
+class _Speed(msgspec.Struct, eq=False):
     """Seconds per token of one endpoint, from its finished samples; recent ones count most."""
 
     available: bool = True
     seconds: float = 0.0
     tokens: float = 0.0
     n_taken: int = 0
-    running: set[Task] = field(default_factory=set)
+    running: set[Task] = msgspec.field(default_factory=set)
 
     @property
     def seconds_per_token(self) -> float | None:
@@ -176,7 +174,7 @@ class Scheduler:
         self._failed_by: dict[Task, set[int]] = {}
         self.elsewhere_only: set[Task] = set()
         """Samples that go only to endpoints which have not failed them."""
-        self._n_returned: Counter[Task] = Counter()
+        self._n_returned: dict[Task, int] = {}
         self._n_waiting = sum(len(q.waiting) for q in self._questions)
         self._n_unasked = sum(bool(q.waiting) for q in self._questions)
         # Tokens and number of finished samples.
@@ -207,9 +205,10 @@ class Scheduler:
         if task is None and not probe:
             task = self._from_returned(endpoint, worn=True)
         if task is not None:
-            self._running[task] = _Running(self._rows[task.benchmark][task.question_id], endpoint, self._clock())
+            row = self._rows[task.benchmark][task.question_id]
+            self._running[task] = _Running(row, endpoint, self._clock())
             self._endpoints[endpoint].running.add(task)
-            question = self._questions[self._running[task].question]
+            question = self._questions[row]
             if question.long_prompt:
                 question.seen_by |= {endpoint}
         return task
@@ -233,7 +232,7 @@ class Scheduler:
     def give_back(self, task: Task) -> None:
         """Take back `task`, whose request failed: it is handed out again, before all others unless it is worn."""
         self._questions[self._end(task).question].n_returned += 1
-        self._n_returned[task] += 1
+        self._n_returned[task] = self._n_returned.get(task, 0) + 1
         self._returned.append(task)
 
     def steer_away(self, task: Task) -> None:
@@ -299,9 +298,10 @@ class Scheduler:
         self._endpoints.append(_Speed())
         self._refresh()
 
-    def set_available(self, endpoint: int, available: bool) -> None:
-        """Set whether the endpoint takes samples at present; one that is set aside or paused does not."""
-        self._endpoints[endpoint].available = available
+    def set_available(self, available: Sequence[bool]) -> None:
+        """Set for each endpoint whether it takes samples at present; one that is set aside or paused does not."""
+        for speed, is_available in zip(self._endpoints, available, strict=True):
+            speed.available = is_available
 
     def waiting_by_question(self) -> dict[tuple[str, str], int]:
         """Samples that can still be handed out, by (benchmark, question_id).
@@ -382,7 +382,7 @@ class Scheduler:
         """
         question = self._questions[self._rows[task.benchmark][task.question_id]]
         hopeless = question.n_returned >= WORN and not question.n_known
-        return self._n_returned[task] >= WORN or (hopeless and self._n_unasked > 0)
+        return self._n_returned.get(task, 0) >= WORN or (hopeless and self._n_unasked > 0)
 
     def _from_wave(self, endpoint: int) -> Task | None:
         """Hand out a sample of the present wave to `endpoint`; None if it should take none now.

@@ -42,8 +42,7 @@ PACE_S = 60.0
 """Seconds over which an endpoint's present seconds per token are measured."""
 
 
-@dataclass(slots=True)
-class _Arriving:
+class _Arriving(msgspec.Struct, eq=False):
     """One request in flight. events: counted at the last look; tokens: counted for them so far."""
 
     lane_number: int

@@ -37,8 +37,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 State = Literal["limited", "at random"]
 """How the endpoint is believed to refuse: by a limit that must be obeyed, or at random (the module's first table)."""
@@ -67,8 +68,7 @@ LATELY = 100.0
 _NEVER = float("-inf")
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
+class Ticket(msgspec.Struct, eq=False):
     """One request in flight.
 
     lane_number: number of its endpoint. n_replies: how many replies the endpoint had given when the request was sent.
@@ -88,46 +88,38 @@ class _RisingLimit:
 
     def __init__(self, ceiling: int) -> None:
         self.ceiling = ceiling
-        self._value = float(ceiling)
+        self.value = ceiling
         self._lowered_at = _NEVER
         self._risen_at = _NEVER
         self._rise_at = _NEVER
         self._rise_after = SETTLED_S
-        self._rise_by = 1.0
-
-    @property
-    def value(self) -> int:
-        return max(1, int(self._value))
-
-    @property
-    def lowered(self) -> bool:
-        return self._value < self.ceiling
+        self._rise_by = 1
 
     def set_ceiling(self, ceiling: int, *, at_once: bool) -> None:
         """Set the largest number of requests in flight. at_once: raise the limit too, unless refusals have
         lowered it."""
         # A limit that refusals have lowered stays: the user's number does not change what the server allows.
-        if at_once and self._value >= self.ceiling:
-            self._value = float(ceiling)
-        self._rise_by = 1.0
+        if at_once and self.value >= self.ceiling:
+            self.value = ceiling
+        self._rise_by = 1
         self.ceiling = ceiling
-        self._value = min(self._value, float(ceiling))
+        self.value = min(self.value, ceiling)
 
     def lift(self) -> None:
         """Raise the limit to the ceiling."""
-        self._value = float(self.ceiling)
+        self.value = self.ceiling
 
     def rise(self, now: float, in_flight: int, settled_s: float) -> None:
         """Raise the limit of requests in flight by a step, if the last change is long enough ago and all are in use.
 
         now: seconds. in_flight: requests under way. settled_s: seconds after which the effect of a rise shows.
         """
-        if not self.lowered or now < self._rise_at or in_flight < self.value:
+        if self.value >= self.ceiling or now < self._rise_at or in_flight < self.value:
             return
         if self._risen_at > self._lowered_at:  # the last rise was not refused
             self._rise_by *= 2
             self._rise_after = settled_s
-        self._value = min(float(self.ceiling), self._value + self._rise_by)
+        self.value = min(self.ceiling, self.value + self._rise_by)
         self._risen_at = now
         self._rise_at = now + self._rise_after
 
@@ -137,7 +129,7 @@ class _RisingLimit:
         Return whether a new round of refusals begins with it. now: in seconds. in_flight: requests without a reply now.
         settled_s: smallest number of seconds before the limit rises again.
         """
-        self._value = min(self._value, max(1.0, in_flight))
+        self.value = min(self.value, max(1, in_flight))
         # A request sent before the last fall met the old limit, so its refusal says nothing new.
         new_round = sent_at > self._lowered_at
         if new_round:
@@ -145,7 +137,7 @@ class _RisingLimit:
             longer = min(LONGEST_S, 2 * self._rise_after) if rise_was_refused else self._rise_after
             self._rise_after = max(settled_s, longer)
             self._lowered_at = now
-        self._rise_by = 1.0
+        self._rise_by = 1
         self._rise_at = now + self._rise_after
         return new_round
 
@@ -262,17 +254,17 @@ class Pace:
         """
         self._limit.set_ceiling(ceiling, at_once=at_once)
 
-    def advance(self) -> None:
-        """Bring the state up to the present time: old requests count as accepted, and the limit may rise."""
-        if not self._unsettled and not self._limit.lowered:
-            return
-        now = self._clock()
-        while self._unsettled and (self._unsettled[0].ended or self._unsettled[0].sent_at <= now - self._settled_s):
-            ticket = self._unsettled.popleft()
+    def advance(self, now: float) -> None:
+        """Bring the state up to the second `now`: old requests count as accepted, and the limit may rise."""
+        unsettled = self._unsettled
+        while unsettled and ((ticket := unsettled[0]).ended or ticket.sent_at <= now - self._settled_s):
+            del unsettled[0]
             if not ticket.ended:
                 ticket.settled = True
                 self._record_decision(ticket, refused=False)
-        self._limit.rise(now, self.in_flight, self._settled_s)
+        limit = self._limit
+        if limit.value < limit.ceiling:
+            limit.rise(now, self.in_flight, self._settled_s)
 
     def sent(self, lane_number: int) -> Ticket:
         """Note a request that is sent; return its ticket."""
@@ -302,10 +294,10 @@ class Pace:
         told_when: the refusal named a time to come back (Retry-After).
         """
         # Older requests first: they were accepted before this refusal came.
-        self.advance()
+        now = self._clock()
+        self.advance(now)
         self.ended(ticket)
         self._record_decision(ticket, refused=True)
-        now = self._clock()
         self._settled_s = max(self._settled_s, min(LONGEST_S, 2 * (now - ticket.sent_at)))
         if told_when:
             self._opinions.note_limiter()
@@ -320,6 +312,6 @@ class Pace:
     def _record_decision(self, ticket: Ticket, *, refused: bool) -> None:
         """Note whether the endpoint refused this request or accepted it."""
         if not refused:
-            self.waits = max(0, self.waits - 1)
+            self.waits -= self.waits > 0
         if self._opinions.record_decision(ticket, self._clock(), refused=refused):
             self._limit.lift()

@@ -18,8 +18,9 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
+
+import msgspec
 
 from harness.client.fast.event_loop import Lag, current_lag
 from harness.client.protocol.reply import RequestFailed
@@ -274,7 +275,9 @@ class Network:
             self._dispatcher.arrived(self._sampler.arrived())
         since, left = self._expected
         facts = self._dispatcher.progress()
-        return replace(facts, eta=left.after(self._clock() - since)) if left is not None and facts.in_flight else facts
+        if left is None or not facts.in_flight:
+            return facts
+        return msgspec.structs.replace(facts, eta=left.after(self._clock() - since))
 
     async def _sleep(self, seconds: float | None) -> None:
         """Sleep until something happens, for `seconds` or `LOOK_AROUND_S` at most."""
