@@ -11,7 +11,7 @@ checksum makes the run fail. Linux only (epoll).
 FILE is vLLM's own request function, `vllm/benchmarks/lib/endpoint_request_func.py` of an installation or a wheel (it
 imports aiohttp, regex and tqdm only); also from the environment's HARNESS_BENCH_VLLM. PROGRAM is called with PORT MODEL
 REQUESTS IN_FLIGHT and prints a JSON object with `cpu` and `wall` (s) and `crc_ok` (replies that were right); also
-HARNESS_BENCH_C.
+HARNESS_BENCH_C. `floor` is `bench/floor.py`, the least code in Python that reads every reply right.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ SLOW = {"openai-sdk": 16, "httpx-raw": 16}
 HTTPX_STREAMS = 64
 """Largest number of streams for httpx: it searches its whole pool for each request."""
 
-PEERS = ("fast", "aiohttp", "aiohttp-raw", "openai-sdk", "httpx-raw")
+PEERS = ("fast", "floor", "aiohttp", "aiohttp-raw", "openai-sdk", "httpx-raw")
+PROGRAMS = ("floor", "c")
+"""Clients that are programs of their own, called with PORT MODEL REQUESTS IN_FLIGHT."""
+
 UNFIT = {
     "openai-sdk": ("many", "flood"),  # minutes of CPU
     "httpx-raw": ("many", "flood"),
@@ -317,9 +320,10 @@ def main() -> int:
                     continue
                 with fresh_server() as port:
                     command = [sys.executable, __file__, "--measure", name, case, port]
-                    if name == "c":
+                    if name in PROGRAMS:
                         model, requests, in_flight, _ = CASES[case]
-                        command = [arguments.c_client, port, model, str(requests), str(in_flight)]
+                        program = [arguments.c_client] if name == "c" else [sys.executable, HERE / "floor.py"]
+                        command = [*program, port, model, str(requests), str(in_flight)]
                     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, preexec_fn=pin_client)
                 results.setdefault((case, name), []).append(result(name, case, json.loads(done.stdout)))
     broken = show(results, cases, peers)
@@ -350,7 +354,7 @@ def pin_client() -> None:
 
 def result(name: str, case: str, printed: dict[str, Any]) -> dict[str, Any]:
     """What a client's process printed: its CPU seconds, its tokens and the number of broken replies."""
-    if name != "c":
+    if name not in PROGRAMS:
         return printed
     model, requests, _, _ = CASES[case]
     tokens = int(dict(part.split("=") for part in model.split(",")[1:])["n"]) * requests
@@ -359,7 +363,7 @@ def result(name: str, case: str, printed: dict[str, Any]) -> dict[str, Any]:
 
 def show(results: dict[tuple[str, str], list[dict[str, Any]]], cases: list[str], peers: list[str]) -> int:
     """Print the table of medians; return how many replies were broken."""
-    references = [name for name in ("aiohttp-raw", "vllm", "openai-sdk", "c") if name in peers]
+    references = [name for name in ("aiohttp-raw", "vllm", "openai-sdk", "floor", "c") if name in peers]
     table = Table(title="CPU of the client: median of the repeats; ratios to others of the same repeat")
     for column in ("case", "client", "µs", "per", *(f"/ {name}" for name in references), "wall s", "broken"):
         table.add_column(column, justify="left" if column in ("case", "client", "per") else "right")
