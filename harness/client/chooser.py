@@ -18,7 +18,9 @@ from harness.client.address.endpoint import Endpoint, proxy_for
 from harness.client.interface import Arriving, Deadlines, Transport
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import Memory
+from harness.core.about import install_line
 from harness.core.choices import TransportName
+from harness.core.errors import UsageError
 from harness.core.secret import Secret
 
 
@@ -45,7 +47,12 @@ def open_transport(
 
         return AiohttpTransport(ca_file=ca_file, insecure=insecure, secrets=secrets, memory=memory)
     if name == "sdk":
-        from harness.client.libraries.sdk import SdkTransport
+        try:
+            from harness.client.libraries.sdk import SdkTransport
+        except ImportError as error:
+            raise UsageError(
+                f"it needs the package openai: {install_line('sdk')}", field="transport", value=name
+            ) from error
 
         return SdkTransport(ca_file=ca_file, insecure=insecure, secrets=secrets, memory=memory)
     return _AutoTransport(ca_file, insecure, secrets)

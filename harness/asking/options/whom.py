@@ -158,7 +158,7 @@ class HowReached(Options):
         TransportName,
         Option(
             "Transport of requests. auto: fast for plain http, aiohttp for https, proxies and unix sockets. "
-            "sdk: the openai package.",
+            "sdk: the openai package (extra sdk).",
             under=WHOM,
         ),
     ] = "auto"
