@@ -228,7 +228,7 @@ def score_benchmark(
     independent = {} if equal_texts is None else equal_texts.independent
     tallies = tally([*map(slim, questions)], grades, samples_per_question, independent)
     covered = sorted(tallies.questions, key=lambda item: item.question.question_id)
-    columns = SampleColumns.of(covered)
+    columns = SampleColumns.of(covered) if tallies.tokens_stated or reasoning_tokens is not None else None
     present = [item for item in covered if item.n]
     fewest = min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
@@ -236,7 +236,7 @@ def score_benchmark(
     whole = _group_score(covered)
     n_clusters = len({item.cluster for item in covered})
     spread = sampling_error(present) if present else None
-    finished = accuracy_of_finished(covered, columns)
+    finished = accuracy_of_finished(covered)
     score = Score(
         benchmark=questions[0].benchmark,
         accuracy=whole.accuracy,
@@ -248,14 +248,14 @@ def score_benchmark(
         n_questions=whole.n_questions,
         n_samples=whole.n_samples,
         n_missing=tallies.missing,
-        n_truncated=int(columns.truncated.sum()),
+        n_truncated=sum(item.n - item.uncut for item in covered),
         **_undecided_fields(covered),
         **_over_k(covered, every_k),
         accuracy_finished=finished and finished[0],
         accuracy_finished_intervals=finished and finished[1],
         tokens=token_statistics(columns, reasoning_tokens, cluster_numbers([item.cluster for item in covered])),
         budgets=budget_scores(covered, columns),
-        **_stated_tokens(columns.tokens),
+        **_stated_tokens(columns),
         bounds=_bounds(covered),
         partial=tallies.partial,
         rounds=tallies.covered,
@@ -263,7 +263,7 @@ def score_benchmark(
         sampling_error_bound=spread.bound if spread else None,
         n_imputed=spread.imputed if spread and spread.error is not None else 0,
         n_correct=sum(item.correct for item in covered),
-        **_over_kinds(columns.kinds),
+        **_over_kinds(tallies.kinds),
         breakdowns=_breakdowns(covered),
         endpoints=endpoints,
         speed=speed,
@@ -271,7 +271,7 @@ def score_benchmark(
         anomalies=anomalies,
         copies=None if equal_texts is None else equal_texts.copies,
     )
-    own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present)), columns.kinds, tallies.planned)
+    own = _warnings(score, (*tallies.warnings, *_unequal(tallies, present)), tallies.kinds, tallies.planned)
     return msgspec.structs.replace(score, warnings=(*warnings, *own), measures=measures(covered) or msgspec.UNSET)
 
 
@@ -303,9 +303,11 @@ def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, An
     return {**values, **intervals}
 
 
-def _stated_tokens(tokens: NDArray[np.float64]) -> dict[str, Any]:
+def _stated_tokens(columns: SampleColumns | None) -> dict[str, Any]:
     """The fields of a score on the samples whose tokens are stated."""
-    stated = tokens[~np.isnan(tokens)]
+    if columns is None:
+        return {"n_tokens_known": 0, "mean_completion_tokens": None}
+    stated = columns.tokens[~np.isnan(columns.tokens)]
     mean = math.fsum(stated) / len(stated) if len(stated) else None
     return {"n_tokens_known": len(stated), "mean_completion_tokens": mean}
 
@@ -511,7 +513,7 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
             failures[what] += n
     return tuple(
         f"the verifier {visible(what)} on {count_noun(count, 'sample')}: undecided, and counted as wrong"
-        for what, count in failures.most_common(MAX_NAMED_ERRORS)
+        for what, count in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:MAX_NAMED_ERRORS]
     )
 
 

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import math
 import sys
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.errors import UsageError
+from harness.core.fixed_rows import FixedRows
 from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Key, NearMiss, Question, Verdict
@@ -47,7 +47,8 @@ MAX_NAMED_KEYS = 5
 class QuestionTally:
     """The samples of one question that a score covers. planned: how many the score should cover. correct: how many are
     graded correct. undecided: samples on which the grader could not decide; the accuracy counts them as wrong, the
-    bounds as open. independent: how many independent samples the present ones are worth if some are copies (`copies`);
+    bounds as open. uncut: samples that max_tokens did not cut; uncut_correct: those of them that are graded correct.
+    independent: how many independent samples the present ones are worth if some are copies (`copies`);
     None = all. parts: parts that the answer has, 0 where no grade states them. shares, squares: sum over the samples of
     the fraction of the parts that are right, and of its square; a grade without parts counts 0.
     """
@@ -58,24 +59,35 @@ class QuestionTally:
     independent: int | None = None
     correct: int = field(init=False)
     undecided: int = field(init=False)
+    uncut: int = field(init=False)
+    uncut_correct: int = field(init=False)
     parts: int = field(init=False, default=0)
     shares: float = field(init=False, default=0.0)
     squares: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        verdicts: list[Verdict] = []
-        parts: list[tuple[int, int]] = []
-        for grade in self.grades:
-            verdicts.append(grade.verdict)
-            if grade.parts is not msgspec.UNSET:
-                parts.append(grade.parts)
-        object.__setattr__(self, "correct", verdicts.count("correct"))
-        object.__setattr__(self, "undecided", verdicts.count("undecided"))
-        if parts:
-            shares = [min(right / total, 1.0) for right, total in parts]
-            object.__setattr__(self, "parts", max(total for _, total in parts))
+        facts = self.facts
+        signs = facts["signs"]
+        object.__setattr__(self, "correct", int(np.count_nonzero(signs & _CORRECT)))
+        object.__setattr__(self, "undecided", int(np.count_nonzero(signs & _UNDECIDED)))
+        object.__setattr__(self, "uncut", int(np.count_nonzero(signs & _TRUNCATED == 0)))
+        object.__setattr__(self, "uncut_correct", int(np.count_nonzero(signs & (_TRUNCATED | _CORRECT) == _CORRECT)))
+        stated = signs & _STATES_PARTS != 0
+        if stated.any():
+            shares = facts["share"][stated].tolist()
+            object.__setattr__(self, "parts", int(facts["parts"].max()))
             object.__setattr__(self, "shares", math.fsum(shares))
             object.__setattr__(self, "squares", math.fsum(share**2 for share in shares))
+
+    @property
+    def facts(self) -> NDArray[Any]:
+        """(n,): the numbers of its samples (`_FIELDS`), in the order of the grades."""
+        if isinstance(self.grades, _Covered):
+            return self.grades.facts
+        facts = _Facts()
+        for grade in self.grades:
+            facts.add(0, grade)
+        return facts.rows.read(0, len(facts.rows))
 
     @property
     def n(self) -> int:
@@ -101,13 +113,93 @@ class QuestionTally:
 
     def votes(self) -> tuple[list[VoteGroup], int]:
         """(groups of equal votes, samples that do not vote)."""
-        sizes: Counter[str] = Counter()
-        correct: Counter[str] = Counter()
-        for grade in self.grades:
-            if grade.vote is not None and grade.verdict != "no_answer":
-                sizes[grade.vote] += 1
-                correct[grade.vote] += grade.verdict == "correct"
-        return [VoteGroup(size, correct[vote]) for vote, size in sizes.items()], self.n - sizes.total()
+        sizes: Counter[int] = Counter()
+        correct: Counter[int] = Counter()
+        facts = self.facts
+        voting = facts[facts["signs"] & _VOTES != 0]
+        for vote, signs in zip(voting["vote"].tolist(), voting["signs"].tolist(), strict=True):
+            sizes[vote] += 1
+            correct[vote] += signs & _CORRECT
+        return [VoteGroup(size, correct[vote]) for vote, size in sizes.items()], self.n - len(voting)
+
+
+_FIELDS = {
+    "question": "I", "index": "q", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
+    "share": "d", "parts": "q",
+}  # fmt: skip
+"""The facts of a grade that a score counts, in 53 bytes: the number of its question, its sample index, its position
+among all grades, the number of its `GradeKind`, signs (below), the hash of its vote, completion tokens (NaN: not
+stated), and the fraction of its parts that are right, with their number (0: not stated)."""
+
+_CORRECT, _UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS = 1, 2, 4, 8, 16
+
+
+class _Facts:
+    """The numbers of grades (`_FIELDS`) in rows. kinds: the number of each kind of grade. tokens: whether any grade
+    states its completion tokens.
+    """
+
+    def __init__(self) -> None:
+        self.rows = FixedRows(_FIELDS)
+        self.kinds: dict[GradeKind, int] = {}
+        self.tokens = False
+
+    def add(self, question: int, grade: Grade, position: int = 0) -> None:
+        """Add a grade. question: the number of its question. position: its position among all grades."""
+        kind = GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)
+        signs = _CORRECT if grade.verdict == "correct" else _UNDECIDED if grade.verdict == "undecided" else 0
+        if grade.truncated:
+            signs |= _TRUNCATED
+        if grade.vote is not None and grade.verdict != "no_answer":
+            signs |= _VOTES
+        tokens, share, parts = math.nan, 0.0, 0
+        if grade.completion_tokens is not None:
+            self.tokens = True
+            tokens = min(grade.completion_tokens, _MAX_TOKENS)
+        if grade.parts is not msgspec.UNSET:
+            signs |= _STATES_PARTS
+            share, parts = min(grade.parts[0] / grade.parts[1], 1.0), min(grade.parts[1], _MAX_TOKENS)
+        # A score compares votes of one question only: among a million, two hashes of 64 bits are equal by chance once
+        # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
+        number = self.kinds.setdefault(kind, len(self.kinds))
+        self.rows.append(question, grade.sample_index, position, number, signs, hash(grade.vote), tokens, share, parts)
+
+
+class _Covered(Picked[Grade]):
+    """The grades of one question that a score covers, with their numbers. rows: of all questions, in order."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, grades: Sequence[Grade], rows: FixedRows, indices: Sequence[int], begin: int, end: int) -> None:
+        super().__init__(grades, indices, begin, end)
+        self._rows = rows
+
+    @property
+    def facts(self) -> NDArray[Any]:
+        """(n,): the numbers of the grades (`_FIELDS`)."""
+        return self._rows.read(self._begin, self._end)
+
+
+class _Positions(Sequence[int]):
+    """The positions that rows state, read when they are needed."""
+
+    def __init__(self, rows: FixedRows) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[int]: ...
+
+    def __getitem__(self, index: int | slice) -> int | Sequence[int]:
+        if isinstance(index, slice):
+            begin, end, _ = index.indices(len(self))
+            return list(self._rows.read(begin, end)["position"].tolist())
+        return int(self._rows.read(index, index + 1)["position"][0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +209,8 @@ class Tallies:
     questions: in the order asked. planned: largest number of samples planned of a question (None: the stored samples
     are the plan). allocated: a former run decided the numbers. covered: samples of each question that the score covers.
     missing: planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences
-    on grades that do not count.
+    on grades that do not count. kinds: how many of the samples are of each kind. tokens_stated: whether any grade
+    states its completion tokens; without them nothing of a sample stays in memory.
     """
 
     questions: tuple[QuestionTally, ...]
@@ -127,6 +220,8 @@ class Tallies:
     missing: int
     partial: bool
     warnings: tuple[str, ...]
+    kinds: Mapping[GradeKind, int]
+    tokens_stated: bool
 
 
 def tally(
@@ -145,49 +240,27 @@ def tally(
     plan = None if samples_per_question is None else Plan.every(samples_per_question)
     if plan is not None and plan.fewest < 1:
         raise UsageError(f"samples per question must be at least 1, not {plan.fewest}")
-    numbers = _numbers(questions)
-    most = [sys.maxsize if plan is None else plan.of(question_id) for question_id in numbers]
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
-    of_question, of_index, of_position = array("q"), array("q"), array("q")
-    foreign = beyond = 0
-    for position, grade in enumerate(held):
-        number = numbers.get(grade.question_id)
-        if number is None:
-            foreign += 1
-        elif grade.sample_index >= most[number]:
-            beyond += 1
-        else:
-            of_question.append(number)
-            of_index.append(grade.sample_index)
-            of_position.append(position)
-    columns = (of_question, of_index, of_position)
-    question_of, index, positions = (np.frombuffer(column, dtype=np.int64) for column in columns)
-    if not _in_order(question_of, index):
-        order = np.lexsort((index, question_of))  # Stable sort: grades of one key stay in their order.
-        question_of, index, positions = question_of[order], index[order], positions[order]
-    again = np.zeros(len(question_of), dtype=bool)
-    again[1:] = (question_of[1:] == question_of[:-1]) & (index[1:] == index[:-1])
-    repeated = [held[position].key for position in np.sort(positions[again])[:MAX_NAMED_KEYS].tolist()]
-    if again.any():
-        question_of, index, positions = question_of[~again], index[~again], positions[~again]
+    most, facts, foreign, beyond = _read(questions, held, plan)
+    rows, repeated, n_repeated, rounds_there = _without_repeats(
+        facts.rows, len(questions), counts_rounds=plan is not None
+    )
 
-    present = len(positions)
-    planned = present if plan is None else sum(most)
+    present = len(rows)
+    planned = present if plan is None else int(most.sum())
     missing = planned - present
-    rounds = _complete_rounds(index if missing else index[:0], np.array(most))
+    rounds = _complete_rounds(*rounds_there, most) if missing else np.zeros(0, dtype=np.int64)
     keep_rounds = bool(len(rounds)) and missing > MAX_MISSING_SHARE * planned
     if keep_rounds:
-        complete = np.isin(index, rounds)
-        question_of, positions = question_of[complete], positions[complete]
-    ends = np.cumsum(np.bincount(question_of, minlength=len(numbers))).tolist()
-    covers: Sequence[int] = range(len(positions))
-    if len(positions) != len(held) or not (positions[1:] > positions[:-1]).all():
-        covers = array("q", positions.tobytes())
+        rows = _of_rounds(rows, rounds)
+    n, kinds, in_order = _counts(rows, len(questions), facts.kinds)
+    ends = np.cumsum(n).tolist()
+    positions = range(len(rows)) if in_order and len(rows) == len(held) else _Positions(rows)
     tallies = []
-    for question, own, begin, end in zip(questions, most, [0, *ends], ends, strict=False):
+    for question, own, begin, end in zip(questions, most.tolist(), [0, *ends], ends, strict=False):
         n_planned = int((rounds < own).sum()) if keep_rounds else end - begin if plan is None else own
-        picked = Picked(held, covers, begin, end)
-        tallies.append(QuestionTally(question, picked, n_planned, independent.get(question.question_id)))
+        covered = _Covered(held, rows, positions, begin, end)
+        tallies.append(QuestionTally(question, covered, n_planned, independent.get(question.question_id)))
     return Tallies(
         questions=tuple(tallies),
         planned=None if plan is None else plan.samples,
@@ -195,18 +268,94 @@ def tally(
         covered=max(item.planned for item in tallies),
         missing=missing,
         partial=bool(missing) and not keep_rounds,
-        warnings=_left_out(foreign, beyond, repeated, int(again.sum())),
+        warnings=_left_out(foreign, beyond, [held[position].key for position in repeated], n_repeated),
+        kinds=kinds,
+        tokens_stated=facts.tokens,
     )
 
 
-def _complete_rounds(index: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64]:
+def _read(
+    questions: Sequence[Question], grades: Sequence[Grade], plan: Plan | None
+) -> tuple[NDArray[np.int64], _Facts, int, int]:
+    """(samples that each question may have, the numbers of the planned grades, how many grades are of questions outside
+    the plan, how many of samples beyond it). Raises `UsageError` for no question, or one id twice.
+    """
+    numbers = _numbers(questions)
+    of_each = (sys.maxsize if plan is None else plan.of(question_id) for question_id in numbers)
+    most = np.fromiter(of_each, np.int64, len(numbers))
+    facts = _Facts()
+    foreign = beyond = 0
+    for position, grade in enumerate(grades):
+        number = numbers.get(grade.question_id)
+        if number is None:
+            foreign += 1
+        elif grade.sample_index >= most[number]:
+            beyond += 1
+        else:
+            facts.add(number, grade, position)
+    return most, facts, foreign, beyond
+
+
+def _without_repeats(
+    rows: FixedRows, n_questions: int, *, counts_rounds: bool
+) -> tuple[FixedRows, list[int], int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """(the rows by question and index, of each key the first; positions of the first few repeated ones; their number;
+    sample indices and how many rows have each, empty unless counts_rounds).
+    """
+    firsts = FixedRows(_FIELDS)
+    repeated: list[int] = []
+    n_repeated = 0
+    indices = times = np.zeros(0, dtype=np.int64)
+    for of_some in rows.grouped(n_questions):
+        # A stable sort: grades of one key stay in their order.
+        group = of_some[np.lexsort((of_some["index"], of_some["question"]))]
+        again = np.zeros(len(group), dtype=bool)
+        again[1:] = (group["question"][1:] == group["question"][:-1]) & (group["index"][1:] == group["index"][:-1])
+        if again.any():
+            repeated = sorted([*repeated, *group["position"][again].tolist()])[:MAX_NAMED_KEYS]
+            n_repeated += int(again.sum())
+            group = group[~again]
+        if counts_rounds:
+            indices, where = np.unique(np.concatenate([indices, group["index"]]), return_inverse=True)
+            weights = np.concatenate([times, np.ones(len(group), dtype=np.int64)])
+            times = np.bincount(where, weights=weights, minlength=len(indices)).astype(np.int64)
+        firsts.extend(group)
+    return firsts, repeated, n_repeated, (indices, times)
+
+
+def _of_rounds(rows: FixedRows, rounds: NDArray[np.int64]) -> FixedRows:
+    """The rows whose sample index is in `rounds`."""
+    complete = FixedRows(_FIELDS)
+    for block in rows.blocks():
+        complete.extend(block[np.isin(block["index"], rounds)])
+    return complete
+
+
+def _counts(
+    rows: FixedRows, n_questions: int, kinds: Mapping[GradeKind, int]
+) -> tuple[NDArray[np.int64], dict[GradeKind, int], bool]:
+    """(rows of each question, rows of each kind, whether the positions rise). kinds: the number of each kind."""
+    of_questions, of_kinds = np.zeros(n_questions, dtype=np.int64), np.zeros(len(kinds), dtype=np.int64)
+    rising, last = True, -1
+    for block in rows.blocks():
+        of_questions += np.bincount(block["question"], minlength=n_questions)
+        of_kinds += np.bincount(block["kind"], minlength=len(kinds))
+        position = block["position"].astype(np.int64)
+        rising = rising and position[0] > last and bool((position[1:] > position[:-1]).all())
+        last = int(position[-1])
+    return of_questions, {kind: n for kind, n in zip(kinds, of_kinds.tolist(), strict=True) if n}, rising
+
+
+def _complete_rounds(
+    indices: NDArray[np.int64], times: NDArray[np.int64], most: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """The indices of the complete rounds: those at which no question lacks its sample. Empty if some question has a
     sample in none of them.
 
-    A question whose planned number of samples is i or less needs no sample of index i. index: of each sample that is
-    there, all within their questions' plans. most: of each question, its planned number of samples.
+    A question whose planned number of samples is i or less needs no sample of index i. indices: of the samples that are
+    there, all within their questions' plans; times: how many samples have each. most: of each question, its planned
+    number of samples.
     """
-    indices, times = np.unique(index, return_counts=True)
     rounds = indices[times == np.array([(most > number).sum() for number in indices.tolist()], dtype=np.int64)]
     holds_all = bool(len(rounds)) and bool(rounds[0] < most.min())
     return np.asarray(rounds if holds_all else rounds[:0])
@@ -222,12 +371,6 @@ def _numbers(questions: Sequence[Question]) -> dict[str, int]:
     if not numbers:
         raise UsageError("there are no questions to score")
     return numbers
-
-
-def _in_order(question_of: NDArray[np.int64], index: NDArray[np.int64]) -> bool:
-    """Whether the samples are sorted by question and index, as a run's grades are."""
-    rising = (question_of[1:] > question_of[:-1]) | ((question_of[1:] == question_of[:-1]) & (index[1:] >= index[:-1]))
-    return bool(rising.all())
 
 
 def slim(question: Question, *, row: bool = False) -> Question:
@@ -251,37 +394,28 @@ class SampleColumns:
     """The samples of some questions in columns, question by question.
 
     question: number of each sample's question among the items. position: the position of its grade among all that were
-    tallied. tokens: completion tokens, NaN where the server stated none. kinds: how many samples are of each kind.
+    tallied. tokens: completion tokens, NaN where the server stated none.
     """
 
     question: NDArray[np.uint32]
     position: NDArray[np.uint32]
     tokens: NDArray[np.float64]
     correct: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    kinds: Mapping[GradeKind, int]
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally]) -> SampleColumns:
         """The samples of all questions as columns."""
-        tokens, facts, positions = array("d"), bytearray(), array("I")
-        kinds: Counter[GradeKind] = Counter()
+        tokens, correct, positions = bytearray(), bytearray(), bytearray()
         for item in items:
-            if isinstance(item.grades, Picked):
-                positions.extend(iter(item.grades.indices))
-            for grade in item.grades:
-                n_tokens = grade.completion_tokens
-                tokens.append(math.nan if n_tokens is None else min(n_tokens, _MAX_TOKENS))
-                facts.append((grade.verdict == "correct") | grade.truncated << 1)
-                kinds[GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)] += 1
-        bits = np.frombuffer(facts, dtype=np.uint8)
+            facts = item.facts
+            tokens += facts["tokens"].tobytes()
+            correct += (facts["signs"] & _CORRECT).tobytes()
+            positions += facts["position"].tobytes()
         return cls(
             question=np.repeat(np.arange(len(items), dtype=np.uint32), [item.n for item in items]),
             position=np.frombuffer(positions, dtype=np.uint32),
             tokens=np.frombuffer(tokens),
-            correct=(bits & 1).astype(bool),
-            truncated=(bits >> 1).astype(bool),
-            kinds=kinds,
+            correct=np.frombuffer(correct, dtype=bool),
         )
 
 

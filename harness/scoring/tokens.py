@@ -93,13 +93,18 @@ class FirstRight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def token_statistics(
-    columns: SampleColumns, reasoning: NDArray[np.float64] | None, clusters: NDArray[np.intp]
+    columns: SampleColumns | None, reasoning: NDArray[np.float64] | None, clusters: NDArray[np.intp]
 ) -> TokenStatistics:
     """Return the token statistics of a score: of completions and of reasoning, of all, right and wrong samples.
 
-    reasoning: reasoning tokens by position of the grade, NaN if not stated; None if no sample states them. clusters:
-    the cluster's number of each question of the columns.
+    columns: None if no sample states tokens. reasoning: reasoning tokens by position of the grade, NaN if not stated;
+    None if no sample states them. clusters: the cluster's number of each question of the columns.
     """
+    if columns is None:
+        return TokenStatistics(
+            completion=None, completion_right=None, completion_wrong=None,
+            reasoning=None, reasoning_right=None, reasoning_wrong=None,
+        )  # fmt: skip
     thought = np.full(len(columns.tokens), np.nan) if reasoning is None else reasoning[columns.position]
 
     def counts(tokens: NDArray[np.float64], which: NDArray[np.bool_] | None = None) -> TokenCounts | None:
@@ -116,28 +121,25 @@ def token_statistics(
     )
 
 
-def accuracy_of_finished(items: Sequence[QuestionTally], columns: SampleColumns) -> tuple[float, Intervals] | None:
+def accuracy_of_finished(items: Sequence[QuestionTally]) -> tuple[float, Intervals] | None:
     """Mean over questions of the fraction correct among the samples that `max_tokens` did not cut, with its intervals.
 
     Questions without such a sample are left out, so this number is no score of the model: it says how often an answer
-    is right once it is given. None if every sample was cut. columns: of the items.
+    is right once it is given. None if every sample was cut.
     """
-    counts = np.bincount(columns.question[~columns.truncated], minlength=len(items))
-    hits = np.bincount(columns.question[~columns.truncated & columns.correct], minlength=len(items))
-    answered = np.flatnonzero(counts).tolist()
+    answered = [item for item in items if item.uncut]
     if not answered:
         return None
-    some, right = counts[answered].tolist(), hits[answered].tolist()
-    mean = math.fsum(hit / n for hit, n in zip(right, some, strict=True)) / len(answered)
-    return mean, rate_intervals(right, [items[number] for number in answered], some)
+    mean = math.fsum(item.uncut_correct / item.uncut for item in answered) / len(answered)
+    return mean, rate_intervals([item.uncut_correct for item in answered], answered, [item.uncut for item in answered])
 
 
-def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> tuple[BudgetScore, ...]:
-    """A score for each budget in `budgets_of`. columns: of the items.
+def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns | None) -> tuple[BudgetScore, ...]:
+    """A score for each budget in `budgets_of`. columns: of the items; None = no sample states tokens.
 
     Empty if a sample's tokens are unknown, or a question has no sample.
     """
-    if np.isnan(columns.tokens).any() or not all(item.n for item in items):
+    if columns is None or np.isnan(columns.tokens).any() or not all(item.n for item in items):
         return ()
     return tuple(_budget_score(items, columns, budget) for budget in budgets_of(columns.tokens))
 
