@@ -342,8 +342,10 @@ def allocated(rng: np.random.Generator, repeats: int) -> Table:
 
 
 def _allocated_rate(rng: np.random.Generator, former: Array, n: int, n_former: int) -> Rate:
-    """One cell of `allocated`. former: the former model's chances, (repeats, Q); the new model's are similar, not
-    equal.
+    """Simulate runs whose samples were allocated by a former run: how often the interval covers the true accuracy.
+
+    former: the former model's chances, (repeats, Q); the new model's are similar, not equal. n, n_former: mean samples
+    of a question in the new run, and in the former.
     """
     chances = rng.beta(np.maximum(8 * former, 0.05), np.maximum(8 * (1 - former), 0.05))
     counts = allocation.allocate(draw(rng, former, n_former), np.float64(n_former), n, MAX_ALLOCATED)

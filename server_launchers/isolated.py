@@ -146,8 +146,8 @@ class Deadline:
         self._waited = self._seconds_without_processor()
 
     def is_over(self) -> bool:
-        """Whether the answer is late. The time for which the process waited for a processor does not count, so that
-        a busy machine changes no verdict.
+        """Whether the deadline of the child's answer is over. Time for which it waited for a processor does not count,
+        so that a busy machine changes no verdict.
         """
         if time.monotonic() < self.ends_at:
             return False

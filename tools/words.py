@@ -70,7 +70,7 @@ def documented_values(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
 
 
 def counted(files: list[tuple[str, str, ast.Module]]) -> dict[str, Count]:
-    """Each count by its name."""
+    """Return each count of vague or unclear words in the code, by its name."""
     vague, bounds, subjectless, n_bindings = [], [], [], 0
     classes: dict[str, list[str]] = defaultdict(list)
     n_comments = n_lines = 0

@@ -522,7 +522,9 @@ def _stopped_at_start(spec: ServerSpec, signum: int) -> str:
 
 
 def launched(spec: ServerSpec, watcher: Watcher, *, detach: bool = False) -> RunningServer:
-    """The ready server. Raises `ServerError` if it does not come up, `Interrupted` for a signal meanwhile.
+    """Start a server, wait until it is ready, and return it.
+
+    Raises `ServerError` if it does not come up, `Interrupted` for a signal meanwhile.
 
     detach: the server outlives this process.
     """

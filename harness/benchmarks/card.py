@@ -121,7 +121,7 @@ class HubSource(_Part):
         if any("{config}" in file for file in self.files) and not self.config:
             raise ValueError("`{config}` in `files` needs a `config`")
         if self.config_column and not (self.config and all("{config}" in file for file in self.files)):
-            raise ValueError("`config_column` needs a `config`, and `{config}` in each of `files`")
+            raise ValueError("`config_column` needs a `config`, and `{config}` in the path of each of `files`")
         return self
 
 

@@ -31,7 +31,7 @@ _LAYOUT = {"\n", "\t"}
 
 
 def check_text(text: str) -> str:
-    """`text` itself. Raises `ValueError` for a control character other than newline and tab.
+    """Return `text` unchanged if it has no control character other than newline and tab; else raise `ValueError`.
 
     In an ordinary Python string `"\\boxed"` begins with a backspace; by this mistake a published script asks its models
     for "oxed".
@@ -44,8 +44,8 @@ def check_text(text: str) -> str:
 
 
 def check_template(text: str) -> str:
-    """`text` itself. Raises `ValueError` for an unknown field, and for a control character other than newline and
-    tab."""
+    """Return a prompt's template unchanged; raise `ValueError` for an unknown field, and for a control character other
+    than newline and tab."""
     check_text(text)
     for command, name in _FIELD.findall(text):
         if not command and name not in FIELDS:

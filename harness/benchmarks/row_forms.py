@@ -109,7 +109,7 @@ class Instructions(msgspec.Struct):
     kwargs: list[dict[str, Any] | None]
 
     def rows(self) -> Iterator[Columns]:
-        """The prompt as it is; its instructions are the reference."""
+        """Yield the row as a question: its prompt unchanged, with its instructions as the reference."""
         if len(self.instruction_id_list) != len(self.kwargs):
             raise ValueError(f"has {len(self.instruction_id_list)} instructions, but arguments for {len(self.kwargs)}")
         # The hub's rows list all arguments of all instructions; null means that the instruction does not have it.

@@ -173,7 +173,10 @@ def _likely(log_score: Array) -> NDArray[np.intp]:
 
 
 def _strong(batches: Sequence[tuple[Whole, Whole, _Votes]], v: Whole, share: Array, top: int) -> _Rivals:
-    """The rivals that may reach a likely v. share: (V,), the score of each v by the largest score."""
+    """Return the rival answers that may get as many votes as the right one, v, for a v that is likely.
+
+    share: (V,), the score of each v divided by the largest score.
+    """
     if not batches:
         none, empty = np.zeros(0, dtype=np.int64), np.zeros((0, top + 1))
         return _Rivals(none, none, _Votes(empty, empty), np.zeros((0, len(v)), dtype=bool))

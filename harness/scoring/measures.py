@@ -72,7 +72,10 @@ def measures(items: Sequence[QuestionTally]) -> tuple[Measure, ...]:
 
 
 def _of_parts(items: Sequence[QuestionTally]) -> list[Measure]:
-    """The shares of parts. A sample without an answer, or undecided, has no right part."""
+    """Return the shares of right parts (cells, texts, instructions): the mean over questions, and over all parts.
+
+    A sample without an answer, or undecided, has no right part.
+    """
     # The weight of a question is unknown if all its samples are undecided.
     weighted = [item for item in items if item.parts]
     if not weighted:

@@ -280,7 +280,10 @@ def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
 def _estimate(
     items: Sequence[QuestionTally], k: int, values: Sequence[float], variances: Sequence[float] | None
 ) -> Estimate:
-    """An estimate at k samples with its intervals. values, variances: of each question; no variances: k above n/2."""
+    """Return the mean of pass@k, pass^k or maj@k over the questions, with its intervals.
+
+    values, variances: of each question; variances None: unknown, as for k above n/2.
+    """
     # One number has one interval: pass@1 and maj@1 are the accuracy.
     if k == 1:
         return accuracy(items)

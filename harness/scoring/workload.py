@@ -145,10 +145,11 @@ class _BusyTime:
 
 
 def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, busy: _BusyTime) -> tuple[Slice, ...]:
-    """The slices. started, latency: (len(rows),), of the samples `rows`.
+    """Divide the busy time into `N_SLICES` slices; return the requests in flight and the tokens of each slice.
 
-    The value of a slice is the sum up to its end minus the sum up to its beginning. `flown`: seconds in flight of all
-    requests, summed up to each edge of a slice. `generated`: the tokens up to each edge.
+    started, latency: (len(rows),), of the samples `rows`. The value of a slice is the sum up to its end minus the sum
+    up to its beginning. `flown`: seconds in flight of all requests, summed up to each edge of a slice. `generated`: the
+    tokens up to each edge.
     """
     edges = np.linspace(0.0, busy.total, N_SLICES + 1)
     width = busy.total / N_SLICES

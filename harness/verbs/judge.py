@@ -200,7 +200,7 @@ def try_judge(options: JudgeOptions, watcher: Watcher, *, may_start: bool = Fals
 
 
 def _trial(judge: JudgeSettings, server: Server, folder: RunFolder) -> Sequence[bool | None]:
-    """The judge's votes on the trial's answer. Raises `ServerError` if it gives no reply."""
+    """Ask the judge about one made-up answer (`TRIAL`); return its votes. Raises `ServerError` if it gives no reply."""
     judge = dataclasses.replace(judge, votes=1)
     question = judge_question(judge.prompt, TRIAL, TRIAL.references[0])
     cases = _Cases(TRIAL.benchmark, {question.question_id: question}, {}, 0)

@@ -97,8 +97,8 @@ def race(
     watcher: Watcher | None = None,
     on_look: OnLook = lambda _standings: None,
 ) -> Raced:
-    """Sample whole rounds of all candidates until every one is better or worse than the first, or within the margin of
-    it, or has used its samples. A candidate that is decided samples no more.
+    """Sample whole rounds of all candidates until each is decided: better or worse than the first, or equal to it
+    within the margin, or its samples are used up. A candidate that is decided samples no more.
 
     Raises `UsageError`, and what `sample` raises.
     """

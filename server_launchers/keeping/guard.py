@@ -129,7 +129,7 @@ class KeptProcess:
             containers.end(self.record["container"], self.mark)
 
     def everyone(self) -> list[processes.Process]:
-        """All living processes of this member."""
+        """Return all living processes of this member: its main process, its process group, and those that left it."""
         if self.main is None:
             return []
         # The group finds workers that overwrote their environment, the mark those that left the group.

@@ -169,8 +169,8 @@ def _be_child(job: Job, folder: Path, writer: int) -> None:
 
 
 def _has_spoken(child: _Child, descriptor: int) -> bool:
-    """Read what the child wrote. Returns False when it has finished or is dead; processes that it started may keep the
-    pipe open longer.
+    """Read what the child process wrote, and set its deadline anew. Returns False when it has finished or is dead;
+    processes that it started may keep the pipe open longer.
     """
     read = os.read(descriptor, 1 << 16)
     *lines, child.unread = (child.unread + read).split(b"\n")

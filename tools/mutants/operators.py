@@ -74,7 +74,7 @@ def mutants(tree: ast.Module) -> Iterator[Mutant]:
 
 
 def _below(node: ast.AST, spot: _Spot) -> Iterator[Mutant]:
-    """The mutants of all nodes inside the node."""
+    """Yield the mutants of all syntax nodes inside `node`."""
     for field, value in ast.iter_fields(node):
         if field in _SKIPPED_FIELDS:
             continue

@@ -347,7 +347,7 @@ class _AnswerParser(Powers):
         return node
 
     def setwise(self) -> Node:
-        """Parse a side: sums joined by ∪, ∩ and ∖."""
+        """Parse one side of a relation such as A = B: sums joined by the signs of sets, ∪, ∩ and ∖."""
         node = self.sum()
         while self.peek().kind in ("op", "sym"):
             if self.accept("∪") or self.accept_letter_u():

@@ -44,8 +44,8 @@ class VerifyOptions(Options):
     against: Annotated[
         Literal["shipped", "any"],
         Option(
-            "Which public scores count: those that are shipped, or any that the local index of `harness published` "
-            "holds, too. Default: shipped."
+            "Which public scores to compare with: those that are shipped, or also those in the local index of "
+            "`harness published`. Default: shipped."
         ),
     ] = "shipped"
 
@@ -108,7 +108,13 @@ class RaceRules(Options):
 class Reality(Options):
     """Whether the repeats of an experiment are sampled anew, or drawn from a stored run."""
 
-    real: Annotated[bool, Option("Sample every repeat with its own seeds; takes the options of `harness run`.")] = False
+    real: Annotated[
+        bool,
+        Option(
+            "Sample each repeat anew, with seeds of its own, instead of drawing it from a stored run; takes the "
+            "options of `harness run`."
+        ),
+    ] = False
 
 
 class RepeatsRules(Reality):

@@ -60,7 +60,7 @@ class _Scanner:
         self._closed = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The elements that end in the next slice. Raises `NoArrayError`."""
+        """Take the next bytes of the file; yield each element of the list that ends in them. Raises `NoArrayError`."""
         self._buffer += data
         start = 0  # where the current element begins in the buffer
         for comma in self._ends():
@@ -73,7 +73,7 @@ class _Scanner:
             raise NoArrayError(f"row {self._n + 1} is longer than {self._max_bytes} bytes")
 
     def close(self) -> Iterator[bytes]:
-        """The last element, when the file has ended. Raises `NoArrayError` for an array that is not closed."""
+        """Yield the last element, when the file has ended. Raises `NoArrayError` if the list is not closed."""
         if not self._closed:
             raise NoArrayError(f"ends in row {self._n + 1}: the list is not closed")
         text = bytes(self._buffer).rstrip(_BLANKS)

@@ -229,7 +229,9 @@ class ClockOffset:
         self._measured = time.monotonic()
 
     def monotonic(self, stamps: list[bytes], since: float) -> Sequence[float]:
-        """The times of the stamps, in ascending order. since: a time before which none of the bytes can have come.
+        """Convert the kernel's stamps into times of the monotonic clock, in ascending order.
+
+        since: a time before which none of the bytes can have come.
 
         If a stamp lies more than a second before `since`, or in the future, the wall clock was set in the meantime, and
         all times are the present moment.

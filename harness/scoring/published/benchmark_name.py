@@ -43,8 +43,9 @@ def is_overall(name: str) -> bool:
 
 
 def find_card(names: Iterable[str], datasets: Iterable[str] = ()) -> NamedBenchmark:
-    """The shipped card that is meant. names: of the benchmark, the most exact first. datasets: names of its data, or
-    `OWNER/NAME` of the hub."""
+    """Find the shipped card that another tool's benchmark name or data set means.
+
+    names: of the benchmark, the most exact first. datasets: names of its data, or `OWNER/NAME` of the hub."""
     by_name, by_dataset = _cards()
     for name in names:
         if "/" not in name and (card := by_name.get(catalogue.fold_name(_OVERALL.sub("", name)))):

@@ -169,10 +169,10 @@ def _observation(check: Check, subject: Subject) -> Seen:
 
 
 def _judged(checks: Sequence[Check], seen: Sequence[Seen]) -> list[Finding]:
-    """The findings.
+    """Make a finding of what each check observed.
 
-    Those with a p-value are judged together: each has its stated outcome if Holm rejects, else it is sound. checks: all
-    checks. seen: what each of them observed, in the same order.
+    Observations with a p-value are judged together: an observation has its stated outcome if by Holm's method chance
+    does not explain it, else it is sound. checks: all checks. seen: what each of them observed, in the same order.
     """
     tested = [i for i, result in enumerate(seen) if result.p is not None]
     rejected = dict(zip(tested, exact.holm([seen[i].p or 0.0 for i in tested], FALSE_ALARM), strict=True))

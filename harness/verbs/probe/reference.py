@@ -423,7 +423,9 @@ def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]
 
 
 def _next_tokens(server: ProbedServer, seed: int) -> list[ProbeReply | Refused]:
-    """One next token at each place. Raises `Refused` where a reply has no log-probabilities."""
+    """Ask the server for one next token after each of the fixed texts. Raises `Refused` if no reply has
+    log-probabilities.
+    """
     common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
     inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
     answers = server.many([inquiry.body(server.asker) for inquiry in inquiries], COMPLETIONS)

@@ -135,7 +135,8 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
 
 
 def _nucleus(mass: float) -> Callable[[list[float]], float]:
-    """Smallest probability inside the nucleus.
+    """Return a function that finds the smallest probability inside the nucleus: the likeliest tokens that together have
+    the probability `mass` (top_p).
 
     mass: a little more than asked for, since batching may move the cut-off by a token.
     """

@@ -106,7 +106,7 @@ def called(reply: ProbeReply) -> Called:
 
 
 def called_in(stream: bytes) -> Called:
-    """The calls of a stream's events. Raises `codec.DecodeError`."""
+    """Join the tool calls in a stream's events, with its text and finish reason. Raises `codec.DecodeError`."""
     lines = [line[5:].strip() for line in stream.splitlines() if line.startswith(b"data:")]
     calls: dict[int, tuple[str, str]] = {}
     text, reason = "", ""
@@ -122,7 +122,7 @@ def called_in(stream: bytes) -> Called:
 
 
 def wrong(reply: Called) -> str | None:
-    """What is wrong with the calls of a reply; None if nothing is, or if it calls nothing."""
+    """Say what is wrong with a reply's tool calls; None if nothing is, or if it calls no tool."""
     # Checked by hand, because the two schemas are small, and no schema library then reads a server's text.
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
     for name, arguments in reply.calls:

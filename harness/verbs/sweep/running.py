@@ -259,8 +259,8 @@ class _Group:
             return None
 
     def served(self, cells: Sequence[Cell], hold: Hold, spec: ServerSpec) -> list[Cell]:
-        """Run the cells on a server of this spec. Returns the cells that have a record now: those up to the one during
-        which the server died, else all.
+        """Run the cells on a server of this spec. Return the cells that were run: all, or those up to the cell during
+        which the server died.
         """
         try:
             server = hold.serving(spec)

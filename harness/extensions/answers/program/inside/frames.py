@@ -39,7 +39,7 @@ def message(value: Any) -> bytes:
 
 
 def messages(data: bytes) -> list[dict[str, Any]]:
-    """The values of the messages in these bytes. Raises `ClosedError` if one is damaged or no mapping."""
+    """Decode the messages in these bytes. Raises `ClosedError` if one is damaged or no mapping."""
     values, offset = [], 0
     while offset < len(data):
         try:

@@ -154,7 +154,7 @@ MAX_ITERATED = 1_000_000
 
 
 def _first(iterable: Any) -> list[Any]:
-    """The items of an iterable. Raises `ValueError` beyond `MAX_ITERATED`."""
+    """Return all items of an iterable. Raises `ValueError` for more than `MAX_ITERATED`."""
     items = []
     for item in iterable:
         items.append(item)
