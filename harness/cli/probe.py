@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.asking.options import ProbeOptions, WhichServer
-from harness.asking.options.probing import ProbeRules
+from harness.asking.options.probing import ProbeRules, for_each
 from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand, spelt
@@ -39,7 +39,7 @@ def _prints() -> Any:
 
 
 @click.command("probe", cls=SpelledCommand, verb="probe")
-@click.argument("base_url", metavar="[URL]...", nargs=-1)
+@click.argument("base_url", metavar="[URL[,key=VARIABLE]]...", nargs=-1)
 @takes(ProbeRules)
 @click.option("--matrix", is_flag=True, help="Probe several servers of one model, one column each.")
 @click.option(
@@ -70,6 +70,7 @@ def command(
     harness probe http://127.0.0.1:8000 --save-reference qwq.json
     harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000#MODEL
     harness probe --matrix http://a:8000 http://b:8000 --model org/model --quick
+    harness probe --matrix http://127.0.0.1:8000 https://api.example.com/v1,key=THEIR_KEY --model org/model
     harness probe --matrix https://a.example/v1 https://b.example/v1 --history days.jsonl --html league.html
     """
     if history is not None and not matrix:
@@ -79,7 +80,7 @@ def command(
     if len(base_url) > 1 and not matrix:
         raise UsageError("several servers need --matrix, which compares them in one table", field="matrix")
     options = {name: value for name, value in given.items() if name in options_of(ProbeOptions)}
-    probes = [ProbeOptions.of(base_url=url, **options) for url in base_url or [None]]
+    probes = for_each(base_url, options)
     earlier = [] if history is None else _earlier(history)
     reports = _reports(probes)
     league = [] if history is None else _league(history, earlier, probes, reports)
@@ -107,7 +108,7 @@ def _reports(probes: Sequence[ProbeOptions]) -> list[ProbeReport]:
     for options in probes:
         try:
             with Terminal(progress=False) as watcher:
-                reports.append(probe(options, watcher))
+                reports.append(probe(options, watcher, shared_key=len(probes) == 1))
         except HarnessError as error:
             if len(probes) == 1 or isinstance(error, UsageError):
                 raise
@@ -140,7 +141,7 @@ def _league(
     for options in probes:
         try:
             with Terminal(progress=False) as watcher:
-                looks.append(league.look_at_provider(options, reports, now, watcher))
+                looks.append(league.look_at_provider(options, reports, now, watcher, shared_key=len(probes) == 1))
         except HarnessError as error:
             terminal.warn(error.sentence)
     standings = league.standings(earlier, looks)

@@ -570,3 +570,62 @@ def test_a_reference_server_that_wants_a_key_is_named_with_its_option(tmp_path: 
         alone = harness(tmp_path, "probe", server.base_url, "--reference-api-key-env", "THEIRS", extra=KEYS)
     assert alone.code == 2
     assert "--reference-api-key-env: it is the key of a server; name the server by --reference" in alone.err
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "keys"),
+    [
+        ("", "", ("", "")),
+        (",key=MINE", "", ("key-mine", "")),
+        ("", ",key=THEIRS", ("", "key-theirs")),
+        (",key=MINE", ",key=THEIRS", ("key-mine", "key-theirs")),
+        (",key=OPENAI_API_KEY", "", ("key-shared", "")),
+        (",key=UNSET", "", ("", "")),
+    ],
+)
+def test_each_server_of_a_matrix_gets_only_the_key_that_is_named_with_it(
+    tmp_path: Path, first: str, second: str, keys: tuple[str, str]
+) -> None:
+    toy = Toy(chance=random.Random(2))
+    with FaultServer(answering(toy, Fault())) as one, FaultServer(answering(toy, Fault())) as two:
+        urls = (one.base_url + first, two.base_url + second)
+        words = ("--checks", "errors", "--history", "days.jsonl", "--json", "--quiet")
+        done = harness(tmp_path, "probe", "--matrix", *urls, *words, extra=KEYS)
+        assert done.code == 0, done.err
+        assert (keys_of(one), keys_of(two)) == ({keys[0]}, {keys[1]})
+    stored = (tmp_path / "days.jsonl").read_text()
+    assert not any(key in done.out + done.err + stored for key in KEYS.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("--api-key-env", "MINE"),
+            "--api-key-env: it would go to all 2 servers; name the variable of each server's key",
+        ),
+        (("--api-key-file", "mine.txt"), "--api-key-file: it would go to all 2 servers"),
+        (("--header", "X-Secret: key-header"), "--header: it would go to all 2 servers"),
+    ],
+)
+def test_a_key_of_no_server_of_a_matrix_is_refused(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:
+    (tmp_path / "mine.txt").write_text("key-in-file\n")
+    with FaultServer(answering(Toy(), Fault())) as one, FaultServer(answering(Toy(), Fault())) as two:
+        done = harness(tmp_path, "probe", "--matrix", one.base_url, two.base_url, *words, extra=KEYS)
+        assert not one.requests + two.requests
+    assert done.code == 2
+    assert sentence in done.err
+    assert "key-" not in (done.out + done.err).replace("api-key-", "")
+
+
+def test_one_server_may_have_its_key_in_either_place_and_not_in_both(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server:
+        for url, words in ((f"{server.base_url},key=MINE", ()), (server.base_url, ("--api-key-env", "MINE"))):
+            assert harness(tmp_path, "probe", url, *words, "--checks", "errors", extra=KEYS).code == 0
+        assert keys_of(server) == {"key-mine"}
+        both = harness(tmp_path, "probe", f"{server.base_url},key=MINE", "--api-key-env", "MINE", extra=KEYS)
+        typed = harness(tmp_path, "probe", f"{server.base_url},key=sk-typed-here", extra=KEYS)
+    assert (both.code, typed.code) == (2, 2)
+    assert "leave one out" in both.err
+    assert "expected the name of an environment variable" in typed.err
+    assert "sk-typed" not in typed.err

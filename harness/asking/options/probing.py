@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from harness.asking.options.headings import WHOM
 from harness.asking.options.whom import WhichServer
@@ -87,3 +89,35 @@ class ProbeOptions(WhichServer, ProbeRules, without=("serve", "concurrency", "ha
         tuple[str, ...],
         Option("The server. Default: OPENAI_BASE_URL, else the running server.", under=WHOM, argument=True),
     ] = ()
+
+
+_KEY_MARK = ",key="
+"""Between an address and the environment variable of its key."""
+
+
+def for_each(addresses: Sequence[str], given: Mapping[str, Any]) -> list[ProbeOptions]:
+    """The options of a probe of each address `URL[,key=VARIABLE]`; of the running server if there is none.
+
+    given: the other options. Raises `UsageError` for several addresses and a key or header that names none of them: it
+    would reach servers that it was not meant for.
+    """
+    secret = ("api_key_env", "api_key_file", "header")
+    if len(addresses) > 1 and (stray := next((name for name in secret if given.get(name)), None)):
+        raise UsageError(
+            f"it would go to all {len(addresses)} servers; name the variable of each server's key with the server: "
+            f"URL{_KEY_MARK}VARIABLE",
+            field=stray,
+        )
+    probes = []
+    for address in addresses:
+        url, mark, variable = address.partition(_KEY_MARK)
+        if mark and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+            # The message leaves out the text, in whose place the key itself may have been typed.
+            raise UsageError(f"expected the name of an environment variable behind {_KEY_MARK}", field="base_url")
+        if mark and given.get("api_key_env"):
+            raise UsageError(
+                f"the address names the variable of its key, too ({_KEY_MARK}): leave one out", field="api_key_env"
+            )
+        own = {"api_key_env": variable} if mark else {}
+        probes.append(ProbeOptions.of(base_url=url, **{**given, **own}))
+    return probes or [ProbeOptions.of(**given)]

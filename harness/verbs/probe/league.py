@@ -233,14 +233,14 @@ def draws(server: ProbedServer, seed: int) -> list[dict[str, int]]:
 
 
 def look_at_provider(
-    options: ProbeOptions, reports: Sequence[ProbeReport], time: str, watcher: Watcher
+    options: ProbeOptions, reports: Sequence[ProbeReport], time: str, watcher: Watcher, *, shared_key: bool = True
 ) -> ProviderLook:
     """Ask the provider that the options name for sampled replies, and return them with its known faults.
 
     reports: of a probe that just ended; from those of this address come the checks that spoil scores. time: of the
-    look, UTC, ISO 8601. Raises `ServerError`.
+    look, UTC, ISO 8601. shared_key: see `servers.find`. Raises `ServerError`.
     """
-    (server, *_) = probed(options, watcher)
+    (server, *_) = probed(options, watcher, shared_key=shared_key)
     address = server.endpoint.base_url
     findings = [finding for report in reports if report.address == address for finding in report.findings]
     return ProviderLook(

@@ -191,13 +191,14 @@ def _judged(checks: Sequence[Check], seen: Sequence[Seen]) -> list[Finding]:
     ]
 
 
-def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
+def probe(options: ProbeOptions, watcher: Watcher | None = None, *, shared_key: bool = True) -> ProbeReport:
     """Examine the one server that the options name; save a reference first where they ask for one.
 
-    Raises `UsageError`, `ServerError` where the server cannot be asked at all.
+    shared_key: see `servers.find`; False where several servers are probed in turn. Raises `UsageError`, `ServerError`
+    where the server cannot be asked at all.
     """
     watcher = watcher or Watcher()
-    servers = probed(options, watcher)
+    servers = probed(options, watcher, shared_key=shared_key)
     if len(servers) > 1:
         raise UsageError(f"a probe examines one server; {option('base_url')} names {len(servers)}", field="base_url")
     server = servers[0]
