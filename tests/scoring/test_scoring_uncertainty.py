@@ -14,6 +14,7 @@ import pytest
 
 from harness.scoring.estimators import pass_at_k, pass_jackknife
 from harness.scoring.intervals import (
+    POISSON_LOW,
     IntervalEnds,
     cluster_limits,
     question_limits,
@@ -26,7 +27,6 @@ from harness.scoring.intervals import (
 from harness.scoring.resampling import real_sizes
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import (
-    MIN_DISTANCE,
     accuracy,
     accuracy_intervals,
     mean_question_interval,
@@ -111,6 +111,13 @@ def test_limits_of_what_is_wrong_are_those_of_what_is_right_turned_over(n_questi
             other_low, other_high = ends(limits(1 - values))
             assert (low, high) == pytest.approx((1 - other_high, 1 - other_low), abs=1e-9)
             assert 0 <= low <= high <= 1
+
+
+def test_the_low_ends_of_small_counts_are_those_of_poisson() -> None:
+    """At the low end a count at least as large has a chance of 5 %."""
+    for count, low in enumerate(POISSON_LOW):
+        below = sum(math.exp(-low) * low**n / math.factorial(n) for n in range(count))
+        assert 1 - below == pytest.approx(0.05 if count else 1.0)
 
 
 # -- variances -----------------------------------------------------------------------------------------------------
@@ -198,7 +205,7 @@ def test_two_groups_are_apart_by_2_58_errors() -> None:
         second = np.clip(second + rng.choice([-1, 1]) * rng.uniform(0, 0.6), 0, 1)
         distance = abs(statistics.fmean(first) - statistics.fmean(second))
         variance = sum((statistics.variance(group) + 0.5 / len(group)) / len(group) for group in (first, second))
-        expected = distance > MIN_DISTANCE * math.sqrt(variance)
+        expected = distance > 2.58 * math.sqrt(variance)
         rates, few = np.concatenate([first, second]), np.arange(len(first) + len(second)) < len(first)
         assert unequal_rates(rates, few) is expected
         outcomes.append(expected)
@@ -220,6 +227,14 @@ def test_the_warning_of_unequal_samples_states_both_accuracies(few: str, words: 
     )
     assert "questions have 1 to 8 samples" in warning
     assert unequal_samples([tally(f"q{n}", "cw") for n in range(40)]) is None
+
+
+def test_questions_with_as_many_samples_as_the_mean_are_not_few() -> None:
+    items = [tally(f"few{n}", "w") for n in range(20)]
+    items += [tally(f"mean{n}", "cc") for n in range(20)] + [tally(f"many{n}", "ccw") for n in range(20)]
+    warning = unequal_samples(items)
+    assert warning is not None
+    assert "are harder (0.0 % correct beside 83.3 %)" in warning
 
 
 def test_the_warning_of_unequal_clusters_names_the_largest() -> None:
