@@ -132,7 +132,7 @@ def _run(options: RunOptions, watcher: Collecting, where: OnRay, judge: Judge | 
 
 
 def _run_result(ran: Ran, watcher: Collecting) -> Run:
-    """What `harness.run` returns, from the result of the verb and the warnings that the watcher collected."""
+    """Make the value that `harness.run` returns: the run's folder, its outcome, and the collected warnings."""
     sampled = ran.sampled
     return Run(
         path=ran.folder,

@@ -264,7 +264,7 @@ def _check_verifiers(sets: Sequence[QuestionSet], watcher: Watcher) -> None:
 
 
 def _built(options: RunOptions, card: Card) -> QuestionSet:
-    """The card's questions. Raises `UsageError`."""
+    """Build the questions of a card, with the prompt and the selection of the options. Raises `UsageError`."""
     try:
         return questions.build(
             card,

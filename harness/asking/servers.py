@@ -284,7 +284,7 @@ class Looks:
 
 
 def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
-    """Look at each endpoint once. Raises `ServerError` if all are down, or if one refuses or lacks the model.
+    """Ask each endpoint once for its models and facts. Raises `ServerError` if all are down, or one lacks the model.
 
     If only some of several endpoints are down, a warning names them, and the run tries them again while it goes on.
     """
@@ -428,7 +428,10 @@ def _lists_models(engine: str | None) -> bool:
 
 
 def described(engine: str, model: str, **fields: Any) -> ServerSpec:
-    """Like `spec`, but fetches nothing. Raises `UsageError` that names the field."""
+    """Make the spec of a server to start, as `spec` does, but without a download of a known model's weights.
+
+    Raises `UsageError` that names the field.
+    """
     from server_launchers.errors import SpecError
     from server_launchers.spec import ENGINES, ServerSpec
 

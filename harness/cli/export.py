@@ -25,7 +25,7 @@ class _Format(click.Option):
     """The option --to. Its help lists the shipped formats, which are imported only when that help is shown."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The formats by what they hold."""
+        """List the formats in the help, sorted by what they hold: training data, samples or results."""
         from harness.exports import formats
 
         kinds: dict[str, list[str]] = {}

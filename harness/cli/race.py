@@ -89,7 +89,9 @@ def command(
 
 
 def _own(text: str) -> tuple[str, dict[str, Any]]:
-    """A candidate's name and its own options. Raises `UsageError` that names the wrong word."""
+    """Split `NAME KEY=VALUE …`, a candidate of a race, into its name and options. Raises `UsageError` that names the
+    wrong word.
+    """
     from harness.core import codec
 
     try:

@@ -151,7 +151,7 @@ class RequestTemplate:
         return self._head + codec.encode(varying)[1:]
 
     def _body(self, messages: Sequence[Message], prompt: str, varying: dict[str, Any]) -> bytes:
-        """The request's body. varying: the fields that differ from request to request, without the prompt.
+        """Write a request's body as JSON. varying: the fields that differ from request to request, without the prompt.
 
         The messages are sent by the chat API, the prompt by the completions API.
         """

@@ -93,7 +93,7 @@ class Spilled:
             raise disk_error(Path(tempfile.gettempdir()), error) from error
 
     def read(self, begin: int, size: int) -> bytes:
-        """`size` bytes from `begin` on. Raises `StoreError`."""
+        """Return `size` bytes from position `begin` on, from memory or the temporary file. Raises `StoreError`."""
         if self._file is None:
             return bytes(memoryview(self._held)[begin : begin + size])
         parts = []

@@ -32,7 +32,7 @@ class Problem(NamedTuple):
 
 
 def first_problem(error: ValidationError, names: Collection[str] = ()) -> Problem:
-    """The most helpful problem in a pydantic error. names: the known keys, for "Did you mean …?"."""
+    """Choose the most helpful problem in a pydantic error. names: the known keys, for "Did you mean …?"."""
     problems = error.errors(include_url=False, include_context=False)
     # A misspelt key causes two errors, "unknown" and "missing"; the first helps more.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])

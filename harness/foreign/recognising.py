@@ -26,8 +26,9 @@ class ByText:
                 self._by_text.setdefault(form, []).append(question)
 
     def of(self, row_question: Question) -> list[Question]:
-        """The questions that a row may answer. There are several if the benchmark repeats a text and neither id nor
-        reference tells the questions apart."""
+        """Find the benchmark's questions that a row of another tool's file may answer.
+
+        There are several if the benchmark repeats a text and neither id nor reference tells the questions apart."""
         text = text_of(row_question)
         candidates = self._by_text.get(text) or self._by_text.get(_bare(text)) or []
         named = [question for question in candidates if question.question_id == row_question.question_id]

@@ -87,7 +87,7 @@ def to_markdown(tables: Sequence[Table]) -> str:
 
 
 def to_latex(tables: Sequence[Table]) -> str:
-    r"""`tabular` environments with the rules of booktabs (`\usepackage{booktabs}`)."""
+    r"""Write tables as LaTeX: `tabular` environments with the rules of booktabs (`\usepackage{booktabs}`)."""
     blocks = []
     for table in tables:
         shape = "".join("r" if column in table.numeric else "l" for column in range(len(table.columns)))

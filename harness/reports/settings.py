@@ -200,7 +200,7 @@ def duration(seconds: float) -> str:
 
 
 def _text(value: object) -> str:
-    """The value of a setting in words."""
+    """Write the value of a setting for people: `not set`, `yes`, `32,768`."""
     match value:
         case None | "":
             return "not set"

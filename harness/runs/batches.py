@@ -97,7 +97,7 @@ class BatchLedger:
             raise StoreError(f"cannot read {self.path}: {error.strerror or error}.") from error
 
     def _take(self, number: int, data: bytes) -> None:
-        """Apply one line of the file to `batches`. Raises `StoreError` if it is damaged or of a newer schema.
+        """Add what one line of the ledger says to `batches`. Raises `StoreError` if it is damaged or of a newer schema.
 
         number: of the line, from 1. data: the line.
         """

@@ -46,7 +46,7 @@ class OnDisk:
 
 
 def on_disk(folder: RunFolder) -> OnDisk:
-    """The state of a run on disk. Reads only. Raises `StoreError`."""
+    """Read from a run's files how far it is and which process holds it; change nothing. Raises `StoreError`."""
     manifest = Manifest.load(folder)
     session = _last_session(folder)
     holder = _holder(folder, session)

@@ -353,7 +353,7 @@ class Journal:
         self._begun = self._size
 
     def _list(self, entries: bytearray) -> None:
-        """Add the entries to the index. If that fails, only the next resume takes longer."""
+        """Add entries of stored samples to the journal's index. If that fails, only the next resume takes longer."""
         if self._index_descriptor is None:
             return
         try:

@@ -91,9 +91,10 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: Fingerprint | None = None
 
     def after(self, started: str, endpoints: Mapping[str, ServerFacts], accepted: Sequence[str]) -> Provenance:
-        """The provenance with one more session. endpoints: by base URL.
+        """Return this record of servers and sessions with one more session added.
 
-        started: when the session began, as a text. accepted: the changes of the server that the user accepted.
+        started: when the session began, as a text. endpoints: each server's facts, by base URL. accepted: the changes
+        of the server that the user accepted.
         """
         named = {url: _name(facts) for url, facts in endpoints.items()}
         session = Session(started=started, endpoints=named, accepted=list(accepted))

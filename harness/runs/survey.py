@@ -265,7 +265,7 @@ def _read_on(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> None:
 
 
 def _take(line: Line, folder: BenchmarkFolder, result: Survey) -> bytes:
-    """Count a line, verified whole. Returns its entry for the index."""
+    """Check one whole line of the journal, count its sample, and return the line's entry for the index."""
     sample = parse(line, folder, result.report)
     if sample is None:
         return unproved(line.offset, line.length)

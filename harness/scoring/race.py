@@ -130,7 +130,10 @@ def confidence(totals: Totals, alpha: float) -> Interval:
 
 
 def totals_of(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_]) -> list[Totals]:
-    """Totals after each round. candidate, baseline: (rounds, Q), whether each sample is right."""
+    """Count after each round the samples that only the candidate, only the baseline, and both or none had right.
+
+    candidate, baseline: (rounds, Q), whether each sample is right.
+    """
     won = (candidate & ~baseline).sum(axis=1).cumsum()
     lost = (baseline & ~candidate).sum(axis=1).cumsum()
     n = candidate.shape[1]

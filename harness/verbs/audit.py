@@ -88,8 +88,9 @@ def open_run(source: Path) -> OpenRun:
 
 
 def judge(benchmark: OpenBenchmark, key: Key, verdict: Verdict, who: str | None) -> None:
-    """Store a person's verdict; who: None = the user of this machine. Raises `UsageError` if `who` or `why` is empty or
-    too long, `StoreError` when the disk refuses.
+    """Store a person's verdict on the sample `key`. who: the person's name; None = the user of this machine.
+
+    Raises `UsageError` if the name is empty or too long, `StoreError` when the disk refuses.
     """
     override, grade = benchmark.audits.get(key), benchmark.grade(key)
     if override is None or override.verdict != verdict:

@@ -117,7 +117,7 @@ class SchedulerExtension(Protocol):
 
 
 def cluster(on: str) -> ClusterExtension:
-    """The cluster that `on` names. Raises `UsageError` where no extension has that name."""
+    """Return the extension for the kind of cluster that `on` names, such as `ray`. Raises `UsageError` without one."""
     extension: ClusterExtension | None = plugins.extension("cluster", on.partition("://")[0])
     if extension is None:
         names = [f"{name} or {name}://HOST:PORT" for name in plugins.extensions("cluster")]

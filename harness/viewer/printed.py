@@ -53,7 +53,7 @@ def question_text(question: Question, style: Style) -> Iterator[str]:
 
 
 def sample_list(rows: Sequence[ListedSample], style: Style) -> Iterator[str]:
-    """One line per sample, then the votes."""
+    """Yield the printed list of a question's samples: a line for each, then the votes for each answer."""
     for row in rows:
         facts = f"  {row.index:>4}  {_tokens(row.tokens)} tokens  {_short(row.extracted):<12}"
         yield f"{facts}  {verdict_words(row, style)}\n"

@@ -272,7 +272,7 @@ def rows_of_values(values: Iterable[Any], shown: str) -> Iterator[Row]:
 
 
 def _check_rows(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Row]:
-    """The rows, each checked against the bounds. Raises `UsageError`, also if there are no rows.
+    """Yield the rows, each checked against the bounds on size. Raises `UsageError`, also if there are no rows.
 
     shown: the file's name in messages. responses: the fields are a model's outputs, which may be longer.
     """

@@ -384,7 +384,10 @@ class Templates:
 
 
 def learn_template(event: bytes) -> Template | None:
-    """The template of a token event's JSON; None if it carries anything besides one token's text."""
+    """Learn from one event of a stream the bytes around its token's text, which recur in every such event.
+
+    None if the event carries anything besides one token's text.
+    """
     if len(event) > MAX_EVENT_BYTES:
         return None
     try:

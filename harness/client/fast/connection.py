@@ -330,7 +330,7 @@ class Connection:
         return self._news(data)
 
     def _drain_plainly(self) -> bool:
-        """Do as `_drain`, without the kernel's stamps."""
+        """Read what has arrived, as `_drain` does, without the kernel's stamps (the times of arrival)."""
         try:
             data = self._sock.recv(_READ_BYTES)
         except BlockingIOError:

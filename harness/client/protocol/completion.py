@@ -351,7 +351,9 @@ class Completion:
             self._finish(reason)
 
     def _add_delta(self, delta: dict[str, Any]) -> bool:
-        """Add a delta, or the message of a whole body. Returns whether it has text."""
+        """Add the text and reasoning of a streamed event's delta, or of a whole reply's message. Returns whether it has
+        any.
+        """
         came = False
         content = delta.get("content")
         if type(content) is list:

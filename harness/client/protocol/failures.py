@@ -87,7 +87,7 @@ def failure_of_status(
 
 
 def failure_of_event(error: Any, secrets: Iterable[Secret] = (), partial_text: str = "") -> RequestFailed:
-    """The failure for an error event inside a stream, or for an error object in a reply of status 200.
+    """Make a failed request of an error event inside a stream, or of an error object in a reply of status 200.
 
     partial_text: the text before the error, with keys hidden.
     """

@@ -34,9 +34,9 @@ class Admission:
         self._stopped = Event()
 
     def admitted(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-        """Those of `endpoints` that may be asked by now, in order.
+        """Return those of `endpoints` that have passed their check, in order.
 
-        Starts to check each new endpoint; call again for the result.
+        Starts to check each new endpoint (is it the run's model?); call again for the result.
         """
         listed = {endpoint.base_url for endpoint in endpoints}
         for url in self._verdicts.keys() - listed:

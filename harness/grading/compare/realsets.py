@@ -59,7 +59,10 @@ def is_inequality(node: Node) -> bool:
 
 
 def whole_numbers(node: Node) -> Node:
-    """A finite set of integers by a condition written out, {2, 3, 4} of `{x ∈ ℤ | 1 < x < 5}`; others unchanged."""
+    """Write out a finite set of integers that a condition describes: {2, 3, 4} for `{x ∈ ℤ | 1 < x < 5}`.
+
+    Any other node is returned unchanged.
+    """
     if node.op != "builder" or node.args[0].op != "member" or node.args[0].args[1].op != "sym":
         return node
     domain = str(node.args[0].args[1].args[0])

@@ -64,7 +64,7 @@ def _values(text: str) -> Iterator[StatedValue]:
 
 
 def _choices(text: str, last: str) -> Iterator[StatedValue]:
-    """Option letters that are stated in words."""
+    """Yield the option letters that a text states in words ("the answer is B"). last: the last option's letter."""
     from harness.grading.find.choice import choices_stated  # its patterns take long to compile
 
     # In windows, for the patterns of choices are too slow for a whole reasoning trace at once.

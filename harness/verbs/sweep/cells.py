@@ -258,7 +258,10 @@ def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Ent
 
 
 def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
-    """One entry of an axis from its fields, checked. Raises `UsageError` with its file and line."""
+    """Check the fields of one entry of a sweep's axis (a model, a server …), and make the entry.
+
+    where: its file and line, for the `UsageError`.
+    """
     slug = _slug(name)
     if axis == "servers":
         engine, options = fields.pop("engine", None), fields.pop("run", {})

@@ -116,7 +116,7 @@ def _tests(reference: str) -> QuestionTests:
 
 
 def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTests) -> tuple[str, ...]:
-    """The steps of a verdict in words."""
+    """Say in sentences how a program got its verdict: where it was found, how it was run, which rule decided."""
     n = len(tests.cases) or len(tests.checks)
     return (
         f"program found at characters {program.start:,}–{program.end:,}: {len(program.code):,} characters of "

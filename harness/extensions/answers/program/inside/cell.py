@@ -332,7 +332,7 @@ class _Supervisor:
         return self._reply()
 
     def _reply(self) -> dict[str, Any]:
-        """The program's next answer. Raises `ProgramEndedError` if it ends or exceeds a limit first."""
+        """Wait for the program's next answer. Raises `ProgramEndedError` if it ends or exceeds a limit first."""
 
         def wait() -> None:
             while not frames.readable([self._replies], self._wait_seconds()):

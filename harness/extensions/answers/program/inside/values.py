@@ -170,7 +170,7 @@ def _decode(value: Any, held: Callable[[int], Any], depth: int) -> Any:
 
 
 def _decode_view(tag: str, items: list[Any]) -> Any:
-    """A range, or a view of a dictionary. tag: the kind of value. items: the decoded parts of the value."""
+    """Make a range, or a dictionary's keys, values or items, from its decoded parts. tag: the kind of value."""
     if tag == _RANGE:
         if not _is_short(span := range(*items)):  # A test that iterates over it would not end in time.
             raise ValueError("a range has too many items")
