@@ -59,14 +59,17 @@ def test_a_condition_before_the_answer_leaves_it_undecided(statement: str) -> No
     # Without a comma, only words that lead to an answer are told from a condition.
     for lead in LEADS:
         verdict = verdict_of(f"We look at n. {statement.format(lead)}")
-        assert verdict == ("correct" if parted or lead in ("Therefore", "In total") else "undecided")
+        leads = parted and (lead != "For the second part" or "boxed" in statement)
+        assert verdict == ("correct" if leads or lead in ("Therefore", "In total") else "undecided")
 
 
 @pytest.mark.parametrize("front", FRONTS)
 def test_a_condition_behind_the_answer_leaves_it_undecided(front: str) -> None:
     assert {verdict_of(front.format(tail)) for tail in TAILS} == {"undecided"}
     assert verdict_of("We get a sum of 12 if n is even.") == "undecided"
-    assert {verdict_of(f"{front.format(', as required')}\n\nIf n is odd, ask again.")} == {"correct"}
+    # A sentence behind a box changes nothing, as prompts ask for a box.
+    expected = "correct" if "boxed" in front else "undecided"
+    assert verdict_of(f"{front.format(', as required')}\n\nIf n is odd, ask again.") == expected
 
 
 def test_a_condition_that_is_a_step_of_the_calculation_does_not_count() -> None:

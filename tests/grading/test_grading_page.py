@@ -192,6 +192,27 @@ ROWS: list[tuple[str, Examples]] = [
         ("C. 1-i", r"\frac{2}{1+i}", True), ("C. 1-i", "C", True), ("C. 1-i", "1+i", False), ("C. 1-i", "B", False),
     ]),
     ("`(B) 12`", [("12", "(B) 12", True), ("12", "(B) 13", False)]),
+    ("`12元` and `1200分`", [
+        ("12元", "1200分", True), ("3角", "30分", True), ("12元", "十二元钱", True), ("12元", "12分", False),
+        ("90分钟", "90秒", False), ("45分", "45角", False),
+    ]),
+    ("`n: 17` and `17`", [
+        ("n: 17", "17", True), ("n: 17", "n = 17", True), ("n: 17", "18", False), ("lambda: 5", "5", False),
+    ]),
+    ("`6k + 1, k ∈ ℤ`", [
+        (r"6k+1, k\in\mathbb{Z}", "6k+7", True), ("6k+1", "6k+7", False), ("6k+1", "6k+5", False),
+        ("2n+1", r"2n-1, n\in\mathbb{Z}", False), ("k+1", "k+2", False),
+    ]),
+    ("`x²/2 + C` and `(x² + C)/2`", [
+        (r"\frac{x^2}{2}+C", r"\frac{x^2+C}{2}", True), (r"\frac{x^2}{2}+C", r"\frac{x^2}{2}+Cx", False),
+    ]),
+    (r"`\ln 2` and `\log_e 2`", [
+        (r"\ln 2", r"\log_e 2", True), (r"\ln 2", r"\log 2", False), (r"\ln 2", r"\log 3", False),
+    ]),
+    ("`72 km/h` and `20 m/s`", [
+        ("72 km/h", "20 m/s", True), ("1000 cm^3", "1 dm^3", True), ("72 km/h", "1.2 km/min", True),
+        ("72 km/h", "72 m/s", False), ("72 km/h", "20 m", False), ("1000 cm^3", "1 dm^2", False),
+    ]),
     ("`18 m²` and `18㎡`", [
         (r"18\text{ m}^2", "18㎡", True), ("5升", "5公升", True), ("12美元", r"\$12", True), ("12元", "12美元", False),
         ("18㎡", "18㎠", False),
@@ -254,9 +275,29 @@ def test_the_table_of_forms_is_found() -> None:
     assert len(SENTENCES) > 20
 
 
+BESIDE = re.search(r"\n\| where \|.*\n\| --- .*\n((?:\|.*\n)+)", PAGE.read_text("utf-8"))
+AROUND = [
+    (sentence if "answer is 12" in sentence else f"The answer is 12. {sentence}" if where == "behind it"
+     else f"{sentence} The answer is 12.", column == 2)
+    for line in (BESIDE[1] if BESIDE else "").splitlines()
+    for where in (line.split("|")[1].split(":")[0].strip(),)
+    for column in (2, 3)
+    for sentence in re.findall(r"`([^`]+)`", line.split("|")[column])
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reply", "stands"), AROUND)
+def test_the_sentences_beside_a_statement(reply: str, stands: bool) -> None:
+    assert harness.grade("12", reply).outcome == ("correct" if stands else "undecided")
+
+
+def test_the_table_of_sentences_beside_a_statement_is_found() -> None:
+    assert len(AROUND) == 12
+
+
 UNDECIDED = [
     (r"\{-3,3\}", "|x|=3", "|x|=4"), ("x+7", "x (mod 7)", "x+8"), ("|z|^2", r"z\bar z", "3"),
-    ("x (mod 7)", "x+7", "5 (mod 8)"),
+    ("x (mod 7)", "x+7", "5 (mod 8)"), (r"\ln 2", r"\log 2", r"\log 3"), ("6k+1", "6k+7", "6k+5"),
 ]  # fmt: skip
 
 

@@ -54,6 +54,15 @@ def test_what_a_later_statement_decides(reply: str, answer: str) -> None:
     assert outcome("56", reply) == answer
 
 
+def test_a_sentence_beside_the_statement_may_leave_it_open() -> None:
+    pairs = list(dict.fromkeys(sentences.left_open()))
+    assert [pair for pair in pairs if outcome(*pair) == "correct"] == []
+
+
+def test_work_and_explanations_beside_the_statement_leave_it_standing() -> None:
+    assert [pair for pair in sentences.left_standing() if outcome(*pair) != "correct"] == []
+
+
 @pytest.mark.parametrize(("reference", "right", "wrong"), sentences.CHINESE, ids=lambda text: text[:12])
 def test_a_class_of_chinese_questions(reference: str, right: str, wrong: str) -> None:
     assert outcome(reference, right) == "correct"

@@ -67,8 +67,9 @@ _UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("euro", 1, "euro eur 欧元"),
     ("sterling", 1, "pounds_sterling gbp sterling 英镑"),
     ("yen", 1, "yen jpy 日元"),
-    ("yuan", 1, "yuan rmb cny 元 圆 块 块钱 人民币"),
-    ("yuan", "1/10", "角 毛 毛钱"),
+    ("yuan", 1, "yuan rmb cny 元 圆 块 元钱 块钱 人民币"),
+    ("yuan", "1/10", "角 毛 角钱 毛钱"),
+    ("yuan", "1/100", "分钱"),
     ("degree", 1, "degree deg 度 °"),
     ("degree", "1/60", "arcminute"),
     ("radian", 1, "radian rad 弧度"),
@@ -349,6 +350,23 @@ def makes_bound(words: str) -> bool:
     return changes_number(" ".join(word for word in words.split()[-2:] if word.lower() not in _FORMS_OF_BE))
 
 
+def qualifies(words: str) -> bool:
+    """Whether the words of a name say more than what is named: "if n is even", "perhaps the sum", 可能."""
+    if _CHINESE.search(words):
+        return _CHINESE_QUALIFIERS.search(words) is not None
+    inside = {word.strip(".,") for word in words.lower().split()}
+    return not inside.isdisjoint((FUNCTION_WORDS - _INSIDE_NAMES) | _SUPPOSING)
+
+
+_INSIDE_NAMES = names(
+    "a all and are at both by each every for from in is its my of on our per such the their this to total"
+)
+"""Function words that stand inside names of quantities: "number of ways to go from A to B"."""
+
+_SUPPOSING = names(
+    "assuming assume suppose supposing provided given maybe possibly probably wrong incorrect false guess not"
+)
+_CHINESE_QUALIFIERS = re.compile(r"可能|也许|大概|如果|若|假设|除非|不是|不对|错|猜|吗|当")
 _CHINESE_BOUND = re.compile(r"(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z")
 _FORMS_OF_BE = names("is are was were be")
 

@@ -29,6 +29,9 @@ def same_with_constants(reference: Node, answer: Node) -> bool:
     left, right = _split(reference, "add", _TERM), _split(answer, "add", _TERM)
     if left is not None and right is not None:
         return _differ_by_number(left[1], right[1])
+    start, other_start = _split_by_values(reference), _split_by_values(answer)
+    if start is not None and other_start is not None:
+        return _differ_by_number(start, other_start)
     left, right = _split(reference, "mul", _FACTOR), _split(answer, "mul", _FACTOR)
     # As a factor, A, K or B may be an amplitude that the question gives; a C in one of the two shows that it is free.
     if left is None or right is None or not any(_FREE.fullmatch(side[0]) for side in (left, right)):
@@ -36,6 +39,22 @@ def same_with_constants(reference: Node, answer: Node) -> bool:
     from harness.grading.compare.identities import identical
 
     return identical(left[1], right[1]) is True
+
+
+def _split_by_values(node: Node) -> Node | None:
+    """Return the value at C = 0 of an expression that is linear in C with a number as factor: (x² + C)/2; else None."""
+    constant = sym("C")
+    if "C" not in symbols(node) or not any(name[:1].islower() for name in symbols(node)):
+        return None
+    from harness.grading.compare.identities import identical
+
+    start, first, second = (substitute(node, constant, num(value)) for value in (0, 1, 2))
+    step, further = Node("add", (first, neg(start))), Node("add", (second, neg(first)))
+    factor = step
+    for name in symbols(step):
+        factor = substitute(factor, sym(name), num(2))
+    is_linear = identical(step, factor) is True and identical(further, step) is True
+    return start if is_linear and identical(factor, num(0)) is False else None
 
 
 def exchange_constants(reference: Node, answer: Node) -> bool:

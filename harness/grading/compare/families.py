@@ -91,11 +91,12 @@ def integer_letter(node: Node, *, beside: Mapping[str, str] | None = None) -> No
     """Return the only letter of an expression if it may stand for any integer, the k of 7k + 3; else None.
 
     beside: the domains that the other side states, by `without_conditions`; there must be one, of another letter. The
-    same letter may be the question's: 2n + 1 is not 2n - 1, n ∈ ℤ.
+    same letter may be the question's: 2n + 1 is not 2n - 1, n ∈ ℤ. By custom k is not.
     """
     letters = symbols(node)
     fits = is_scalar(node) and len(letters) == 1 and letters <= INTEGER_LETTERS
-    return sym(*letters) if fits and (beside is None or (beside and not letters & beside.keys())) else None
+    apart = beside is not None and (letters == {"k"} or not letters & beside.keys())
+    return sym(*letters) if fits and (beside is None or (beside and apart)) else None
 
 
 def _letters_of_values(node: Node) -> frozenset[str]:
@@ -121,6 +122,15 @@ def same_family(left: Node, right: Node, equal: Callable[[Node, Node], bool]) ->
         return False
     gap = Node("div", (Node("add", (other_start, neg(start))), step))
     return any(equal(gap, num(steps)) for steps in range(-_MAX_STEPS_APART, _MAX_STEPS_APART + 1))
+
+
+def may_be_residues(left: Node, right: Node, equal: Callable[[Node, Node], bool]) -> bool:
+    """Whether two expressions in k are the same integers if k is any integer: 6k + 1 and 6k + 7; not k and k + 1."""
+    if symbols(left) != {"k"} or symbols(right) != {"k"} or not (is_scalar(left) and is_scalar(right)):
+        return False
+    left, right = (substitute(node, sym("k"), PARAMETER) for node in (left, right))
+    step = _line(left)[1]
+    return not any(equal(step, num(unit)) for unit in (0, 1, -1)) and same_family(left, right, equal) is True
 
 
 def _line(expression: Node) -> tuple[Node, Node]:

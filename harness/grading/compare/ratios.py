@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, symbols
@@ -36,6 +37,15 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return _same_parts(first, second, rules)
     ratio, value = (reference, answer) if reference.op == "ratio" else (answer, reference)
     if len(ratio.args) == 2 and is_scalar(value) and allows(rules, "ratio_as_quotient"):
+        if (
+            ratio.args[0].op == "sym"
+            and re.fullmatch("[a-z]", ratio.args[0].args[0])
+            and not symbols(value)
+            and not symbols(ratio.args[1])
+        ):
+            # `n: 17` names its value
+            named = ratio.args[1]
+            return same_scalar(named, value, rules) if ratio is reference else same_scalar(value, named, rules)
         quotient = Node("div", ratio.args)
         return same_scalar(quotient, value, rules) if ratio is reference else same_scalar(value, quotient, rules)
     return Comparison(None, "ratio")

@@ -44,6 +44,8 @@ _ZEROS: dict[tuple[tuple[str, int], ...], Fraction] = {
 """Dimensions of temperatures, each with its zero in kelvin."""
 
 _OMEGA = sym("Omega")
+_YUAN = (("yuan", 1),)
+_FEN = Unit(_YUAN, Fraction(1, 100))
 
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, whose capitals count."""
@@ -66,6 +68,8 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(True, "identical")
     reference, answer = map(with_one_degree_sign, _with_unit_letters(*map(with_bound_names, (reference, answer))))
     result = Comparison(False if _measure_other_things(reference, answer) else None, "units")
+    if (converted := _as_units(reference, answer)) is not None:
+        reference, answer = converted
     for reference_value, answer_value in _readings(reference, answer, rules):
         result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
@@ -75,7 +79,59 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         _is_ohms(reference) != _is_ohms(answer) or _may_be_unit(reference, answer) or _may_be_unit(answer, reference)
     ):
         return Comparison(None, "units")
+    if result.equal is False and _equal_by_natural_logarithm(reference, answer, rules):
+        return Comparison(None, "logarithm")
     return result
+
+
+def _equal_by_natural_logarithm(reference: Node, answer: Node, rules: GradeRules) -> bool:
+    """Whether two expressions are equal if a logarithm without a base, which some write for ln, is the natural one."""
+    natural = _with_natural_logarithm(reference), _with_natural_logarithm(answer)
+    return natural != (reference, answer) and _same_value(*natural, rules).equal is True
+
+
+def _with_natural_logarithm(node: Node) -> Node:
+    """Return `node` with ln for each logarithm without a base."""
+    arguments = tuple(_with_natural_logarithm(part) if isinstance(part, Node) else part for part in node.args)
+    if node.op == "fn" and arguments[0] == "log" and len(arguments) == _WITHOUT_BASE:
+        arguments = ("ln", *arguments[1:])
+    return Node(node.op, arguments)
+
+
+_WITHOUT_BASE = 2
+"""Parts of a logarithm without a base: its name and its argument."""
+
+
+def _as_units(reference: Node, answer: Node) -> tuple[Node, Node] | None:
+    """Read the letters behind both numbers as units if that makes two quantities of one dimension: 2.5 km and 2500 m.
+
+    None if a side is no number with letters, if the letters of both are the same, or if the units do not agree.
+    """
+    reference, answer = _with_unit_last(reference), _with_unit_last(answer)
+    if reference.op in _UNIT_SIGNS and answer.op in _UNIT_SIGNS:
+        return reference, answer
+    if reference.op == "quantity" and answer.op == "quantity":
+        return None
+    read = _number_and_letters(reference), _number_and_letters(answer)
+    if read[0] is None or read[1] is None or read[0][0] is None or read[1][0] is None or read[0][1] == read[1][1]:
+        return None
+    for first in _spellings(read[0][1]):
+        for second in _spellings(read[1][1]):
+            units = unit_of(first), unit_of(second)
+            if units[0] is not None and units[1] is not None and units[0].dimension == units[1].dimension:
+                return Node("quantity", (read[0][0], first)), Node("quantity", (read[1][0], second))
+    return None
+
+
+def _with_unit_last(node: Node) -> Node:
+    """Return `π/4 rad` as (π/4) rad, which the grammar reads as π/(4 rad); any other node unchanged."""
+    if node.op != "div" or node.args[0].op == "quantity" or node.args[1].op != "quantity":
+        return node
+    number, name = node.args[1].args
+    return Node("quantity", (Node("div", (node.args[0], number)), name))
+
+
+_UNIT_SIGNS = ("quantity", "deg")
 
 
 def _may_be_unit(quantity: Node, lettered: Node) -> bool:
@@ -121,15 +177,29 @@ def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
     measure, read = unit_of(quantity.args[1]), _number_and_letters(lettered)
     if measure is None or read is None or read[0] is None:
         return reference, answer
-    spellings = [" ".join(f"{letter}^{power}" for letter, power in read[1])]
-    if all(power == 1 for _, power in read[1]):
-        spellings.append("".join(letter for letter, _ in read[1]))  # MJ is no product of M and J
-    for spelled in spellings:
+    for spelled in _spellings(read[1]):
         named = unit_of(spelled)
         if named is not None and _measures_the_same(named, measure):
             lettered = Node("quantity", (read[0], spelled))
             return (quantity, lettered) if quantity is reference else (lettered, quantity)
     return reference, answer
+
+
+def _spellings(letters: _Letters) -> list[str]:
+    """Return the names of units that letters with exponents may spell: `m^1 s^-1`; `km^1 h^-1`, where two join."""
+    spellings = [" ".join(f"{letter}^{power}" for letter, power in letters)]
+    for first in range(len(letters) - 1):
+        (prefix, power), (letter, raised) = letters[first : first + 2]
+        if power == 1 and prefix in _PREFIX_LETTERS:
+            joined = (*letters[:first], (prefix + letter, raised), *letters[first + 2 :])
+            spellings.append(" ".join(f"{name}^{exponent}" for name, exponent in joined))
+    if all(power == 1 for _, power in letters):
+        spellings.append("".join(letter for letter, _ in letters))  # MJ is no product of M and J
+    return spellings
+
+
+_PREFIX_LETTERS = frozenset("kcdmMGunph")
+"""Letters before the symbol of a unit that make it larger or smaller, or begin its name."""
 
 
 def _is_ohms(node: Node) -> bool:
@@ -151,6 +221,8 @@ def _number_and_letters(node: Node) -> tuple[Node | None, _Letters] | None:
 
     The part is None if all factors are letters. None if a letter stands elsewhere, as in a sum or under a root.
     """
+    if node.op == "quantity" and node.args[1].isalpha():
+        return node.args[0], ((node.args[1], 1),)  # the km of 72 km/h
     if not symbols(node):
         return node, ()
     if node.op == "sym":
@@ -214,7 +286,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     """
     if reference.op == answer.op == "quantity":
         (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
-        measure, answer_measure = unit_of(name), unit_of(answer_name)
+        measure, answer_measure = _measures(name, answer_name)
         if measure is None or answer_measure is None:
             symbols_differ = name != answer_name and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS  # MB and Mb
             if measure is answer_measure is None and noun_of(name) == noun_of(answer_name) and not symbols_differ:
@@ -260,6 +332,15 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     if measure is not None and measure.dimension == (("dollar", 1),) and measure.factor != 1:
         values.append(_multiply(inner, measure.factor))  # 50 cents are 0.50 (dollars)
     return [(value, bare) if quantity is reference else (bare, value) for value in values]
+
+
+def _measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
+    """Return the units of two names: 分 is a hundredth of a yuan beside a unit of money, and else a minute."""
+    units = unit_of(name), unit_of(answer_name)
+    of_money = [unit is not None and unit.dimension == _YUAN for unit in units]
+    if name == "分" and of_money[1]:
+        return _FEN, units[1]
+    return (units[0], _FEN) if answer_name == "分" and of_money[0] else units
 
 
 def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from harness.answers.grammar.tree import INFINITY, SETS, STRUCTURES, Node, is_scalar, substitute, sym, symbols, walk
-from harness.answers.grammar.units import makes_bound
+from harness.answers.grammar.units import makes_bound, qualifies
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
@@ -48,6 +48,7 @@ from harness.grading.compare.families import (
     PARAMETER,
     integer_letter,
     leaves_out_reals,
+    may_be_residues,
     parameter_of,
     same_family,
     state_other_domains,
@@ -94,16 +95,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if "given" in (reference.op, answer.op):
         return _compare_under_conditions(reference, answer, rules)
     if not (has_signs(reference) or has_signs(answer)) and not {reference.op, answer.op} & STRUCTURES:
-        if reference.op == "base" or answer.op == "base":
-            return same_base(reference, answer, rules)
-        result = same_scalar(reference, answer, rules)
-        if result.equal is False:
-            result = _same_with_conjugates(reference, answer, rules) or result
-        if not result.equal and same_with_constants(reference, answer):
-            return Comparison(True, "constants")
-        if result.equal is False and exchange_constants(reference, answer):
-            return Comparison(None, "constants")  # free constants, or given ones in other places
-        return result if result.equal else _same_family(reference, answer, rules) or result
+        return _same_expressions(reference, answer, rules)
     if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
         return Comparison(True, "identical")
     if has_signs(reference) or has_signs(answer):
@@ -158,6 +150,25 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if reference.op == answer.op and reference.op in ("tuple", "bracket"):
         return _in_order(reference.args, answer.args, rules, "tuple")
     return Comparison(False, "structure") if _are_of_other_numbers(reference, answer) else _UNREAD
+
+
+def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """Compare two answers without structure: as scalars, up to conjugates and free constants, and as families."""
+    if reference.op == "base" or answer.op == "base":
+        return same_base(reference, answer, rules)
+    result = same_scalar(reference, answer, rules)
+    if result.equal is False:
+        result = _same_with_conjugates(reference, answer, rules) or result
+    if not result.equal and same_with_constants(reference, answer):
+        return Comparison(True, "constants")
+    if result.equal is False and exchange_constants(reference, answer):
+        return Comparison(None, "constants")  # free constants, or given ones in other places
+    if result.equal or (family := _same_family(reference, answer, rules)) is None:
+        residues = result.equal is False and may_be_residues(
+            reference, answer, lambda left, right: bool(same_scalar(left, right, rules).equal)
+        )
+        return Comparison(None, "family") if residues else result
+    return family
 
 
 def _same_with_conjugates(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
@@ -572,8 +583,11 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Compar
             return _compare_chains(reference_parts, Statement((), (answer,)), rules)
         return _compare_solved(reference, answer, rules)
     if answer_parts is not None:
-        if any(label.op == "text" and makes_bound(label.args[0]) for label in answer_parts.labels):
-            return Comparison(None, "label")  # 至少是 5, "at least" = 5
+        if any(
+            label.op == "text" and (makes_bound(label.args[0]) or qualifies(label.args[0]))
+            for label in answer_parts.labels
+        ):
+            return Comparison(None, "label")  # 至少是 5, "at least" = 5, "if n is even": 5
         return _compare_chains(Statement((), (reference,)), answer_parts, rules)
     result = _compare_solved(answer, reference, rules)
     if result.equal:

@@ -45,6 +45,7 @@ from harness.grading.find.refusals import (
 )
 from harness.grading.find.sentences import MAX_CHARS, chinese_statement, is_condition_in_chinese, statement_end
 from harness.grading.find.several import join_boxes, with_exact_value
+from harness.grading.find.surroundings import choice_stands, follows_work, is_left_standing
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply"]
 
@@ -65,8 +66,8 @@ _PHRASE = re.compile(
     r"""(?x)
     \#{4}[ \t]*
     | (?i:final\s+answer)\s*(?:\*\*|__)?\s*(?i:is|are|:|：|=|\n)+ \s*
-    | (?i:\banswer)s?\s*(?:\*\*|__)?\s*
-      (?i:(?:is|are|equals)\b(?:\s+(?:therefore|thus|hence|then|simply|indeed)\b)?\s*[:：]?|[:：=])\s*(?:\*\*|__)?\s*
+    | (?i:\banswer)s?\s*(?:\*\*|__)?\s*(?i:,\s*(?:therefore|thus|hence|then),\s*)?
+      (?i:(?:is|are|equals)\b(?:\s+(?:therefore|thus|hence|then|simply|indeed|clearly|obviously|exactly)\b)?\s*[:：]?|[:：=]|[-–—](?=\s))\s*(?:\*\*|__)?\s*
     | (?i:\banswer)\s*(?=\$|\\\(|\\\[)
     | (?:^|\n)[ \t]*A\s*[:：]\s*
     | (?:最终答案|答案|结果)\s*(?:应?[是为]|[:：])+\s*
@@ -244,7 +245,8 @@ def extract_from(
     if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
     if kind == "choice" and (letter := _choice_in_prose(tail, last)) is not None:
-        return letter._replace(start=lo + letter.start, end=lo + letter.end)
+        stands = choice_stands(tail, letter.start, letter.end)
+        return letter._replace(start=lo + letter.start, end=lo + letter.end, method="letter" if stands else UNSTATED)
     extraction = _after_phrase(tail, kind)
     # A broken box announced an answer that is lost; a number before it would be a guess.
     if extraction is None and not truncated and not has_box(text, lo, hi):
@@ -273,6 +275,9 @@ def extract_from(
         elif extraction.method == "number":
             extraction = extraction._replace(answer=tail[extraction.start : finish], end=finish)
         extraction = _under_condition(extraction, tail, extraction.end, len(tail), 0, -1)
+    if extraction.method in ("formula", "number", "line") and kind != "choice":
+        stands = follows_work(tail, extraction.start)
+        extraction = extraction if stands else extraction._replace(method=UNSTATED)
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
 
@@ -326,7 +331,7 @@ def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extracti
 def _stated_behind(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
     """Return the answer that a phrase of text[lo:hi] states; the box before it was taken back by the text."""
     lo = max(lo, hi - TAIL_CHARS)
-    statement = _after_phrase(text[lo:hi], kind)
+    statement = _after_phrase(text[lo:hi], kind, takes_back=True)
     return None if statement is None else statement._replace(start=lo + statement.start, end=lo + statement.end)
 
 
@@ -384,10 +389,10 @@ def _unescape(literal: re.Match[str]) -> str:
         return content
 
 
-def _after_phrase(tail: str, kind: str) -> Extraction | None:
+def _after_phrase(tail: str, kind: str, *, takes_back: bool = False) -> Extraction | None:
     """Return the answer that the last explicit phrase, or else the last JSON field "answer", states.
 
-    tail: the end of the response.
+    tail: the end of the response. takes_back: the tail begins by taking back a box.
     """
     if (in_json := _in_json(tail)) is not None:
         return in_json
@@ -399,10 +404,15 @@ def _after_phrase(tail: str, kind: str) -> Extraction | None:
     if phrase is None:
         return None
     statement = _statement(tail, phrase.end(), "phrase", kind)
-    if statement is not None and is_repaired(tail, statement.end):
+    if statement is None:
+        return None
+    if is_repaired(tail, statement.end):
         return statement._replace(method=UNSTATED)
     begin = phrase.end() - len(phrase.group().lstrip())
-    return None if statement is None else _under_condition(statement, tail, statement.end, len(tail), 0, begin)
+    stands = kind == "choice" or takes_back or is_left_standing(tail, begin, statement.end, phrase.group())
+    answer = _under_condition(statement, tail, statement.end, len(tail), 0, begin)
+    # A condition in the same sentence is compared; one in another sentence belongs to the question or to a case.
+    return answer if stands or answer is not statement else statement._replace(method=UNSTATED)
 
 
 def _under_condition(answer: Extraction, text: str, end: int, hi: int, lo: int, phrase: int) -> Extraction:

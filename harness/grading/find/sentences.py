@@ -3,7 +3,7 @@ r"""Sentences that state an answer without a box: closed forms; any other senten
 The last number or formula of a reply is its answer only if the last sentence has one of these forms (V is the value):
 
     V · V units · V is the answer                                         "42", "36 cm", "12 is our answer"
-    quantity is V           the quantity: a noun of `_QUANTITIES`, or a letter     "the area of the square is V"
+    quantity is V           the quantity: a noun of `QUANTITIES`, or a letter     "the area of the square is V"
     we get V · this gives V · there are V things                          "so there are 18 such numbers"
     somebody has V things, behind "so", or as the whole reply             "So he has 18 marbles left"
     LEAD 主语 有/是 V 量词                                                  所以水池里有3700升水
@@ -20,7 +20,7 @@ from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, unit_of
 
-_QUANTITIES = names(
+QUANTITIES = names(
     "answer ans result value values total sum number product quotient difference area perimeter circumference volume "
     "probability chance length width height depth distance radius diameter side slope minimum maximum mean median "
     "average mode range ratio percentage fraction cost price profit revenue time age speed velocity rate weight mass "
@@ -42,6 +42,9 @@ _INSIDE = names(
     "of in to the a an and that which who on at from by its their his her our this these between both all it them"
 )
 """Function words inside the name of a quantity. Not "for", "with" and "when", which begin conditions."""
+
+_OF_QUESTION = names("to of the this your our question problem exercise puzzle calculation sum above")
+"""Words behind "answer" which say that the whole question is answered."""
 
 _DETERMINERS = names("the a an its their his her our this these of and")
 _PROCEDURE = names("case cases step steps condition assumption hypothesis")
@@ -172,7 +175,7 @@ def _before(head: str, *, whole: bool) -> bool:
         return True
     quantity = _QUANTITY_IS.fullmatch(rest)
     if (
-        rest.lower().split()[-1].rstrip(".:") in _QUANTITIES
+        rest.lower().split()[-1].rstrip(".:") in QUANTITIES
         and _is_quantity(rest.rstrip(".:"))
         and len(rest.split()) <= _MAX_LABEL_WORDS
     ):
@@ -192,18 +195,21 @@ def _has_condition(clause: str) -> bool:
 
 
 def _is_quantity(words: str) -> bool:
-    """Whether words name a quantity: an article, adjectives, a noun of `_QUANTITIES`, and what it belongs to."""
+    """Whether words name a quantity: an article, adjectives, a noun of `QUANTITIES`, and what it belongs to."""
     tokens = [token.lower() for token in _TOKEN.findall(words.replace("**", "").replace("`", ""))]
     if tokens and tokens[0] in _DETERMINERS:
         tokens = tokens[1:]
     index = 0
     while index < len(tokens) - 1 and tokens[index] in _ADJECTIVES and tokens[index + 1] not in ("of", "to"):
         index += 1
-    if index >= len(tokens) or tokens[index] not in _QUANTITIES:
+    if index >= len(tokens) or tokens[index] not in QUANTITIES:
         return False
     if tuple(tokens[index - 1 : index + 1]) in _NO_QUANTITY:
         return False
     behind = tokens[index + 1 :]
+    is_somebodys = words.lower().lstrip("*_ ").startswith(("his ", "her ", "their "))
+    if tokens[index] in ("answer", "ans", "result") and (is_somebodys or not _OF_QUESTION.issuperset(behind)):
+        return False  # somebody's answer, or that to the first part
     return len(behind) <= 20 and _are_plain(behind, _INSIDE)
 
 
@@ -271,11 +277,11 @@ _CHINESE_HAS = (
     r"(?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了"
     r"|走了|得到|重|高|长|宽)了?|一共|总共|共"
 )
-_CHINESE_LEAD = r"(?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答)\s*[，,：:、]?\s*"
+_CHINESE_LEAD = r"(?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答(?!案))\s*[，,：:、]?\s*"
 _CHINESE_SENTENCE = re.compile(
     rf"""(?x) \s* (?P<lead> {_CHINESE_LEAD} )*
     (?P<named> (?P<subject> [^\s，,。；;：:？?！!\d]{{0,20}}?)
-      (?: (?P<counts> {_CHINESE_HAS} ) | (?P<is> 是|为|等于|[=＝]) )?
+      (?: (?P<counts> {_CHINESE_HAS} ) | (?P<is> 是|为|等于|[=＝]|占(?:[\u3400-\u9fff]{{1,8}}的)?) )?
       \s* (?P<quantity> (?P<value> {_CHINESE_VALUE} ) (?P<unit> (?:{_CHINESE_UNIT}) (?:[/每](?:{_CHINESE_UNIT}))? )? ) )
     (?P<noun> [\u3400-\u9fff]{{0,4}} ) \s*[。.！!]?\s* """
 )
@@ -287,7 +293,7 @@ _CHINESE_CLAUSE_WORDS = re.compile(
 _CHINESE_VERBS = re.compile("[的是有在被对错为等]")
 """Signs behind a unit which say that the words there are no noun."""
 
-_SUBJECT_ALLOWED = re.compile(r"最大|最小|可能的?|不同的?|能|可以?")
+_SUBJECT_ALLOWED = re.compile(r"最大|最小|可能的|不同的?|能|可以?")
 _ASKED_CONDITION = re.compile(r"如果|若|假设|假如|设|令|当|除非|只要|要是")
 
 
@@ -320,7 +326,8 @@ def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, i
             return None  # 题目中有36个学生 may repeat the question
         if _CHINESE_CLAUSE_WORDS.search(words) is not None or (match["noun"] and match["unit"] is None):
             return None
-        return match.span("named" if match["is"] is not None and not in_words else "quantity")
+        named = match["is"] is not None and match["is"][0] != "占" and not in_words
+        return match.span("named" if named else "quantity")
     return None
 
 
