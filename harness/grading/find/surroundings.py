@@ -104,7 +104,8 @@ _SUPPOSES_FIRST = re.compile(
 )
 
 _TAKES_BACK = re.compile(
-    r"(?ix)(?: \A\W*(?:but|however|wait|actually|hmm+|no(?!\s+other\b)|nope|oops|sorry|correction|edit|update|although|though|unless"
+    r"(?ix)(?: \A\W*(?:but|however|wait|actually|hmm+|no(?!\s+other\b)|nope|oops|sorry|correction|edit|update"
+    r"|although|though|unless"
     r"|only|assuming|provided|apologies|strike|scratch|rather|instead|except|excepting|excluding|or|alternatively|otherwise|on\s+second)\b"
     r"| \b(?:not|n['’]t|never|hardly|un)\s*(?:\w+\s+)?"
     r"(?:sure|certain|right|correct|confident|true|valid|hold|final|the\s+answer|it)\b"
