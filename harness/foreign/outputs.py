@@ -9,6 +9,7 @@ and it counts as two questions. The argument `repeats` overrides the guess.
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -97,7 +98,7 @@ class _RowIdentity(NamedTuple):
 
 def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
     """(digest of the reference, digest of question and reference; None without the question's text)."""
-    return digest(answer), digest([question, answer])[:16] if question else None
+    return digest(answer)[:16], digest([question, answer])[:16] if question else None
 
 
 _digests_of_text = lru_cache(maxsize=4_096)(_digests)
@@ -142,10 +143,10 @@ def read(
         seen.add(row)
     if not seen.rows:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
-    identities = _identities(seen, repeats)
+    ids = _row_ids(seen, repeats)
 
     def pairs() -> Iterator[tuple[Question, Sample]]:
-        return _pairs(_read_rows(path, format, keys, questions, again=True, half_done=half_done), identities, name)
+        return _pairs(_read_rows(path, format, keys, questions, again=True, half_done=half_done), ids, name)
 
     return Outputs(path, checksum, pairs)
 
@@ -255,11 +256,11 @@ def _no_questions_error(path: Path, format: str) -> UsageError:
     )
 
 
-def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> Iterator[tuple[Question, Sample]]:
-    """Yield (question, sample) for each response in the rows. identities: the question id of each row."""
+def _pairs(rows: Iterable[OutputRow], ids: Iterable[str], name: str) -> Iterator[tuple[Question, Sample]]:
+    """Yield (question, sample) for each response in the rows. ids: the question id of each row."""
     built: dict[str, Question] = {}
     next_index: Counter[str] = Counter()
-    for row, question_id in zip(rows, identities, strict=True):
+    for row, question_id in zip(rows, ids, strict=True):
         question = built.get(question_id)
         if question is None:
             if len(built) == _MAX_BUILT:
@@ -275,23 +276,26 @@ def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> I
 
 
 class _RowIdentities:
-    """The identity of each row of a file, in order. Equal identities are one object, so a row takes eight bytes.
+    """The identity of each row of a file, in order; a row takes four bytes.
 
-    _first: name → (identity, place) of the first row with that name. conflict: the error for the first row whose
-    reference differs from that of an earlier row with its name; it is raised only if all rows have names.
+    rows: the number of each row's identity in `distinct`. _first: name → (identity, place) of the first row with that
+    name. conflict: the error for the first row whose reference differs from that of an earlier row with its name; it is
+    raised only if all rows have names.
     """
 
     def __init__(self) -> None:
-        self.rows: list[_RowIdentity] = []
-        self._distinct: dict[_RowIdentity, _RowIdentity] = {}
+        self.rows = array("I")
+        self.distinct: dict[_RowIdentity, int] = {}
         self._first: dict[str, tuple[_RowIdentity, str]] = {}
         self.conflict: UsageError | None = None
 
     def add(self, row: OutputRow) -> None:
         """Add the next row. Raises `UsageError` for a row whose reference answer cannot be read."""
         identity = _RowIdentity.of(row)
-        identity = self._distinct.setdefault(identity, identity)
-        self.rows.append(identity)
+        number = self.distinct.setdefault(identity, len(self.distinct))
+        self.rows.append(number)
+        if number < len(self.distinct) - 1:
+            return  # An equal row came before, and caused no conflict that is not stored already.
         earlier, where = self._first.setdefault(str(identity.named), (identity, row.where))
         if self.conflict is None and not identity.from_card and identity.answer_digest != earlier.answer_digest:
             self.conflict = UsageError(
@@ -300,39 +304,49 @@ class _RowIdentities:
             )
 
 
-def _identities(table: _RowIdentities, repeats: Repeats) -> list[str]:
+class _RowIds:
+    """The question id of each row of a file, in order. ids: each once. numbers: of each row, its id's number there."""
+
+    def __init__(self, ids: list[str], numbers: array[int]) -> None:
+        self._ids, self._numbers = ids, numbers
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self._ids.__getitem__, self._numbers)
+
+
+def _row_ids(seen: _RowIdentities, repeats: Repeats) -> _RowIds:
     """The question id of each row: the file's own if all rows have one, else a digest of question and reference.
 
     repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
     `-2`, `-3` … at its end.
     """
-    seen = table.rows
-    names = [row.named for row in seen]
-    if all(names):
-        if table.conflict is not None:
-            raise table.conflict
-        return [str(i) for i in names]
+    if all(identity.named for identity in seen.distinct):
+        if seen.conflict is not None:
+            raise seen.conflict
+        return _RowIds([str(identity.named) for identity in seen.distinct], seen.rows)
     sizes: Counter[str] = Counter()
-    for row in seen:
-        if row.content:
-            sizes[row.content] += row.n_responses
+    times = Counter(seen.rows)
+    for identity, number in seen.distinct.items():
+        if identity.content:
+            sizes[identity.content] += times[number] * identity.n_responses
     # The number of samples that most questions have; of equally frequent numbers the largest.
     usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
     before: Counter[str] = Counter()
-    result: list[str] = []
-    distinct: dict[str, str] = {}
-    for number, row in enumerate(seen, 1):
-        key = row.content
-        if key is None:
-            result.append(f"row-{number}")
-            continue
-        questions = {"samples": 1, "questions": sizes[key], "auto": max(1, round(sizes[key] / usual))}[repeats]
-        # Which of the equal questions this row belongs to, from 1: they get equal shares of the rows, in order.
-        ordinal = before[key] * questions // sizes[key] + 1
-        before[key] += row.n_responses
-        question_id = key if ordinal == 1 else f"{key}-{ordinal}"
-        result.append(distinct.setdefault(question_id, question_id))
-    return result
+    identities = [*seen.distinct]
+    ids: dict[str, int] = {}
+    numbers = array("I")
+    for position, number in enumerate(seen.rows, 1):
+        identity = identities[number]
+        key = identity.content
+        question_id = f"row-{position}"
+        if key is not None:
+            questions = {"samples": 1, "questions": sizes[key], "auto": max(1, round(sizes[key] / usual))}[repeats]
+            # Which of the equal questions this row belongs to, from 1: they get equal shares of the rows, in order.
+            ordinal = before[key] * questions // sizes[key] + 1
+            before[key] += identity.n_responses
+            question_id = key if ordinal == 1 else f"{key}-{ordinal}"
+        numbers.append(ids.setdefault(question_id, len(ids)))
+    return _RowIds([*ids], numbers)
 
 
 def _question(row: OutputRow, name: str, question_id: str) -> Question:

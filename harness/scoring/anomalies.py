@@ -24,10 +24,10 @@ from __future__ import annotations
 import contextlib
 import re
 import zlib
-from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from harness.core import codec
 from harness.core.files import open_untrusted
+from harness.core.fixed_rows import BLOCK_ROWS, FixedRows
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Anomaly, Sample
@@ -265,7 +266,7 @@ class Texts:
     """Finds equal replies: it keeps a checksum and a length of each sample's text, eight bytes together."""
 
     def __init__(self) -> None:
-        self._digest, self._length = array("I"), array("I")
+        self._rows = FixedRows({"digest": "I", "length": "I"})
 
     def add(self, sample: Sample) -> None:
         """Add the next sample."""
@@ -275,8 +276,8 @@ class Texts:
         """Add the next sample, given by its text and reasoning."""
         # The zero byte tells reasoning "a" with text "b" from no reasoning with text "ab".
         begun = zlib.crc32(reasoning.encode("utf-8", "surrogatepass") + b"\0")
-        self._digest.append(zlib.crc32(text.encode("utf-8", "surrogatepass"), begun))
-        self._length.append(min(len(reasoning) + len(text), _MAX_LENGTH))
+        digest = zlib.crc32(text.encode("utf-8", "surrogatepass"), begun)
+        self._rows.append(digest, min(len(reasoning) + len(text), _MAX_LENGTH))
 
     def equal(
         self, question: NDArray[np.uint32], ids: Sequence[str], rows: NDArray[np.int64] | None = None
@@ -285,32 +286,19 @@ class Texts:
 
         question: (number of samples,), the number of each sample's question in `ids`.
         """
-        digest, length = (np.frombuffer(column, dtype=np.uint32) for column in (self._digest, self._length))
-        if rows is not None:
-            digest, length = digest[rows], length[rows]
-        if not len(digest):
+        if not len(question):
             return None
-        # The last key of `lexsort` sorts first: by question, then by checksum.
-        order = np.lexsort((digest, question))
-        question, digest, length = question[order], digest[order], length[order]
-        first = np.ones(len(order), dtype=bool)
-        first[1:] = (question[1:] != question[:-1]) | (digest[1:] != digest[:-1])
-        # Groups of equal texts: where each starts, its size, and the number of its question.
-        starts = np.flatnonzero(first)
-        size, question_of = np.diff(np.append(starts, len(order))), question[starts]
-        n = np.bincount(question, minlength=len(ids))
-        excess = np.maximum(0.0, size - allowed(n[question_of], length[starts]))
-        copied = excess >= 1
-        # Σ g²: a group of copies counts as one draw of weight g, every other sample as one of weight 1
-        squares = np.bincount(question_of, weights=np.where(copied, size * size, size), minlength=len(ids))
-        present = n > 0
-        independent = n[present] ** 2 / squares[present]
+        groups = _Groups(len(ids))
+        for some in self._with_questions(question, rows).grouped(len(ids)):
+            groups.add(some)
+        present = groups.n > 0
+        independent = groups.n[present] ** 2 / groups.squares[present]
         copies = Copies(
-            n_samples=len(order),
-            n_equal=int((size - 1).sum()),
-            n_excess=int(excess[copied].sum()),
-            n_questions=len(set(question_of[copied].tolist())),
-            independent=float((independent / n[present]).mean()),
+            n_samples=len(question),
+            n_equal=groups.n_equal,
+            n_excess=int(groups.excess),
+            n_questions=groups.n_questions,
+            independent=float((independent / groups.n[present]).mean()),
         )
         # A few copies are left to chance, and all samples then count in full.
         if not copies.many:
@@ -318,6 +306,49 @@ class Texts:
         numbers = np.flatnonzero(present).tolist()
         by_id = {ids[number]: max(1, int(k)) for number, k in zip(numbers, independent.tolist(), strict=True)}
         return EqualTexts(copies=copies, independent=by_id)
+
+    def _with_questions(self, question: NDArray[np.uint32], rows: NDArray[np.int64] | None) -> FixedRows:
+        """The texts of the samples `rows`, with the numbers of their questions; the arguments are those of `equal`."""
+        owned = FixedRows({"question": "I", "digest": "I", "length": "I"})
+        every = None if rows is None else self._rows.read(0, len(self._rows))
+        for begin in range(0, len(question), BLOCK_ROWS):
+            end = min(begin + BLOCK_ROWS, len(question))
+            texts = self._rows.read(begin, end) if every is None or rows is None else every[rows[begin:end]]
+            block = np.empty(end - begin, dtype=owned.type)
+            block["question"], block["digest"], block["length"] = question[begin:end], texts["digest"], texts["length"]
+            owned.extend(block)
+        return owned
+
+
+class _Groups:
+    """Counts groups of equal texts. n: samples of each question. squares: Σ g² of each question, where a group of
+    copies counts as one draw of weight g, every other sample as one of weight 1. excess: sum over copied texts. The
+    other numbers: see `Copies`.
+    """
+
+    def __init__(self, n_questions: int) -> None:
+        self.n, self.squares = np.zeros(n_questions, dtype=np.int64), np.zeros(n_questions)
+        self.n_equal = self.n_questions = 0
+        self.excess = 0.0
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Add all samples of some questions: rows with `question`, `digest` and `length`."""
+        # The last key of `lexsort` sorts first: by question, then by checksum.
+        rows = rows[np.lexsort((rows["digest"], rows["question"]))]
+        question, digest = rows["question"], rows["digest"]
+        first = np.ones(len(rows), dtype=bool)
+        first[1:] = (question[1:] != question[:-1]) | (digest[1:] != digest[:-1])
+        # Groups of equal texts: where each starts, its size, and the number of its question.
+        starts = np.flatnonzero(first)
+        size, question_of = np.diff(np.append(starts, len(rows))), question[starts]
+        self.n += np.bincount(question, minlength=len(self.n))
+        excess = np.maximum(0.0, size - allowed(self.n[question_of], rows["length"][starts]))
+        copied = excess >= 1
+        weights = np.where(copied, size * size, size)
+        self.squares += np.bincount(question_of, weights=weights, minlength=len(self.n))
+        self.n_equal += int((size - 1).sum())
+        self.excess += float(excess[copied].sum())
+        self.n_questions += len(np.unique(question_of[copied]))
 
 
 def allowed(n: NDArray[np.int64], length: NDArray[np.uint32]) -> NDArray[np.float64]:
