@@ -147,6 +147,9 @@ _EMPTY = re.compile(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _IS_BEFORE = re.compile(r"(?i)\b(?:is|are|was|be)\s+(?:the|our|my|its|your)\s+(?:final\s+|correct\s+)?\Z")
+_OTHER_SCRIPT = re.compile(r"[\u0400-\u052f\u0590-\u06ff\u0900-\u0e7f]{2}")
+"""Words of Cyrillic, Hebrew, Arabic and Indic scripts, whose sentences have no form here."""
+
 _DATE = re.compile(
     r"(?i)(?:on\s+)?(?:\d{1,2}(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?:january|february|march|april|may|june|july|august|september"
     r"|october|november|december)(?:\s+\d{1,2}(?:st|nd|rd|th)?)?(?:,?\s+\d{4})?"
@@ -568,6 +571,8 @@ def _line_states(tail: str, line: str) -> bool:
     numbers = list(NUMBER.finditer(line))
     if _DATE.fullmatch(line) is not None:
         return True
+    if _OTHER_SCRIPT.search(line) is not None:
+        return False
     if len(_CHINESE.findall(line[: numbers[0].start()] if numbers else "")) > 1:
         return chinese_statement(line) is not None
     if is_condition_in_chinese(line):

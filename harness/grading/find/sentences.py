@@ -33,7 +33,8 @@ QUANTITIES = names(
 
 _ADJECTIVES = names(
     "final correct right exact required desired total least greatest smallest largest minimum maximum minimal maximal "
-    "overall only unique common square cube average new ordered simplified numerical last surface zero expected"
+    "overall only unique common square cube average possible positive new "
+    "ordered simplified numerical last surface zero expected"
 )
 _NO_QUANTITY = frozenset((("expected", "answer"), ("expected", "result"), ("last", "answer")))
 """Adjective and noun that name an answer which is not the reply's."""
@@ -73,7 +74,7 @@ _ASSERTS = re.compile(
     r"|obtained|calculated?|computed?|determined?|gives?|gave|yields?|conclude|see|need|equals?|is|makes?)(?:\s+that)?\s*:?"
     r"|[A-Z]\w+['’]s?\s+(?:rule|theorem|formula|law)\s+(?:says|gives|yields)"
     r"|it['’]s|that['’]s|there\s+(?:is|are|was|were)(?:\s+(?:exactly|only|a\s+total\s+of|in\s+total))?"
-    r"|(?:la\s+respuesta|el\s+resultado|a\s+resposta|o\s+resultado)\s+[eé]s?|(?:la\s+réponse|le\s+résultat)\s+est"
+    r"|(?:la\s+respuesta(?:\s+final|\s+correcta)?|el\s+resultado|a\s+resposta|o\s+resultado)\s+[eé]s?|(?:la\s+réponse|le\s+résultat)\s+est"
     r"|(?:die\s+antwort|das\s+ergebnis)\s+(?:ist|lautet|beträgt)|(?:la\s+risposta|il\s+risultato)\s+è"
 )
 _ASSERTED = re.compile(
@@ -210,7 +211,7 @@ def _is_quantity(words: str) -> bool:
     is_somebodys = words.lower().lstrip("*_ ").startswith(("his ", "her ", "their "))
     if tokens[index] in ("answer", "ans", "result") and (is_somebodys or not _OF_QUESTION.issuperset(behind)):
         return False  # somebody's answer, or that to the first part
-    return len(behind) <= 20 and _are_plain(behind, _INSIDE)
+    return len(behind) <= 20 and "answer" not in behind and _are_plain(behind, _INSIDE)
 
 
 def _are_plain(tokens: list[str], function_words: frozenset[str]) -> bool:
@@ -229,6 +230,8 @@ def _are_plain(tokens: list[str], function_words: frozenset[str]) -> bool:
 def _is_subject(words: str) -> bool:
     """Whether words are a subject: a pronoun, a name, or an article with at most three words: "the blue train"."""
     tokens = [token.lower() for token in words.split()]
+    if not QUANTITIES.isdisjoint(tokens):
+        return False  # "the answer has 45 digits"
     if len(tokens) == 1:
         return tokens[0] in _PRONOUNS or tokens[0] not in FUNCTION_WORDS
     return tokens[0] in _ARTICLES and not changes_number(words) and _are_plain(tokens[1:], names(""))
@@ -271,11 +274,11 @@ _CHINESE_VALUE = (
 _CHINESE_UNIT = (
     r"(?:平方|立方)?(?:千米|公里|分米|厘米|毫米|米|千克|公斤|毫克|克|吨|毫升|公升|升|分钟|小时|秒钟?|天|个月|周|年)"
     r"|美元|欧元|块钱|元|角|度|公顷|[A-Za-zΩ°μ]{1,4}[²³]?|[㎡㎥㎝㎜㎞㎢㎤㎏㎎]"
-    r"|[个個人名位种次只支本枝张条棵颗粒辆台套件页层间头匹块份组对双把根朵袋箱瓶杯碗盒道题点艘座户家班行列局场枚笔句步]"
+    r"|[岁个個人名位种次只支本枝张条棵颗粒辆台套件页层间头匹块份组对双把根朵袋箱瓶杯碗盒道题点艘座户家班行列局场枚笔句步]"
 )
 _CHINESE_HAS = (
     r"(?:一共|总共|共|还|只)?(?:有|剩下?|用了?|(?:需要|应该|应|要)付|需要?|要|付|花了?|花费|相距|参加|卖了|买了|行了"
-    r"|走了|得到|重|高|长|宽)了?|一共|总共|共"
+    r"|走了|得到|分到|分得|今年|重|高|长|宽)了?|一共|总共|共"
 )
 _CHINESE_LEAD = r"(?:所以|因此|因而|故|于是|从而|可知|可得|综上(?:所述)?|那么|这样|最后|最终|答(?!案))\s*[，,：:、]?\s*"
 _CHINESE_SENTENCE = re.compile(
@@ -293,7 +296,8 @@ _CHINESE_CLAUSE_WORDS = re.compile(
 _CHINESE_VERBS = re.compile("[的是有在被对错为等]")
 """Signs behind a unit which say that the words there are no noun."""
 
-_SUBJECT_ALLOWED = re.compile(r"最大|最小|可能的|不同的?|能|可以?")
+_SUBJECT_ALLOWED = re.compile(r"(?<!其)[他她]们?|最大|最小|可能的|不同的?|能|可以?")
+_NAME_OF_ANSWER = re.compile(r"(?:本题|这题|此题|题目|问题)?的?(?:正确|最终|最后)?的?答案")
 _ASKED_CONDITION = re.compile(r"如果|若|假设|假如|设|令|当|除非|只要|要是")
 
 
@@ -315,6 +319,8 @@ def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, i
             return None
         if _CHINESE_VERBS.search(match["noun"]) is not None:
             return None
+        if "答案" in match["subject"] and _NAME_OF_ANSWER.fullmatch(match["subject"]) is None:
+            return None  # 小明的答案, 答案的一半
         in_words = match["quantity"][0] in _CHINESE_DIGITS
         if in_words and number_in_words(match["value"].strip()) is None:
             return None
@@ -326,7 +332,7 @@ def chinese_statement(sentence: str, *, announced: bool = False) -> tuple[int, i
             return None  # 题目中有36个学生 may repeat the question
         if _CHINESE_CLAUSE_WORDS.search(words) is not None or (match["noun"] and match["unit"] is None):
             return None
-        named = match["is"] is not None and match["is"][0] != "占" and not in_words
+        named = match["is"] is not None and match["is"][0] != "占" and not in_words and not match["subject"].isascii()
         return match.span("named" if named else "quantity")
     return None
 

@@ -86,7 +86,7 @@ _CONSEQUENCE = re.compile(
     r"(?i)[\s,;—–:-](?:so|therefore|thus|hence|because|which\s+(?:means|gives|makes|implies)(?:\s+that)?|giving|and)[\s,]"
 )
 _REASON = re.compile(
-    r"(?i)\s*(?:since|because|as|after|by|from|using|finally|(?:when|if)\s+(?:rounded|simplified|written|expressed)|(?!(?:assum|suppos|ignor|exclud|consider|guess|provid|neglect|disregard)ing\b)[a-z]+ing)\b[^,:]*,"
+    r"(?i)\s*(?:since|because|as|after|by(?!\s+default)|from|using|finally|(?:when|if)\s+(?:rounded|simplified|written|expressed)|(?:add|subtract|multiply|divid|comput|calculat|simplify|substitut|expand|factor|rearrang|combin|count|solv|summ|tak|squar|apply|plugg|evaluat|integrat|differentiat|putt|work)ing)\b[^,:]*,"
 )
 _LABEL = re.compile(
     r"(?i)[\s*_#>-]*(?:final\s+answer|answer|conclusion|solution|result|summary|so|therefore|thus|hence|step\s+\d+|in\s+short)[\s*_]*:[\s*_]*"
@@ -262,6 +262,8 @@ def _is_kept_behind(text: str, end: int) -> bool:
 
 def _ends_statement(rest: str) -> bool:
     """Whether the rest of the sentence behind a value says of what it is, or gives a reason, and limits nothing."""
+    if _FURTHER_VALUE.match(rest) is not None:
+        return False
     reason = _REASON_BEHIND.search(rest)
     words = _WORD.findall((rest if reason is None else rest[: reason.start()]).lower())
     return FUNCTION_WORDS.isdisjoint(set(words) - _BEHIND_VALUE)
@@ -273,6 +275,7 @@ _BEHIND_VALUE = names(
 )
 """Function words behind a value that limit it to nothing: "12 apples for the whole class"."""
 
+_FURTHER_VALUE = re.compile(r"\s*[;；]\s*\S*\d")
 _EXPLAINS = re.compile(
     r"(?i)(?:(?:this|that|it)(?:\s+is|['’]s)?\s+(?:because|since|follows|completes|comes|can|agrees|matches|gives|uses|also)|because|since|explanation"
     r"|reason|reasoning|check|checking|verif\w+|to\s+(?:see|check|verify|get|find|do|obtain|solve)|we|here['’]?s?\s+(?:is|how|why)|note|proof|indeed"
