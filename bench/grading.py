@@ -168,7 +168,8 @@ def _accuracy(labelled: list[Row], ours: list[Grade], theirs: dict[Key, bool | N
             sets["outputs: pooled"].append(sets[row.set][-1])
         if row.set.startswith(("pairs", "second")):
             sets[f"{row.set.partition(':')[0]}: pooled"].append(sets[row.set][-1])
-    say(f"{'set':32} {'n':>5}   ours (FA/FR)         Math-Verify (FA/FR)\n")
+    say("Wrong answers accepted / right answers refused:\n")
+    say(f"{'set':32} {'n':>5}   ours                 Math-Verify\n")
     for name, results in sorted(sets.items()):
         say(f"{name:32} {len(results):5}   {_rate(results, 1):20} {_rate(results, 2) if theirs is not None else '–'}\n")
 

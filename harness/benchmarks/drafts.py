@@ -381,7 +381,10 @@ def _original(card: Card, row: Row) -> dict[str, str]:
     """
     value = row.value[column := _require_column(row, card.original_key, "the original")]
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise UsageError(f"{row.where}: the column {column!r} must name a question, found {_show(value)}")
+        raise UsageError(
+            f"{row.where}: the column {column!r} must hold the id or text of the original question, found "
+            f"{_show(value)}"
+        )
     if card.original_until is None:
         return {"original": str(value)}
     name, end, _ = str(value).rpartition(card.original_until)

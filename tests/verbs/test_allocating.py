@@ -112,7 +112,7 @@ def test_what_would_bias_or_cannot_be_read_is_refused(tmp_path: Path) -> None:
         (unscored, "is not scored: harness score former"),
         (own, "by its own samples"),
         (alike, "give another --seed"),
-        (single, "needs --samples of at least 2"),
+        (single, "is 1; give at least 2"),
         (rounds, "--target-error"),
         (table, "found q1, 5 and 4"),
     ):

@@ -131,7 +131,10 @@ def test_a_card_names_its_originals_wholly_or_not_at_all(tmp_path: Path) -> None
             catalogue.load(str(path))
     path.write_text(json.dumps(card | {"original_key": "a", "original_until": None}))
     (tmp_path / "varied.jsonl").write_text('{"id": "x", "q": "?", "a": null}\n')
-    with pytest.raises(UsageError, match=r"varied\.jsonl:1: the column 'a' must name a question, found null"):
+    with pytest.raises(
+        UsageError,
+        match=r"varied\.jsonl:1: the column 'a' must hold the id or text of the original question, found null",
+    ):
         questions.build(catalogue.load(str(path)))
 
 
