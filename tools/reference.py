@@ -68,7 +68,7 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
 EXITS = {
     "0": "complete",
     "1": "ended with samples owed; or a verifier raised, or returned neither right nor wrong; or a judge gave no "
-    "verdict at all; or a question of the command was answered with no",
+    "verdict at all; or a report has no score; or a question of the command was answered with no",
     "2": "usage, configuration, an input file; the server is unreachable or refuses",
     "3": "the run folder cannot be used: other settings, locked by another run, damaged, disk full",
     "4": "stopped by a rule (a budget, the canary); a gate of `compare` or `verify` that did not hold",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from harness.asking.options import ReportOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.help import SpelledCommand
+from harness.core.errors import EXIT_OWED, StoreError, option
 
 
 @click.command("report", cls=SpelledCommand, verb="report")
@@ -20,7 +22,7 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     """Print one table for RUNS, benchmarks as columns, and write it as Markdown, CSV, LaTeX and HTML.
 
     A run is a run folder, or another tool's outputs that `harness score` has graded. The files go to --out, else into
-    the run folder; for several runs, into the folder that holds the first.
+    the run folder; for several runs, into the folder that holds the first. Exit code 1: none of RUNS is scored.
     """
     from harness.cli.again import run_command
     from harness.core.about import install_line
@@ -33,8 +35,14 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     if options.plots is not None:
         n_plots = len(draw.write_plots(table.plots(), options.plots)) // len(draw.FORMATS)
         click.echo(f"plots: {n_plots} in {options.plots}, each as {', '.join(draw.FORMATS)}")
-    page = table.write((options.out or default_folder(runs)).absolute())
+    try:
+        page = table.write((options.out or default_folder(runs)).absolute())
+    except StoreError as error:
+        raise StoreError(f"{error.sentence.marked}. {option('out')} names another folder for the report") from error
     terminal.console().print(table.terminal())
     click.echo(f"report: {page} (also .md, .csv, .tex)")
     if not draw.installed():
         click.echo(f"the report has no plots; to get them: {install_line(draw.EXTRA)}")
+    if not table.scores:
+        click.echo("harness: none of the runs is scored, so the report has no number; `harness score` first", err=True)
+        sys.exit(EXIT_OWED)

@@ -147,15 +147,21 @@ def sync_folder(folder: Path) -> None:
 FULL = {errno.ENOSPC, errno.EDQUOT}
 """Error numbers for "no room left": on the file system, or in this user's quota."""
 
+FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+"""Error numbers for "not writable": by this user, or by anybody."""
+
 
 def disk_error(path: Path, error: OSError) -> StoreError:
-    """The error to raise for a write to `path` that the file system refused; it names the free space."""
+    """The error to raise for a write to `path` that the file system refused; it names what to do, or the free space."""
     existing = path
     # The free space can only be asked of a path that exists.
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if isinstance(error, FileExistsError | NotADirectoryError):
         return StoreError(f"cannot write {path}: {existing} is not a folder; remove it, or choose another path")
+    if error.errno in FORBIDDEN:
+        folder = existing if existing.is_dir() else existing.parent
+        return StoreError(f"cannot write {path}: {error.strerror}. Make {folder} writable, or work on a copy of it")
     try:
         free = f"{shutil.disk_usage(existing).free / 1e6:.0f} MB free"
     except OSError:

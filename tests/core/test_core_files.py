@@ -77,6 +77,17 @@ def test_the_refusal_names_the_nearest_place_that_exists(tmp_path: Path) -> None
     assert error.exit_code == 3
 
 
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_what_may_not_be_written_is_refused_with_the_folder_and_a_way_on(tmp_path: Path, number: int) -> None:
+    (tmp_path / "file").write_text("x")
+    for name in ("file", "new"):
+        error = disk_error(tmp_path / name, OSError(number, os.strerror(number)))
+        words = (
+            f"cannot write {tmp_path}/{name}: {os.strerror(number)}. Make {tmp_path} writable, or work on a copy of it"
+        )
+        assert (str(error), error.exit_code) == (words, 3)
+
+
 def test_a_umask_is_obeyed(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:

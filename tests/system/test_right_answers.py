@@ -95,13 +95,29 @@ def test_a_wrong_word_is_answered_with_what_to_do(
     ("words", "sentence"),
     [
         ("run demo --temperature 6 --dry-run", "temperature 6 is above 2"),
-        ("report U", "it is not scored yet; `harness score` does that"),
     ],
 )
 def test_what_is_allowed_and_odd_is_told(laid_out: Path, server: FaultServer, words: str, sentence: str) -> None:
     done = harness(laid_out, *words.split(), extra={"OPENAI_BASE_URL": server.base_url})
     assert done.code == 0
     assert sentence in " ".join((done.out + done.err).split())
+
+
+def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, server: FaultServer) -> None:
+    extra = {"OPENAI_BASE_URL": server.base_url}
+    done = harness(laid_out, "report", "U", extra=extra)
+    assert done.code == 1
+    assert "it is not scored yet; `harness score` does that" in " ".join(done.out.split())
+    assert "none of the runs is scored" in done.err
+    beside = harness(laid_out, "report", "A", "U", "--out", "both", extra=extra)
+    assert (beside.code, "none of the runs" in beside.err) == (0, False)
+
+
+def test_a_report_that_cannot_be_written_names_the_flag_for_another_folder(laid_out: Path, server: FaultServer) -> None:
+    (laid_out / "taken").write_text("x")
+    done = harness(laid_out, "report", "A", "--out", "taken/below", extra={"OPENAI_BASE_URL": server.base_url})
+    assert done.code == 3
+    assert "--out names another folder for the report" in done.err
 
 
 @pytest.mark.parametrize(
