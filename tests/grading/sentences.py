@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 from itertools import product
 
-NUMBERS = ("36", "7", "1,250", "0.75", "-4", "\\frac{5}{8}")
-REFERENCES = {"1,250": "1250"}
+NUMBERS = ("36", "7", "1,250", "0.75", "-4", "\\frac{5}{8}", "four", "twenty-one", "one")
+REFERENCES = {"1,250": "1250", "four": "4", "twenty-one": "21", "one": "1"}
 """The reference of a number that is written otherwise in a reply."""
 
 CLAUSES = (
@@ -51,7 +51,37 @@ NOT_STATED = (
     "总数超过{v}。", "一共有{v}个吗？", "原来有{v}个。", "不到{v}个。", "假设答案是{v}。", "除非答案是{v}。",
     "当n为奇数时，一共有{v}个。", "有人说答案是{v}。", "难道答案是{v}吗？",
 )  # fmt: skip
+SUPPOSED_CLAUSES = (
+    "if the die is fair", "let n be even", "suppose that n is even", "in the first case", "for an even n",
+    "say n is even",
+    "since it would be even", "because we assumed that n is even", "since n might be even", "as it may be a prime",
+    "the claim says that n is even", "the sum is even when n is", "we imagine an even n", "it is even unless n is",
+    "there are no others in this case", "this holds only for even n", "we guess that n is even", "were n even",
+    "because someone said so", "since the hypothesis holds", "both could be even", "by assumption", "by the hypothesis",
+    "take an even n", "assume $n = 2$", "because we want it, with repetition", "the rest is given", "by your guess",
+)  # fmt: skip
+"""Clauses that suppose, guess or report; what follows from them is no answer."""
+FOLLOWS = (
+    "{clause}, so the total is {v}.", "{clause}, hence there are {v} ways.", "{clause}, and so it is {v}.",
+    "{clause}; therefore the sum equals {v}.", "{clause}, thus the largest such n is {v}.",
+    "{clause}, the sum is {v}.", "{clause}, we get {v}.",
+)  # fmt: skip
+NO_FORM = (
+    "Since n is even, there are {v} cases left to check.", "Because n is even, the total is at most {v}.",
+    "As the sum is even, it is not {v}.", "By symmetry, the total is less than {v}.", "By the way, the total is {v}.",
+    "Since n is even, so is {v}.", "By noon, the total is {v}.", "The possible value is {v}.",
+    "The smallest such n exceeds {v}.", "The largest possible value is below {v}.", "No possible value is {v}.",
+    "The total is even, so it is not {v}.", "We count again, so the total cannot be {v}.", "{v} of them are wrong.",
+    "That leaves {v} cases open.", "There are fewer than {v}.", "Not even {v}.", "No {v}.",
+    "There are almost {v} of them.", "It is exactly {v} less.", "Exactly {v} of them fail.", "There is {v} more.",
+    "At least {v} of them.", "We need exactly {v} to finish the rest, and then some.", "More than {v} of these.",
+    "The total is even, so is it {v}?", "Since n is even, can it be {v}?", "There are {v} or five of them.",
+)  # fmt: skip
 STATED = (
+    "Since n is even, the total is {v}.", "Because the sum is even, we get {v}.", "By symmetry, the total is {v}.",
+    "The smallest such $n$ is {v}.", "The largest possible value is {v}.", "It is exactly {v}.",
+    "There are exactly {v} of them.", "The sum is even, so the total is {v}.", "As the sum is even, it is {v}.",
+    "By the binomial theorem, the coefficient is {v}.", "$a=2$ and $b=3$ are coprime, hence $n = {v}$.",
     "So there are {v} such numbers.", "Thus the total is {v}.", "Therefore, the sum equals {v}.",
     "Hence we get {v}.", "The area of the square is {v}.", "The probability is therefore {v}.",
     "So he has {v} marbles left.", "In total, {v} ways.", "We obtain {v}.", "So x = {v}.",
@@ -71,7 +101,8 @@ def unstated(seed: int, size: int) -> Iterator[tuple[str, str]]:
         frame.format(clause=clause, v="{v}")
         for frame, clause in product((*FRAMES, *INVERTED), CLAUSES)
     ]  # fmt: skip
-    everything = [*product([*NOT_STATED, *conditional], NUMBERS, BEFORE)]
+    follows = [frame.format(clause=clause, v="{v}") for frame, clause in product(FOLLOWS, SUPPOSED_CLAUSES)]
+    everything = [*product([*NOT_STATED, *NO_FORM, *conditional, *follows], NUMBERS, BEFORE)]
     for sentence, number, before in random.Random(seed).sample(everything, min(size, len(everything))):
         shown = f"${number}$" if number.startswith("\\") else number
         text = sentence.format(v=shown)
@@ -165,6 +196,23 @@ def left_standing() -> Iterator[tuple[str, str]]:
     for work, final in product(WORK, FINAL):
         yield "12", f"{work}\n\n{final.format(v='12')}"
 
+
+IN_WORDS = (
+    ("4", "There are exactly four such triangles.", "There are exactly five such triangles."),
+    ("2", "It has two real roots.", "It has three real roots."),
+    ("21", "So there are twenty-one ways.", "So there are twenty-two ways."),
+    ("1", "There is exactly one such triangle.", "There is no one."),
+    ("18", "In total there are eighteen handshakes.", "In total there are eighty handshakes."),
+    ("1500", "one thousand five hundred", "one hundred fifteen thousand"),
+    ("\\frac{15}{8}", "one and seven eighths", "seven and one eighth"),
+    ("\\frac{5}{2}", "two and a half", "two halves"),
+    ("-\\frac12", "minus one half", "one half"),
+    ("\\frac34", "So the probability is three quarters.", "So the probability is four thirds."),
+    ("12", "There are twelve of them.", "There are twelve of them left to check."),
+    ("8", "So the sample space has eight elements.", "So the sample space has eight elements more."),
+    ("-6", "The value is minus six.", "The value is six."),
+)
+"""(reference, right reply, wrong reply) whose numbers are English words."""
 
 CHINESE = (
     ("3700升", "所以水池里有3700升水。", "所以水池里有3700毫升水。"),

@@ -63,8 +63,10 @@ def test_work_and_explanations_beside_the_statement_leave_it_standing() -> None:
     assert [pair for pair in sentences.left_standing() if outcome(*pair) != "correct"] == []
 
 
-@pytest.mark.parametrize(("reference", "right", "wrong"), sentences.CHINESE, ids=lambda text: text[:12])
-def test_a_class_of_chinese_questions(reference: str, right: str, wrong: str) -> None:
+@pytest.mark.parametrize(
+    ("reference", "right", "wrong"), [*sentences.CHINESE, *sentences.IN_WORDS], ids=lambda text: text[:12]
+)
+def test_a_sentence_and_its_wrong_twin(reference: str, right: str, wrong: str) -> None:
     assert outcome(reference, right) == "correct"
     assert outcome(reference, wrong) != "correct"
 

@@ -20,6 +20,11 @@ _PARTS = {
 """Ordinals that are also the denominator of a fraction."""
 
 _MAX_WORDS = 16
+_WORD = "|".join(
+    (*_SMALL, *_TENS, "hundred", *_GROUPS, r"hal(?:f|ves)", *(rf"{part}s?" for part in _PARTS if part != "half"))
+)
+IN_WORDS = re.compile(rf"(?i)(?<![\w-])(?:{_WORD})(?:[\s-]+(?:and[\s-]+)?(?:a[\s-]+)?(?:{_WORD}))*(?![\w-])")
+"""A run of English words that may be a number, for `number_in_words` to read."""
 
 _CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
@@ -44,12 +49,31 @@ def number_in_words(words: str) -> str | None:
         return None
     if parts in (["half"], ["a", "half"]):
         return f"{sign}1/2"
+    if (mixed := _mixed(parts)) is not None:
+        return sign + mixed
     below = _PARTS.get(parts[-1].removesuffix("s").replace("halve", "half"))
     if below is not None and len(parts) > 1:
         above = _cardinal(parts[:-1])
         return None if above is None or (above == 1) == parts[-1].endswith("s") else f"{sign}{above}/{below}"
     value = _cardinal(parts)
     return None if value is None else f"{sign}{value}"
+
+
+def _mixed(parts: list[str]) -> str | None:
+    """Return "two and a half", split into words, as a fraction; None if the words are no integer and a proper fraction.
+
+    "One hundred and two thirds" may be 102/3, and gives None.
+    """
+    last = len(parts) - 1 - parts[::-1].index("and") if "and" in parts else 0
+    whole, rest = parts[:last], parts[last + 1 :]
+    if rest[-1:] in (["half"], ["quarter"]) and len(rest) == 1:
+        rest = ["one", *rest]  # "two and a half", whose article a comparison of words drops
+    above = _cardinal(["one" if word == "a" else word for word in rest[:-1]])
+    below = _PARTS.get(rest[-1].removesuffix("s").replace("halve", "half")) if len(rest) > 1 else None
+    integer = _cardinal(whole) if whole and whole[-1] not in ("hundred", *_GROUPS) else None
+    if integer is None or not above or below is None or above >= below or (above == 1) == rest[-1].endswith("s"):
+        return None
+    return f"{integer * below + above}/{below}"
 
 
 def _cardinal(parts: list[str]) -> int | None:

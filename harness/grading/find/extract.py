@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, unclosed_box, without_boxes
+from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.grammar.units import changes_number, makes_bound
 from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
@@ -264,6 +265,7 @@ def extract_from(
         extraction = (
             _chinese(tail, kind)
             or _whole_line(tail, kind)
+            or _stated_in_words(tail, kind)
             or _last_formula(tail, joins_parts)
             or _last_number(tail, joins_parts)
         )
@@ -552,7 +554,9 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     line = answer
     if kind in ("integer", "number") and (number := _ending_number(answer)) is not None:
         answer = number
-    if not answer or len(answer) > 200 or "\n" in answer or len(_WORD.findall(_COMMAND.sub("", answer))) > 2:
+    if not answer or len(answer) > 200 or "\n" in answer:
+        return None
+    if len(_WORD.findall(_COMMAND.sub("", answer))) > 2 and (kind == "text" or number_in_words(answer) is None):
         return None
     words_beside_formula = _MATH.search(answer) is not None and _WORD.search(_MATH.sub("", answer)) is not None
     if words_beside_formula or len(_CHINESE.findall(answer)) > MAX_CHINESE_SIGNS:
@@ -568,7 +572,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
 
 def _line_states(tail: str, line: str) -> bool:
     """Whether a line states its value: it has no words, or the form of a statement. line: without words that lead."""
-    numbers = list(NUMBER.finditer(line))
+    numbers = list(NUMBER.finditer(line)) or list(IN_WORDS.finditer(line))
     if _DATE.fullmatch(line) is not None:
         return True
     if _OTHER_SCRIPT.search(line) is not None:
@@ -589,6 +593,8 @@ def _line_states(tail: str, line: str) -> bool:
     # "about" stays in the answer of a line, and is compared.
     rounded = _ABOUT.search(tail, max(0, value - 20), value)
     value = value if rounded is None else rounded.start()
+    sign = _SIGN_IN_WORDS.search(tail, max(0, value - 12), value)
+    value = value if sign is None else sign.start()
     return statement_end(tail, value, begin + numbers[0].end()) is not None
 
 
@@ -651,6 +657,32 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
         if point.start() < start and point.end() > end and len(_WORD.findall(point.group())) == 0:
             start, end = point.span()
     return Extraction(tail[start:end], start, end, "number")
+
+
+def _stated_in_words(tail: str, kind: str) -> Extraction | None:
+    """Return the number in English words that the last sentence states: "There are exactly four such triangles."."""
+    if kind in ("text", "choice"):
+        return None
+    end = len(tail.rstrip())
+    begin = 1 + max(tail.rfind(stop, max(0, end - MAX_CHARS), end - 1) for stop in ("\n", ". ", "! ", "? "))
+    sentence = tail[begin:end]
+    if any(sign.isdigit() or sign in "$\\" for sign in sentence):
+        return None
+    numerals = list(IN_WORDS.finditer(sentence))
+    if len(numerals) != 1 or number_in_words(numerals[0].group()) is None:
+        return None
+    start, finish = begin + numerals[0].start(), begin + numerals[0].end()
+    if (sign := _SIGN_IN_WORDS.search(tail, max(0, start - 12), start)) is not None:
+        start = sign.start()
+    # "no one" is no number.
+    if (
+        tail[begin:start].lower().split()[-1:] == ["no"]
+        or is_refused(tail, start, finish)
+        or is_echo(tail, start, finish)
+    ):
+        return None
+    states = statement_end(tail, start, finish) is not None
+    return Extraction(tail[start:finish], start, finish, "number") if states else None
 
 
 def _first_of_chain(matches: list[re.Match[str]], tail: str) -> re.Match[str]:

@@ -5,6 +5,7 @@ The last number or formula of a reply is its answer only if the last sentence ha
     V · V units · V is the answer                                         "42", "36 cm", "12 is our answer"
     quantity is V           the quantity: a noun of `QUANTITIES`, or a letter     "the area of the square is V"
     we get V · this gives V · there are V things                          "so there are 18 such numbers"
+    since CLAUSE, form · CLAUSE, so form · by RULE, form                  "since n is even, the total is V"
     somebody has V things, behind "so", or as the whole reply             "So he has 18 marbles left"
     LEAD 主语 有/是 V 量词                                                  所以水池里有3700升水
 
@@ -27,14 +28,16 @@ QUANTITIES = names(
     "degree angle measure remainder digit digits count coefficient constant solution solutions root roots zeros limit "
     "integral derivative determinant rank period amplitude vertex point coordinates center centre intersection pair "
     "equation function expression polynomial matrix term interval domain set expectation variance dimension amount "
-    "balance population temperature power energy force salary interest tax discount day sequence"
+    "balance population temperature power energy force salary interest tax discount day sequence integer integers "
+    "prime primes triple triples quadruple pairs orthocenter orthocentre incenter circumcenter centroid hypotenuse "
+    "year ph acceleration output"
 )
 """Nouns that name what a question asks for."""
 
 _ADJECTIVES = names(
     "final correct right exact required desired total least greatest smallest largest minimum maximum minimal maximal "
-    "overall only unique common square cube average possible positive new "
-    "ordered simplified numerical last surface zero expected"
+    "overall only unique common square cube average positive new ordered simplified numerical last surface zero expected "
+    "such highest lowest longest shortest polar"
 )
 _NO_QUANTITY = frozenset((("expected", "answer"), ("expected", "result"), ("last", "answer")))
 """Adjective and noun that name an answer which is not the reply's."""
@@ -47,6 +50,11 @@ _INSIDE = names(
 _OF_QUESTION = names("to of the this your our question problem exercise puzzle calculation sum above")
 """Words behind "answer" which say that the whole question is answered."""
 
+_SUPERLATIVES = names(
+    "least greatest smallest largest minimum maximum minimal maximal highest lowest longest shortest only"
+)
+"""Adjectives that name a single value: behind them "possible" is no guess, and a letter may stand for the noun."""
+
 _DETERMINERS = names("the a an its their his her our this these of and")
 _PROCEDURE = names("case cases step steps condition assumption hypothesis")
 """Nouns of the way to an answer, none of which an answer counts."""
@@ -54,15 +62,22 @@ _PROCEDURE = names("case cases step steps condition assumption hypothesis")
 _LEAD_WORDS = (
     r"so|therefore|thus|hence|then|now|finally|indeed|clearly|consequently|okay|ok|well|overall|altogether|and"
     r"|in\s+(?:total|all|conclusion|summary)|as\s+a\s+result|it\s+follows\s+that"
-    r"|(?:we|i)\s+conclude\s+that|this\s+(?:means|shows|implies)\s+that|in\s+the\s+end|no|yes"
+    r"|(?:we|i)\s+conclude\s+that|this\s+(?:means|shows|implies)\s+that|in\s+the\s+end|(?:no|yes)(?=\s*[,:])"
     r"|after\s+(?:(?:all\s+)?(?:this|that)|[^,]{2,40}(?=,)|[a-z]+(?=,))"
     r"|∴|\\(?:therefore|implies|Rightarrow)(?![a-z])"
 )
 _LEAD = re.compile(rf"(?i)(?:(?:{_LEAD_WORDS})(?![a-z])\s*[,:]?\s*)+")
 _REASON = re.compile(
-    r"(?i)(?:since|because|there\s+(?:is|are)|the|we|this|it)\b[^,?]{1,200},\s*(?=(?:so|thus|hence|therefore)\b)"
+    r"""(?xi) (?:
+      (?: (?:since|because|there\s+(?:is|are)|the|an?|we|this|these|its?|each|every|both|all)\b | \$ ) [^?]{1,200}
+        [,;]\s* (?= (?:and\s+)? (?:so|thus|hence|therefore)\b )
+      | (?:since|because|as(?=\s+(?:the|it|they|there|we|this|these|each|every|both|all|its?)\b)) \b [^,?;]{1,200} ,\s*
+      | by\s+(?:the\s+)? (?:[A-Za-z'’]+\s+){0,3}?
+        (?:theorem|formula|rule|law|laws|principle|inequality|identity|symmetry|induction|lemma|pythagoras|telescoping
+        |substitution|linearity) \s* ,\s*
+    )"""
 )
-"""A clause before a consequence: "There are not enough, so …"."""
+"""A clause before what follows from it: "There are not enough, so …", "Since n is even, …", "By symmetry, …"."""
 
 _LINK = (
     r"(?:(?:['’]s|is|are|was|equals?|to\s+be|comes?\s+to|amounts?\s+to|becomes)\b|(?:(?:must|has\s+to|will|should)\s+)?be\b"
@@ -71,7 +86,7 @@ _LINK = (
 )
 _ASSERTS = re.compile(
     r"(?ix)(?:i|we|you|one|this|that|it|they)(?:\s+(?:finally|clearly|simply|easily|directly|eventually|exactly|also|then|now))?\s+(?:get|got|gets|have|find|found|obtain"
-    r"|obtained|calculated?|computed?|determined?|gives?|gave|yields?|conclude|see|need|equals?|is|makes?)(?:\s+that)?\s*:?"
+    r"|obtained|calculated?|computed?|determined?|gives?|gave|yields?|conclude|see|need|equals?|is|makes?|leaves?)(?:\s+(?:that|exactly|precisely|therefore))?\s*:?"
     r"|[A-Z]\w+['’]s?\s+(?:rule|theorem|formula|law)\s+(?:says|gives|yields)"
     r"|it['’]s|that['’]s|there\s+(?:is|are|was|were)(?:\s+(?:exactly|only|a\s+total\s+of|in\s+total))?"
     r"|(?:la\s+respuesta(?:\s+final|\s+correcta)?|el\s+resultado|a\s+resposta|o\s+resultado)\s+[eé]s?|(?:la\s+réponse|le\s+résultat)\s+est"
@@ -100,7 +115,7 @@ _TOKEN = re.compile(r"\$[^$]*\$|\\\([^()]*\\\)|[A-Za-z'’]+|[^\sA-Za-z]+")
 
 _IS_ANSWER = re.compile(
     r"(?i)\s*(?:is|are|,?\s*[—–-]+\s*(?:that['’]s|this\s+is))\s+(?:the|our|my)\s+(?:final\s+|correct\s+|only\s+)?"
-    r"(?:answer|solution|solutions|result|count|total)\Z|\s+works\Z"
+    r"(?:answer|solution|solutions|result|count|total)\Z|\s+works\Z|\s+of\s+(?:them|these|those)\Z"
 )
 _TAIL_NOUNS = re.compile(
     r"(?i)(?P<nouns>(?:\s*+[A-Za-z²³°€%/^0-9{}\\$.-]++){0,4}?)(?P<total>\s*,?\s*(?:in\s+(?:total|all|the\s+end)|altogether|overall))?\Z"
@@ -148,7 +163,8 @@ def statement_end(text: str, start: int, end: int) -> int | None:
     asks = stop is not None and stop.group() in "?？"
     if asks or (stop is not None and _CLOSING.fullmatch(text, stop.end()) is None):
         return None
-    head = text[begin:start].strip().rstrip(_MARKS).lstrip("*_ #>$")
+    head = text[begin:start].strip().rstrip(_MARKS).lstrip("*_ #>")
+    head = head.lstrip("$") if head.count("$") % 2 else head
     tail = _ENVIRONMENT.sub("", text[end:finish]).lstrip("*_$`)}\\").rstrip(" *_`\"'”|~")
     if not _behind(tail) or not _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip()):
         return None
@@ -158,6 +174,7 @@ def statement_end(text: str, start: int, end: int) -> int | None:
 
 def _before(head: str, *, whole: bool) -> bool:
     """Whether the words before a value are those of a form. whole: the sentence is the first of the reply."""
+    head = re.sub(r"\$[^$\n]{1,80}\$", "$x$", head)  # a comma in a formula parts no clauses
     reason = _REASON.match(head)
     if reason is not None and not _has_condition(reason.group()):
         head = head[reason.end() :]
@@ -168,7 +185,6 @@ def _before(head: str, *, whole: bool) -> bool:
     if calculation is not None and calculation.group().strip():
         rest = rest[: calculation.start()].rstrip()
     rest = rest.rstrip(_MARKS)
-    rest = re.sub(r"\$[^$\n]{1,80}\$", "$x$", rest)  # a comma in a formula parts no clauses
     asserted = _ASSERTED.match(rest)
     if asserted is not None and rest[asserted.end() :].strip():
         rest = rest[asserted.end() :].strip()  # "this gives n ="
@@ -187,12 +203,18 @@ def _before(head: str, *, whole: bool) -> bool:
     return somebody is not None and (lead is not None or whole) and _is_subject(somebody["subject"])
 
 
+_CONDITIONAL = names(
+    "if unless when whenever where suppose supposing assume assumed assuming provided providing given let would could "
+    "should might may perhaps maybe possibly probably had were except although though while until whether or either "
+    "imagine say says said claim claims guess for with in without only against"
+)
+"""Words of conditions, guesses and reports, and prepositions that open a condition ("with repetition")."""
+
+
 def _has_condition(clause: str) -> bool:
     """Whether a clause has words that begin conditions, or other words than statements of a fact have."""
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", clause)}
-    return not words.isdisjoint(
-        ("if", "unless", "when", "whenever", "suppose", "assume", "assuming", "provided", "would")
-    )
+    return not words.isdisjoint(_CONDITIONAL) or not words.isdisjoint(_PROCEDURE)
 
 
 def _is_quantity(words: str) -> bool:
@@ -201,9 +223,15 @@ def _is_quantity(words: str) -> bool:
     if tokens and tokens[0] in _DETERMINERS:
         tokens = tokens[1:]
     index = 0
-    while index < len(tokens) - 1 and tokens[index] in _ADJECTIVES and tokens[index + 1] not in ("of", "to"):
+    while index < len(tokens) - 1 and tokens[index + 1] not in ("of", "to"):
+        possible = tokens[index] in ("possible", "valid") and tokens[index - 1] in _SUPERLATIVES and index > 0
+        if not possible and tokens[index] not in _ADJECTIVES:
+            break
         index += 1
-    if index >= len(tokens) or tokens[index] not in QUANTITIES:
+    if index >= len(tokens):
+        return False
+    is_letter = tokens[index].startswith("$") or (len(tokens[index]) == 1 and tokens[index].isalpha())
+    if tokens[index] not in QUANTITIES and not (is_letter and not _SUPERLATIVES.isdisjoint(tokens[:index])):
         return False
     if tuple(tokens[index - 1 : index + 1]) in _NO_QUANTITY:
         return False
