@@ -67,6 +67,8 @@ FOLLOWS = (
     "{clause}, the sum is {v}.", "{clause}, we get {v}.",
 )  # fmt: skip
 NO_FORM = (
+    "The side is {v} cm shorter.", "So he has {v} marbles ahead.", "So there are {v} cards extra.",
+    "The total is {v} units bigger.", "The age is {v} years later.", "So she is {v} kg heavier.",
     "Since n is even, there are {v} cases left to check.", "Because n is even, the total is at most {v}.",
     "As the sum is even, it is not {v}.", "By symmetry, the total is less than {v}.", "By the way, the total is {v}.",
     "Since n is even, so is {v}.", "By noon, the total is {v}.", "The possible value is {v}.",
@@ -208,6 +210,8 @@ IN_WORDS = (
     ("\\frac{5}{2}", "two and a half", "two halves"),
     ("-\\frac12", "minus one half", "one half"),
     ("\\frac34", "So the probability is three quarters.", "So the probability is four thirds."),
+    ("5", "So he has five marbles left.", "So he has five marbles ahead."),
+    ("5", "So it is 5 metres long.", "So it is 5 metres longer."),
     ("12", "There are twelve of them.", "There are twelve of them left to check."),
     ("8", "So the sample space has eight elements.", "So the sample space has eight elements more."),
     ("-6", "The value is minus six.", "The value is six."),
@@ -233,6 +237,8 @@ CHINESE = (
     ("12美元", "所以一共花了12美元。", "所以一共花了12元。"),
     ("12美元", "\\$12", "12元"),
     ("\\frac34", "四分之三", "三分之四"),
+    ("2.5", "二点五", "五点二"),
+    ("-10.05", "负十点零五", "十点零五"),
     ("\\frac34", "答案是四分之三。", "答案是四分之一。"),
     ("\\frac34", "所以概率为3/4。", "所以概率为1/4。"),
     ("25\\%", "百分之二十五", "百分之五十二"),

@@ -30,7 +30,8 @@ _CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五�
 _CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_GROUPS = (("亿", 10**8), ("万", 10**4))
 _CHINESE = re.compile(
-    r"负?[零〇一二两三四五六七八九十百千万亿]{1,24}(?:分之[零〇一二两三四五六七八九十百千万亿]{1,24})?"
+    r"负?[零〇一二两三四五六七八九十百千万亿]{1,24}"
+    r"(?:分之[零〇一二两三四五六七八九十百千万亿]{1,24}|点[零〇一二三四五六七八九]{1,12})?"
 )
 
 
@@ -103,6 +104,10 @@ def _cardinal(parts: list[str]) -> int | None:
 def _in_chinese(text: str) -> str | None:
     """Return the value of a Chinese numeral or fraction; None if it is malformed."""
     sign, text = ("-", text[1:]) if text[0] == "负" else ("", text)
+    integer, point, digits = text.partition("点")
+    if point:
+        value = _chinese_integer(integer)
+        return None if value is None else f"{sign}{value}.{''.join(str(_CHINESE_DIGITS[digit]) for digit in digits)}"
     below, mark, above = text.partition("分之")
     if not mark:
         value = _chinese_integer(text)

@@ -313,7 +313,7 @@ def is_counted(words: str, singular: bool = False) -> bool:
     if parts == ["times"]:
         return True  # "3 times" says how often
     return (singular and parts[-1] not in _SINGULAR_IN_S) or any(
-        _is_plural(part) or (len(part) > 1 and unit_of(part)) for part in parts
+        is_plural(part) or (len(part) > 1 and unit_of(part)) for part in parts
     )
 
 
@@ -391,7 +391,8 @@ def _is_noun(word: str) -> bool:
     )
 
 
-def _is_plural(word: str) -> bool:
+def is_plural(word: str) -> bool:
+    """Whether an English word has the form of a plural, or is used as a plural: "ways", "people", "total"."""
     return word in _PLURALS_WITHOUT_S or (
         len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) and word not in _SINGULAR_IN_S
     )

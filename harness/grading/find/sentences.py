@@ -19,7 +19,7 @@ import re
 
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.tree import names
-from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, unit_of
+from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, unit_of
 
 QUANTITIES = names(
     "answer ans result value values total sum number product quotient difference area perimeter circumference volume "
@@ -287,7 +287,18 @@ def _behind(tail: str) -> bool:
         len(tokens) > 1 and tokens[-1] in _EXTENT and unit_of(" ".join(tokens[:-1])) is not None
     ):
         tokens = tokens[:-1]
-    return _are_plain(tokens, _BESIDE_NOUNS)
+    return _are_plain(tokens, _BESIDE_NOUNS) and not _is_difference(tokens)
+
+
+def _is_difference(tokens: list[str]) -> bool:
+    """Whether a word that is no noun in the plural follows a unit or a plural: "36 cm taller", "36 cards extra".
+
+    Such a value is a difference, not the value of the quantity.
+    """
+    counted = [index for index, word in enumerate(tokens) if is_plural(word) or unit_of(word) is not None]
+    return bool(counted) and any(
+        index not in counted and word != "per" for index, word in enumerate(tokens[counted[0] :], counted[0])
+    )
 
 
 _BESIDE_NOUNS = names("such per")
