@@ -36,8 +36,8 @@ QUANTITIES = names(
 
 _ADJECTIVES = names(
     "final correct right exact required desired total least greatest smallest largest minimum maximum minimal maximal "
-    "overall only unique common square cube average positive new ordered simplified numerical last surface zero expected "
-    "such highest lowest longest shortest polar"
+    "overall only unique common square cube average positive new ordered simplified numerical last surface zero "
+    "expected such highest lowest longest shortest polar"
 )
 _NO_QUANTITY = frozenset((("expected", "answer"), ("expected", "result"), ("last", "answer")))
 """Adjective and noun that name an answer which is not the reply's."""
