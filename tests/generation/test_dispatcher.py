@@ -413,3 +413,41 @@ def test_the_share_of_an_endpoint_set_aside_goes_to_the_others_up_to_twice_their
         while lanes[2].in_flight < lanes[2].limit:
             lanes.sent(2)
     assert lanes[2].in_flight == 20
+
+
+def test_without_file_descriptors_the_run_goes_on_for_its_patience_with_one_warning() -> None:
+    played = Played(questions=12, patience=Patience())
+    played.now = 1_000.0
+    tasks = [action.task for action in played.do() if isinstance(action, Ask)]
+    assert len(tasks) > 4
+    for seconds in (0, 5, 20):
+        played.now = 1_000.0 + seconds
+        played.fail(tasks.pop(), "out_of_files", words="too many open files")
+        played.do()
+        assert played.dispatcher.ending.asking
+    lowered = [warning for warning in played.dispatcher.warnings if "too many open files" in warning]
+    assert len(lowered) == 1
+    played.now = 1_000.0 + Patience().start_up + 1
+    played.fail(tasks.pop(), "out_of_files", words="too many open files")
+    played.do()
+    assert not played.dispatcher.ending.asking
+
+
+def test_lengths_of_answers_decide_which_question_is_next() -> None:
+    played = Played(questions=2, samples=3, concurrency=1)
+    lengths, order, actions = {"q0": 5, "q1": 5_000}, list[str](), played.do()
+    for _ in range(6):
+        (task,) = [action.task for action in actions if isinstance(action, Ask)]
+        order.append(task.question_id)
+        usage = Usage(completion_tokens=lengths[task.question_id])
+        timing = Timing(started=0, total=1)
+        texts: dict[str, Any] = {"text": f"4 {len(order)}", "reasoning": None, "finish_reason": "stop"}
+        sample = Sample(
+            benchmark=task.benchmark, question_id=task.question_id, sample_index=task.sample_index,
+            usage=usage, timing=timing, endpoint="http://a/v1", **texts,
+        )  # fmt: skip
+        played.dispatcher.answered(task, sample, Reply(usage=usage, timing=timing, **texts))
+        played.dispatcher.written(task)
+        actions = played.do()
+    assert sorted(order[:2]) == ["q0", "q1"]
+    assert order[2:4] == ["q1", "q1"], "the longer one first"
