@@ -107,7 +107,7 @@ def test_a_member_unpacks_to_no_more_than_its_bound(tmp_path: Path, monkeypatch:
     ("source", "message"),
     [
         ({"config": [], "config_column": "subject"}, "`config_column` needs a `config`"),
-        ({"files": "all.csv", "config_column": "subject"}, "`{config}` in each of `files`"),
+        ({"files": "all.csv", "config_column": "subject"}, "`{config}` in the path of each of `files`"),
         ({"config": [], "files": "{config}.csv"}, "`{config}` in `files` needs a `config`"),
     ],
 )

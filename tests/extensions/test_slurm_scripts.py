@@ -150,7 +150,7 @@ def test_what_the_nodes_are_told_cannot_be_given(tmp_path: Path) -> None:
     for given, message in (
         (["--node-rank", "1"], "--node-rank 1: --slurm sets it for each node: leave it out"),
         (["--tp", "3"], "--nodes 2: 3 devices cannot be spread evenly"),
-        (["--tp", "2", "--dp", "2"], "--dp 2: replicas of several nodes each are separate servers"),
+        (["--tp", "2", "--dp", "2"], "--dp 2: it would put several replicas into a server of several nodes"),
     ):
         done = harness(tmp_path, "serve", "vllm", "m", "--nodes", "2", *given, "--slurm", "1", "--print")
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
