@@ -41,6 +41,7 @@ _SHAPE = re.compile(rf"(?=[^a-zA-Z]*+[a-zA-Z])(?=[^+*/^0-9]*+[+*/^0-9])(?:{_SIGN
 _FRACTION = "\\frac{"
 _PLAIN = {"\\cdot": "*", "\\left(": "(", "\\right)": ")", "\\dfrac{": _FRACTION, "\\tfrac{": _FRACTION}
 _END = "end"
+_EXPONENTS = {sign: n for n in range(1, 100) for sign in (f"^{{{n}}}", *([f"^{n}"] if 2 <= n <= 9 else []))}
 _FREE_LETTERS = frozenset("CcKkDAB")
 """Letters that may be free constants (see the module `constants`): different residues then do not prove a difference.
 """
@@ -71,7 +72,8 @@ def polynomial(text: str) -> Polynomial | None:
     """Return the polynomial that `text` is, with at least one letter; None if it is none, or may be something else."""
     if len(text) > _MAX_CHARS or _SHAPE.fullmatch(text) is None:
         return None
-    reader = _Evaluator([_PLAIN.get(sign, sign) for sign in _SIGN.findall(text)])
+    signs = _SIGN.findall(text)
+    reader = _Evaluator([_PLAIN.get(sign, sign) for sign in signs] if "\\" in text else signs)
     try:
         residue, bits = reader.sum(_END, 0)
     except (_OtherReadingError, NotModular):
@@ -110,7 +112,8 @@ class _Evaluator:
     """Evaluates the signs of a polynomial from the left. position: of the next sign; leaves: those read so far."""
 
     def __init__(self, signs: list[str]) -> None:
-        self.signs = [*signs, _END, _END]  # the second one for a look ahead
+        signs += (_END, _END)  # the second one for a look ahead
+        self.signs = signs
         self.position = 0
         self.leaves: list[str] = []
         self.prime, self.residues = _field()
@@ -144,9 +147,10 @@ class _Evaluator:
         while True:
             sign = signs[self.position]
             self.position += 1
-            if sign in residues:
+            letter = residues.get(sign)
+            if letter is not None:
                 self.leaves.append(sign)
-                residue, more = residues[sign], 0
+                residue, more = letter, 0
             elif not before and sign.isdigit():
                 self.leaves.append(sign.lstrip("0"))
                 residue = int(sign)
@@ -155,13 +159,16 @@ class _Evaluator:
                 residue, more = self.bracket(sign, before, depth)
                 sign = ")"
             before, sign = sign, signs[self.position]
-            if sign[0] == "^":
+            exponent = _EXPONENTS.get(sign)
+            if exponent is not None:
                 self.position += 1
-                exponent = int(sign.strip("^{}"))
                 residue, more = _power(residue, exponent), more * exponent
                 before, sign = ")", signs[self.position]
-            product = product * (inverse(residue, prime) if divides else residue) % prime
             bits += more
+            if divides:
+                product = product * inverse(residue, prime) % prime
+            else:
+                product = residue if product == 1 else product * residue % prime
             if sign in _ENDING:
                 return product, bits
             divides = sign == "/"
