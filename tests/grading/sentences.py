@@ -139,29 +139,21 @@ def repaired() -> Iterator[tuple[str, str]]:
 
 SUPPOSED = (
     "Assume the {noun} is fair.", "Suppose n is {adjective}.", "If n is {adjective} we proceed as follows.",
-    "Imagine that the {noun} is empty.", "Take the case where n is {adjective}.", "Let n be {adjective}.",
-    "Consider only the {adjective} case.", "Case 1: n is {adjective}.", "Ignoring the {noun}.", "Neglect the {noun}.",
+    "Imagine that the {noun} is empty.", "Take the case where n is {adjective}.", "Assuming independence.",
+    "Consider only the {adjective} case.", "Ignoring the {noun}.", "Neglect the {noun}.",
     "Under the assumption of independence.", "Unless the {noun} is {adjective}.", "Provided that x is {adjective}.",
-    "Given that the {noun} is {adjective}.", "As long as p > 2.", "Whenever a = b.", "For {adjective} n:",
-    "Were the {noun} fair.", "Had the {noun} been fair.", "Should the {noun} stop, we are done.",
-    "In the special case of a square.", "One possibility is that the signs agree.", "To a first approximation.",
-    "This is only an estimate.", "This is a guess.", "I might be wrong here.", "I have not checked this.",
-    "I do not know how to solve this.", "A student wrote:", "Tom's wrong solution ends as follows.",
-    "Here is the previous attempt.", "It has been claimed:", "The following is not correct.", "The rumor goes:",
-    "设硬币是公平的。", "如果n是偶数，我们这样做。", "有人这样认为。", "可能是这样。",
+    "Given that the {noun} is {adjective}.", "As long as p is {adjective}.", "Whenever the {noun} is {adjective}.",
+    "Were the {noun} fair.", "Had the {noun} been fair.", "A student wrote:",
+    "It has been claimed:", "The rumor goes:", "设硬币是公平的。", "如果硬币是公平的。",
 )  # fmt: skip
+"""Sentences, or beginnings of one, that suppose or quote what stands behind them, and compute nothing."""
+
 NOUNS = ("coin", "die", "urn", "tank", "clock")
 ADJECTIVES = ("even", "odd", "prime", "positive", "real")
 FINAL = ("The answer is {v}.", "So the total is {v}.", "Then we get {v}.", "Therefore, x = {v}.", "答案是{v}。")
 TAKEN_BACK = (
-    "But that holds only for even n.", "However, this is not right.", "No wait, that's off.", "I doubt this.",
-    "That would be for the old price.", "Take this with a grain of salt.", "On reflection it should be 13.",
-    "Then again, it is 13.", "This is the answer to another question.", "This is valid only for p > 2.", "Or 13?",
-    "Make that 13.", "Let me correct that: 13.", "I retract this.", "That is if the coin is fair.",
-    "Except when n = 3.", "At least that is what Bob says.", "Just kidding, 13.", "Not really.", "This is wrong.",
-    "Sorry, 13.", "Edit: 13.", "Scratch that. 13.", "That was a typo; it is 13.", "The true value is 13.",
-    "The correct answer is 13.", "Wait, actually it is 13.", "Correction: 13.", "This assumes the coin is fair.",
-    "I am not sure about this.", "If n is odd, it is 13.", "不对，应该是13。", "但是这只对偶数成立。",
+    "However, this is not right.", "This is wrong.", "But that is incorrect.", "It was a mistake.",
+    "No, that is wrong.", "Wait, actually it is 13.", "Correction: 13.", "Let me correct that: 13.",
 )  # fmt: skip
 FIRST_CLAUSES = (
     "In the first case", "With replacement", "For the smaller root", "Without the restriction", "For even n",
@@ -174,6 +166,10 @@ WORK = (
     "If each box holds 3 apples, 4 boxes hold the sum of 4 times 3.", "Let x be the number of apples.",
     "Tom has 5 apples and gets 7 more.", "The product of the roots is known.", "First compute 3·4.",
     "Multiply both sides by 4.", "设x为苹果的个数。", "先算出3×4。",
+    "When we substitute x = 3, we get 12.", "Suppose he has x apples; then x + 3 = 15.",
+    "In both cases it is the same.",
+    "It might seem that 9 works, but it does not.", "If it rains, the tank fills.", "如果每天读4页，3天读12页。",
+    "He would pay 24 for two.", "The student has 4 pens.", "We guess a pattern and prove it by induction.",
 )  # fmt: skip
 EXPLAINED = (
     "", "I hope this helps!", "Let me know if you have questions.", "This is because 3·4 = 12.",

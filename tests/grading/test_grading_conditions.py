@@ -67,9 +67,7 @@ def test_a_condition_before_the_answer_leaves_it_undecided(statement: str) -> No
 def test_a_condition_behind_the_answer_leaves_it_undecided(front: str) -> None:
     assert {verdict_of(front.format(tail)) for tail in TAILS} == {"undecided"}
     assert verdict_of("We get a sum of 12 if n is even.") == "undecided"
-    # A sentence behind a box changes nothing, as prompts ask for a box.
-    expected = "correct" if "boxed" in front else "undecided"
-    assert verdict_of(f"{front.format(', as required')}\n\nIf n is odd, ask again.") == expected
+    assert verdict_of(f"{front.format(', as required')}\n\nIf n is odd, ask again.") == "correct"
 
 
 def test_a_condition_that_is_a_step_of_the_calculation_does_not_count() -> None:

@@ -44,7 +44,7 @@ def test_an_answer_that_is_corrected_behind_it_is_undecided() -> None:
         ("The answer is 56. Wait, I swapped the digits. The answer is 65.", "wrong"),
         ("The answer is 65. Wait, I swapped the digits. The answer is 56.", "correct"),
         ("The answer is 56. No other number works.", "correct"),
-        ("The answer is 56. I made a table of all 12 cases to check it.", "undecided"),
+        ("The answer is 56. I made a table of all 12 cases to check it.", "correct"),
         (r"So $2n = \boxed{56}$, and the answer is $28$.", "wrong"),
         (r"So $2n = \boxed{112}$, and the answer is $56$.", "correct"),
         (r"So $n = \boxed{56}$; the wrong answer is $28$.", "correct"),

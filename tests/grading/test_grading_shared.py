@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import harness
 from harness.answers.boxed import without_boxes
 from harness.core.records import Grade
 from harness.grading.processes.pool import grade_all
@@ -129,3 +131,28 @@ def references(path: Path) -> Iterator[str]:
             parts = answer.values() if isinstance(answer, dict) else [answer]
             for part in parts:
                 yield ", ".join(map(str, part)) if isinstance(part, list) else str(part)
+
+
+@pytest.mark.parametrize(
+    "statement", ["The answer is {}.", "#### {}", "Therefore, the answer is ${}$.", "**Answer:** {}"]
+)
+def test_a_statement_behind_any_published_solution_stands(shared_data: Path, statement: str) -> None:
+    """Solutions of 1,319 word problems suppose, guess and quote; the statement behind them is the answer."""
+    open_pairs = []
+    for line in (shared_data / "gsm8k.jsonl").read_text("utf-8").splitlines():
+        work, _, value = json.loads(line)["answer"].partition("####")
+        reference = value.strip().replace(",", "")
+        reply = f"{re.sub('<<.*?>>', '', work).strip()}\n{statement.format(reference)}"
+        if harness.grade(reference, reply).outcome != "correct":
+            open_pairs.append((reference, reply))
+    assert open_pairs == []
+
+
+def test_a_statement_behind_any_published_proof_stands(shared_data: Path) -> None:
+    open_ids = []
+    rows = [json.loads(line) for line in (shared_data / "math500_with_solutions.jsonl").read_text("utf-8").splitlines()]
+    for number, row in enumerate(rows):
+        work = row["solution"].replace("\\boxed", "")
+        if harness.grade(row["answer"], f"{work} The answer is ${row['answer']}$.").outcome != "correct":
+            open_ids.append(number)
+    assert len(open_ids) <= 1, open_ids

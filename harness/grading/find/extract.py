@@ -46,7 +46,7 @@ from harness.grading.find.refusals import (
 )
 from harness.grading.find.sentences import MAX_CHARS, chinese_statement, is_condition_in_chinese, statement_end
 from harness.grading.find.several import join_boxes, with_exact_value
-from harness.grading.find.surroundings import choice_stands, follows_work, is_left_standing
+from harness.grading.find.surroundings import is_left_standing, is_supposed
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply"]
 
@@ -249,7 +249,7 @@ def extract_from(
     if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
     if kind == "choice" and (letter := _choice_in_prose(tail, last)) is not None:
-        stands = choice_stands(tail, letter.start, letter.end)
+        stands = not is_supposed(tail, letter.start) and not is_repaired(tail, letter.end)
         return letter._replace(start=lo + letter.start, end=lo + letter.end, method="letter" if stands else UNSTATED)
     extraction = _after_phrase(tail, kind)
     # A broken box announced an answer that is lost; a number before it would be a guess.
@@ -281,8 +281,8 @@ def extract_from(
             extraction = extraction._replace(answer=tail[extraction.start : finish], end=finish)
         extraction = _under_condition(extraction, tail, extraction.end, len(tail), 0, -1)
     if extraction.method in ("formula", "number", "line") and kind != "choice":
-        stands = follows_work(tail, extraction.start)
-        extraction = extraction if stands else extraction._replace(method=UNSTATED)
+        supposed = is_supposed(tail, extraction.start)
+        extraction = extraction._replace(method=UNSTATED) if supposed else extraction
     return extraction._replace(start=lo + extraction.start, end=lo + extraction.end)
 
 
@@ -411,10 +411,10 @@ def _after_phrase(tail: str, kind: str, *, takes_back: bool = False) -> Extracti
     statement = _statement(tail, phrase.end(), "phrase", kind)
     if statement is None:
         return None
-    if is_repaired(tail, statement.end):
+    if is_repaired(tail, statement.end) or is_taken_back(tail, statement.end, len(tail)):
         return statement._replace(method=UNSTATED)
     begin = phrase.end() - len(phrase.group().lstrip())
-    stands = kind == "choice" or takes_back or is_left_standing(tail, begin, statement.end, phrase.group())
+    stands = kind == "choice" or takes_back or is_left_standing(tail, begin, phrase.group())
     answer = _under_condition(statement, tail, statement.end, len(tail), 0, begin)
     # A condition in the same sentence is compared; one in another sentence belongs to the question or to a case.
     return answer if stands or answer is not statement else statement._replace(method=UNSTATED)

@@ -17,7 +17,7 @@ _REPAIRED = re.compile(
     r"(?i)(?:[.!?;—–…)*\n]|\s-|\.\.\.)[\s*_$]*+(?:(?:oh|but|and|well)\b[\s,.!—–-]*+)*+"
     r"(?:wait|hold\s+on|hang\s+on|actually|correction|oops|whoops|sorry|hmm+|my\s+mistake|my\s+bad|apologies|i\s+apologi[sz]e"
     r"|scratch\s+that|strike\s+that|on\s+second\s+thoughts?|no(?=[,.!:;—–])|let\s+me\s+(?:correct|fix|redo|re-?check|reconsider)"
-    r"|i\s+(?:made|have\s+made|swapped|misread|mis-?counted|mis-?calculated|forgot|mistyped|meant|was\s+wrong))\b"
+    r"|i\s+(?:(?:have\s+)?made\s+an?\s+(?:\w+\s+)?(?:mistake|error|slip)|swapped|misread|mis-?counted|mis-?calculated|forgot|mistyped|meant|was\s+wrong))\b"
 )
 """Words at the beginning of a sentence behind an answer by which a writer corrects what stands before."""
 
