@@ -143,8 +143,8 @@ SUPPOSED = (
     "Consider only the {adjective} case.", "Ignoring the {noun}.", "Neglect the {noun}.",
     "Under the assumption of independence.", "Unless the {noun} is {adjective}.", "Provided that x is {adjective}.",
     "Given that the {noun} is {adjective}.", "As long as p is {adjective}.", "Whenever the {noun} is {adjective}.",
-    "Were the {noun} fair.", "Had the {noun} been fair.", "A student wrote:",
-    "It has been claimed:", "The rumor goes:", "设硬币是公平的。", "如果硬币是公平的。",
+    "Were the {noun} fair.", "Had the {noun} been fair.",
+    "设硬币是公平的。", "如果硬币是公平的。",
 )  # fmt: skip
 """Sentences, or beginnings of one, that suppose or quote what stands behind them, and compute nothing."""
 
