@@ -8,13 +8,13 @@ from harness.answers.grammar.tree import names
 
 _DENIED = re.compile(
     # Possessive: the white space of a long blank end must not be shared out between two groups in every way there is.
-    r"(?i)[\s.,;:!$*)\]}—-]*+(?:(?:however|but|wait|actually|no|hmm|oh|sorry)\b[\s.,!]*+)*+(?:(?:that|this|it|which)\b)?\s*+"
+    r"(?i)[\s.,;:!$*)\]}—。，；！-]*+(?:(?:however|but|wait|actually|no|hmm|oh|sorry)\b[\s.,!]*+)*+(?:(?:that|this|it|which)\b)?\s*+"
     r"(?:['’]s|is|was)\s+(?:wrong|incorrect|false|a\s+mistake|not\s+(?:right|correct))\b"
 )
 """Words behind a box that take it back: "That is wrong"."""
 
 _REPAIRED = re.compile(
-    r"(?i)(?:[.!?;—–…)*\n]|\s-|\.\.\.)[\s*_$]*+(?:(?:oh|but|and|well)\b[\s,.!—–-]*+)*+"
+    r"(?i)(?:[.!?;—–…)*\n。！？；]|\s-|\.\.\.)[\s*_$]*+(?:(?:oh|but|and|well)\b[\s,.!—–-]*+)*+"
     r"(?:wait|hold\s+on|hang\s+on|actually|correction|oops|whoops|sorry|hmm+|my\s+mistake|my\s+bad|apologies|i\s+apologi[sz]e"
     r"|scratch\s+that|strike\s+that|on\s+second\s+thoughts?|no(?=[,.!:;—–])|let\s+me\s+(?:correct|fix|redo|re-?check|reconsider)"
     r"|i\s+(?:(?:have\s+)?made\s+an?\s+(?:\w+\s+)?(?:mistake|error|slip)|swapped|misread|mis-?counted|mis-?calculated|forgot|mistyped|meant|was\s+wrong))\b"
