@@ -82,3 +82,16 @@ def test_a_sentence_and_its_wrong_twin(reference: str, right: str, wrong: str) -
 )
 def test_what_a_sentence_decides(reply: str, answer: str) -> None:
     assert outcome("3", reply) == answer
+
+
+@pytest.mark.parametrize("verb", ["is", "was", "must be", "has to be"])
+def test_a_sentence_states_words_by_a_verb_of_stating(verb: str) -> None:
+    assert outcome("London", f"The capital {verb} London.") == "correct"
+    assert outcome("London", f"The capital {verb} Paris.") != "correct"
+
+
+@pytest.mark.parametrize(
+    "verb", ["cannot be", "could be", "might be", "must not be", "should never be", "would be", "is not"]
+)
+def test_a_sentence_with_another_verb_states_no_words(verb: str) -> None:
+    assert outcome("London", f"The capital {verb} London.") != "correct"

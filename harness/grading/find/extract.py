@@ -116,7 +116,7 @@ _ASIDE_BEFORE = re.compile(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|w
 _LIST_LINK = re.compile(r"\s*(?:[,，、;]\s*(?:and|or)?|and|or|和|或)\s*")
 _TUPLE = re.compile(r"[(\[][^()\[\]\n]{1,120},[^()\[\]\n]{1,120}[)\]]")
 _SPOKEN_ANSWER = re.compile(
-    r"(?i)(?:\A|\n)\s*(yes|no|true|false)\b(?!\s*(?:and|or|/)\b)[^\n]*\Z|\b(?:is|are|was|be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
+    r"(?i)(?:\A|\n)\s*(yes|no|true|false)\b(?!\s*(?:and|or|/)\b)[^\n]*\Z|\b(?:is|are|was|(?:must|has\s+to)\s+be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
 )
 
 _UNIT_BEHIND_FORMULA = re.compile(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
