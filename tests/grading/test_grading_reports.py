@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import venv
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from harness.grading.second.second_opinion import agreement, second_verdicts
 from harness.grading.selftest import self_test
 from server_launchers.isolated import Deadline
 from tests.grading.given import question, sample
+from tests.patience import until
 
 pytestmark = pytest.mark.slow
 
@@ -166,10 +168,16 @@ def test_a_second_grader_that_is_interrupted_at_its_start_leaves_no_process(tmp_
     silent.write_text(f"#!/bin/sh\necho $$ > {note}.new && mv {note}.new {note}\nexec sleep 1000\n")
     silent.chmod(0o755)
 
+    main_thread = threading.main_thread().ident or 0
+
+    def waits_for_its_first_line() -> bool:
+        """Whether the main thread has started the process: Python itself loses one whose start is interrupted."""
+        frame = sys._current_frames()[main_thread]
+        return any(entry.name == "line" for entry in traceback.extract_stack(frame))
+
     def press_ctrl_c() -> None:
-        while not note.exists():
-            time.sleep(0.01)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        until(lambda: note.exists() and waits_for_its_first_line(), "the second grader's process")
+        signal.pthread_kill(main_thread, signal.SIGINT)
 
     pressing = threading.Thread(target=press_ctrl_c)
     pressing.start()

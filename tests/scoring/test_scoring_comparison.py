@@ -379,7 +379,7 @@ scores:
         (GOOD.replace("percent: 50", "percent: 500"), "scores.0.percent"),
         (GOOD.replace("percent: 50", "percent: 50, sample: 4"), "scores.0.sample"),
         (GOOD.replace("https:", "javascript:"), "source.url"),
-        (GOOD.replace("{demo: 4}", "{}"), "how many questions demo has"),
+        (GOOD.replace("{demo: 4}", "{}"), "give its number of questions"),
         (GOOD.replace("schema: 1", "schema: 2"), "schema"),
         ("scores: [", "no plain YAML"),
         ("!!python/object/apply:os.system [true]", "no plain YAML"),

@@ -156,7 +156,7 @@ class Player:
         self("score", "r", "--workers", "2", "--also", "math-verify", "--also", "sympy", "--json")
         judge = ("--judge", "judge", "--judge-base-url", self.judge_url, "--judge-scope", "all")
         self("score", "theirs.jsonl", *COLUMNS, *judge, "--workers", "1", "--json")
-        self("probe", self.toy_url, "--reference", "model", "--checks", "chat template,weights", codes=(0, 1))
+        self("probe", self.toy_url, "--reference", "model", "--checks", "chat template,weights", codes=(0, 1, 2))
         one, other = (f"{name} base_url={url}" for name, url in zip(("one", "two"), self.base_urls, strict=True))
         self(
             "race",

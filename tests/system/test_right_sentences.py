@@ -52,7 +52,7 @@ def test_https_at_a_server_of_plain_http_that_waits_for_more() -> None:
         plain = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         secure = plain.replace("http", "https")
         with pytest.raises(ServerError, match=f"if it speaks http, give base_url='{plain}'"):
-            page.get(Endpoint(secure), f"{secure}/models", timeout=0.2)
+            page.get(Endpoint(secure), f"{secure}/models", timeout=1.0)
 
 
 def test_an_empty_folder_as_data(tmp_path: Path) -> None:
