@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import harness
+from harness.client import interface
 from tests.faults.server import FaultServer, Pause, Request, Step, delta, event, event_stream, http, models
 
 
