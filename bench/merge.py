@@ -42,7 +42,11 @@ def sample(question: int, index: int, text: str) -> Sample:
 
 
 def write_shards(scratch: Path, of: int, n_records: int, n_characters: int) -> list[Path]:
-    """Write shards as runs write them: `n_records` samples each, of one question or more."""
+    """Write `of` shards as runs write them and return their folders.
+
+    Each has about `n_records` samples, `SAMPLES` of each of its questions, and at least one question. n_characters:
+    length of a sample's text.
+    """
     chance = random.Random(0)
     texts = [" ".join(chance.choices(_WORDS, k=n_characters // 4))[:n_characters] for _ in range(32)]
     n_questions = max(of, of * n_records // SAMPLES)  # each shard has one at least

@@ -627,8 +627,9 @@ def _majority_truths(rng: np.random.Generator, k: int) -> Array:
 
 
 def published(rng: np.random.Generator, repeats: int) -> Table:
-    """Table: how often a run is called incompatible with a published score of the same model, printed with one decimal;
-    the note is how often a real difference is found.
+    """Table: how often a run is called incompatible with a score of the same model that was published rounded to one
+    decimal. n, m: samples a question behind the run and behind the published score. The note of a cell: how often a run
+    of a model that is 3 points better is called incompatible.
     """
     rows = []
     for n_questions in (30, 198, 500):

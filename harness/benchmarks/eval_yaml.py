@@ -117,8 +117,8 @@ def _find_task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, 
     framework, tasks = value.get("evaluation_framework"), value.get("tasks")
     if str(framework).replace("_", "-").casefold() != "inspect-ai":
         raise UsageError(
-            f"{where}: evaluation_framework is {quoted(repr(framework))}; only files for inspect-ai say which columns "
-            "are asked, so write a card"
+            f"{where}: evaluation_framework is {quoted(repr(framework))}; only files for inspect-ai name the columns "
+            "of question and answer. Describe the benchmark in a card (docs/benchmarks.md)"
         )
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks) or not tasks:
         raise UsageError(f"{where}: tasks must be a list of tasks")

@@ -125,9 +125,8 @@ def _print(plan: Needed, options: PlanOptions) -> None:
         f"{count_noun(plan.n_questions, 'question')})"
     )
     if plan.forecast is None:
-        click.echo(
-            f"  {_basis(typical_spread(plan.benchmark))} a pilot of two samples a question tells that of your model"
-        )
+        basis = _basis(typical_spread(plan.benchmark))
+        click.echo(f"  {basis} a pilot of two samples a question measures the spread of your model")
         return
     for line in forecast_lines(plan.forecast, plan.concurrency):
         click.echo(f"  {line}")

@@ -155,7 +155,8 @@ def _only(names: list[str], name: str | None, problem: str, listed: str = "known
 def _end_orphans(server: ServerState) -> list[processes.Process]:
     """End a server whose guard was killed; return the processes that cannot be ended.
 
-    Its processes are those whose number and start time are recorded, their descendants, and those that have the mark.
+    Its processes are those whose number and start time are recorded, their descendants, and those whose environment
+    holds the server's mark; its containers are ended, too.
     """
     numbers: set[int] = set()
     for index, member in enumerate(server.members):
@@ -163,7 +164,7 @@ def _end_orphans(server: ServerState) -> list[processes.Process]:
         proven = [processes.Process(pid, started) for pid, started in member.family]
         if member.pid is not None and member.started is not None:
             proven.append(processes.Process(member.pid, member.started))
-        # Workers of a living member that started after the guard's last survey are in no list.
+        # The guard recorded no process that a member started after the guard's last look: it is found as a descendant.
         alive = [process.pid for process in proven if process.alive()]
         numbers |= {*alive, *processes.marked(mark)}
         numbers |= {child for pid in alive for child in processes.descendants(pid)}

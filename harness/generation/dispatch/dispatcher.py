@@ -140,7 +140,7 @@ class Dispatcher:
 
     def _let_time_pass(self) -> None:
         """Do what is due by now: end a grace period, end a session that no endpoint answers, ask failed samples again,
-        let endpoints begin again.
+        give up samples that every endpoint has failed, and try endpoints again whose wait is over.
         """
         now, ending = self._clock(), self.ending
         if ending.phase != "stopping":

@@ -429,8 +429,9 @@ def _compare_names_with_values(
 ) -> Comparison:
     """Compare assignments (`x = 1, y = 2`) with values that have no names.
 
-    If the side without names is the reference, a list or set of it has no order; if it is the answer, its values must
-    stand in the order of the names. swapped: the assignments come from the answer.
+    named: an assignment for each solution; several are compared as a list of tuples. bare: the values without names.
+    swapped: `named` is the answer and `bare` the reference, whose list or set has no order; else `bare` is the answer,
+    and its values must stand in the order of the names. Undecided where a value could belong to several names.
     """
     tuples = [Node("tuple", assignment.in_order()) for assignment in named]
     if len(tuples) > 1:
