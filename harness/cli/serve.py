@@ -171,7 +171,10 @@ def status(as_json: bool) -> None:
     from harness.cli.printed.lists import ServerRow, Servers
     from server_launchers.keeping import servers
 
-    rows, unreadable = [ServerRow.of(server) for server in servers.status()], servers.unreadable()
+    # In this order: a guard may write its missing file anew between the two, and would be in neither list.
+    unreadable = servers.unreadable()
+    rows = [ServerRow.of(server) for server in servers.status()]
+    unreadable = {path: pids for path, pids in unreadable.items() if path.stem not in {row.name for row in rows}}
     if as_json:
         say(Servers(servers=rows, unreadable=[str(path) for path in unreadable]))
         return

@@ -65,8 +65,9 @@ def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list
 
     Returns the names of the servers, and the processes that could not be ended, as text.
     """
-    remembered = {server.name: server for server in status()}
+    # In this order: a guard may write its missing file anew between the two, and would be in neither list.
     damaged = {path.stem: pids for path, pids in unreadable().items()}
+    remembered = {server.name: server for server in status()}
     if all:
         names = [*remembered, *(stem for stem, pids in damaged.items() if pids)]
     else:
