@@ -295,7 +295,7 @@ def test_a_signal_after_the_last_answer_changes_nothing(tmp_path: Path) -> None:
     with TokenServer(Model(), "vllm") as server:
         settings = settings_for(tmp_path / "run", server, samples=1)
         outcome = run(settings, question_set(tmp_path, 2), on_progress=stop)
-    assert raised == [2]
+    assert set(raised) == {2}
     assert outcome.complete
 
 

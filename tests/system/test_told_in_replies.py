@@ -47,7 +47,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def run(*servers: FaultServer, samples: int = 1, **more: Any) -> harness.Run:
         return harness.run(
             data=path, question_key="problem", answer_key="answer", base_url=[one.base_url for one in servers],
-            samples=samples, canary=False, out=tmp_path / "run", **{"concurrency": 1, **more},
+            samples=samples, canary=False, **{"concurrency": 1, "out": tmp_path / "run", **more},
         )  # fmt: skip
 
     return run
@@ -130,7 +130,7 @@ def test_the_real_ones_of_a_whole_completion_are_read_as_those_of_a_stream(ask: 
 
 @pytest.mark.parametrize("late", [b"", http(200, {"id": "x", "choices": []})], ids=["nothing", "a reply"])
 def test_replies_that_a_leftover_after_the_last_one_makes_doubtful_are_counted_in_the_score(
-    ask: Any, late: bytes, monkeypatch: pytest.MonkeyPatch
+    ask: Any, late: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(interface, "LAST_LOOK_S", 1.0)  # a busy machine sends the late bytes late
     believed = Build("b1")
@@ -141,8 +141,12 @@ def test_replies_that_a_leftover_after_the_last_one_makes_doubtful_are_counted_i
             yield Pause(0.002)
             yield late
 
-    with FaultServer(answer) as server:
-        run = ask(server, samples=2, fingerprint=False)
-    (score,) = harness.score(run.path)
-    warnings = [warning for warning in score.warnings if "over a used connection" in warning]
-    assert [warning.partition(":")[0] for warning in warnings] == (["7 replies of this run"] if late else [])
+    counted: list[str] = []
+    for attempt in range(3):  # on a busy machine the late bytes may miss the client's last look
+        with FaultServer(answer) as server:
+            run = ask(server, samples=2, fingerprint=False, out=tmp_path / f"run{attempt}")
+        (score,) = harness.score(run.path)
+        counted = [warning.partition(":")[0] for warning in score.warnings if "over a used connection" in warning]
+        if counted or not late:
+            break
+    assert counted == (["7 replies of this run"] if late else [])
