@@ -89,9 +89,18 @@ def pair() -> Iterator[socket.socket]:
         yield one
 
 
-def stamp(at: float) -> bytes:
-    """The kernel's stamp of the monotonic time `at`."""
-    nanoseconds = time.time_ns() + round((at - time.monotonic()) * 1e9)
+def wall_clock_ahead() -> int:
+    """Nanoseconds by which the wall clock is ahead of the monotonic clock: the pair of readings disturbed least."""
+    readings = []
+    for _ in range(50):
+        before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        readings.append((after - before, wall - (before + after) // 2))
+    return min(readings)[1]
+
+
+def stamp(at: float, ahead: int) -> bytes:
+    """The kernel's stamp of the monotonic time `at`, by a wall clock `ahead` nanoseconds ahead."""
+    nanoseconds = round(at * 1e9) + ahead
     return b"".join(part.to_bytes(8, "little") for part in divmod(nanoseconds, 1_000_000_000))
 
 
@@ -114,8 +123,9 @@ async def by_connection(pieces: Sequence[bytes], times: Sequence[float], templat
         )
         task = asyncio.ensure_future(connection.ask(b"POST", parser_at(times[0] - 0.01), Deadlines()))
         await asyncio.sleep(0)
+        ahead = wall_clock_ahead()
         played.script = iter(
-            [(p, [(1, SO_TIMESTAMPNS, stamp(at))], 0, None) for p, at in zip(pieces, times, strict=True)]
+            [(p, [(1, SO_TIMESTAMPNS, stamp(at, ahead))], 0, None) for p, at in zip(pieces, times, strict=True)]
         )
         for _ in pieces:
             connection._drain()
