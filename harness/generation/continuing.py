@@ -32,14 +32,14 @@ WORTH_TOKENS = 16
 """Smallest written part, in tokens, for which the requests of a continuation are worth their cost."""
 
 
-def _sampling_that(continued: ContinuationRule) -> list[str]:
+def _fields_whose_continuation_is(continued: ContinuationRule) -> list[str]:
     """Names of the sampling fields whose declaration has this value of `continued`, such as "counts"."""
     return [name for name, field in sampling_fields().items() if field.continued == continued]
 
 
 _PASSED_ON = frozenset({
-    *_sampling_that("same"), "typical_p", "top_n_sigma", "logit_bias", "ignore_eos", "cache_prompt", "priority",
-    "skip_special_tokens", "logprobs", "top_logprobs",
+    *_fields_whose_continuation_is("same"), "typical_p", "top_n_sigma", "logit_bias", "ignore_eos", "cache_prompt",
+    "priority", "skip_special_tokens", "logprobs", "top_logprobs",
 })  # fmt: skip
 """Fields of an extra body with the same meaning in a continuation."""
 
@@ -102,25 +102,28 @@ class WrittenAnew(Exception):
 
 
 def objection(template: RequestTemplate, mode: SalvageMode) -> str:
-    """Why no answer to these requests can be continued; empty if they can."""
+    """Why a half-written answer to these requests cannot be continued; empty if it can.
+
+    mode: `exact` refuses each field that could make the continued answer differ from an uninterrupted one.
+    """
+    if mode == "off":
+        return "continuing is switched off"
     spelling, sampling = template.spelling, template.sampling
-    if mode == "off" or not spelling.stream:
-        return (
-            "continuing is switched off"
-            if mode == "off"
-            else "replies are not streamed, so nothing half-written is ever stored"
-        )
+    if not spelling.stream:
+        return "replies are not streamed, so nothing half-written is ever stored"
     if spelling.prefill is not None:
         return "every reply begins with a prefill already"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
         return f"the field {foreign[0]} may depend on the written text"
     fields = sampling_fields()
-    if counting := [name for name in _sampling_that("counts") if sampling.get(name)]:
+    if counting := [name for name in _fields_whose_continuation_is("counts") if sampling.get(name)]:
         return f"the field {counting[0]} counts the written tokens"
-    for name in _sampling_that("servers differ"):
+    for name in _fields_whose_continuation_is("servers differ"):
         if mode == "exact" and sampling.get(name) not in (None, fields[name].neutral):
             return f"servers differ in how {name} treats the written text"
-    if mode == "exact" and (across := [name for name in _sampling_that("at the seam") if sampling.get(name)]):
+    if mode == "exact" and (
+        across := [name for name in _fields_whose_continuation_is("at the seam") if sampling.get(name)]
+    ):
         return f"a {across[0]} text may begin in the written part and end in the new one"
     return ""
 

@@ -173,7 +173,7 @@ def _verdicts(path: Path, opened: OpenRun, only: str | None) -> Iterator[tuple[O
         if only not in (None, row.benchmark):
             raise UsageError(
                 f"{where} is a verdict on {visible(row.benchmark, 80)}, but {option('benchmark')} takes "
-                f"{visible(str(only), 80)} alone: leave that out, or remove the line",
+                f"{visible(str(only), 80)} alone: leave the option out, or remove the line",
                 field="benchmark",
             )
         if row.benchmark not in benchmarks:

@@ -118,7 +118,11 @@ def check(spec: ServerSpec) -> None:
     if launcher.command is None and spec.extra_flags:
         raise SpecError("extra_flags", "nothing is started that could use them; leave out the words after `--`")
     if spec.dp_mode == "engine" and not launcher.spreads:
-        raise SpecError("dp_mode", f"{spec.engine} runs one replica per process: choose client or router")
+        raise SpecError(
+            "dp_mode",
+            f"{spec.engine} cannot run several replicas in one process; choose client (the client spreads the requests "
+            "over a process per replica) or router (a router does)",
+        )
     if spec.router_python is not None and not launcher.always_routed and spec.dp_mode != "router":
         raise SpecError("router_python", "no router is started: it needs --dp-mode router")
 

@@ -88,7 +88,7 @@ def test_a_refusal_names_the_engines_that_take_it() -> None:
 
 @pytest.mark.parametrize("engine", ["llama_cpp", "transformers", "tensorrt_llm", "command"])
 def test_replicas_inside_an_engine_that_has_none_are_refused(engine: EngineName) -> None:
-    with pytest.raises(SpecError, match="runs one replica per process"):
+    with pytest.raises(SpecError, match="cannot run several replicas"):
         deployed(engine, {"dp": 2, "dp_mode": "engine"})
 
 

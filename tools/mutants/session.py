@@ -244,7 +244,7 @@ def live_functions(files: Iterable[str]) -> Functions:
 def put_into(functions: Functions, code: CodeType) -> int:
     """Give these function objects the code of a mutant; return how many changed.
 
-    Raises ValueError where a mutant took away the only use of a variable around the function.
+    Raises ValueError where the mutant no longer uses a variable of the enclosing function: its code does not fit then.
     """
     n_changed = 0
     for inner in _codes(code):

@@ -90,7 +90,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     on: Annotated[
         str | None,
         Option(
-            "Grade on the nodes of a Ray cluster; the scores are computed here (docs/howto/ray.md).",
+            "Grade on the nodes of a Ray cluster; the scores are computed on this machine (docs/howto/ray.md).",
             under=GRADING,
             metavar="ray[://HOST:PORT]",
         ),

@@ -522,7 +522,7 @@ def _json_value(value: Any, where: str) -> Any:
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{where} holds {value}; a question or reference needs a finite number")
+        raise UsageError(f"{where} holds {value}; a number used as question or reference must be finite")
     return value
 
 

@@ -168,8 +168,8 @@ class Point:
         if op == "num":
             if max(args[0].numerator.bit_length(), args[0].denominator.bit_length()) > _MAX_LOG2:
                 raise NotNumeric("too large")
-            # The span must cover the parts too, which the quotient hides: 10^60 / (10^60 + 1) is nearly 1, and only 60
-            # digits and more tell it from 1.
+            # `span` (the digits that numbers of this size need) covers the denominator too, which the quotient hides:
+            # 10^60 / (10^60 + 1) is nearly 1, and it takes more than 60 digits to tell it from 1.
             self.widen_span(mp.mpf(args[0].denominator))
             return mp.mpf(args[0].numerator) / args[0].denominator
         if op == "sym":
