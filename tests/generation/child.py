@@ -6,6 +6,7 @@ Exit code: 0 complete, 1 owed, else that of the harness's exception, as the comm
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from tests.generation.small_runs import question_set, run, run_settings
 
 
 def main() -> int:
+    # A signal inside `Popen` leaves a file to the garbage collector. A user's Python says nothing of that; the tests'
+    # -W error would.
+    warnings.simplefilter("ignore", ResourceWarning)
     folder, n, samples, grace, *urls = sys.argv[1:]
     settings = run_settings(Path(folder) / "run", *urls, samples=int(samples))
     settings = replace(settings, patience=replace(settings.patience, grace=float(grace), term_grace=float(grace)))
