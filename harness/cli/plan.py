@@ -77,8 +77,9 @@ next(parameter for parameter in command.params if parameter.name == "detect").re
 
 
 def _print_detectable(answer: Detectable, versus: int | None) -> None:
-    """Print how small a difference the samples find. versus: samples a question that the other run has stored; None: it
-    is to be sampled, too.
+    """Print how small a difference the samples find.
+
+    versus: samples a question that the other run has stored; None: the other run is still to be sampled.
     """
     name = visible(answer.benchmark, 80)
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"

@@ -451,8 +451,8 @@ def as_stated(extraction: Extraction, decision: AnswerVerdict) -> AnswerVerdict:
     """Return the verdict on an extracted answer: `decision`, the verdict on its text, but undecided if its sentence has
     no form that states an answer.
 
-    A value of such a sentence may be any number of a remark, so it proves neither that the response is right nor that
-    it is wrong. Every road from a response to a verdict passes here.
+    A value in such a sentence may be a number mentioned in passing, so it proves neither that the response is right nor
+    that it is wrong. Every road from a response to a verdict passes here.
     """
     if extraction.method != UNSTATED or decision.outcome == "undecided":
         return decision

@@ -200,17 +200,18 @@ def shares_of(sizes: Sequence[int]) -> list[float]:
 
 
 def draw(items: Sequence[QuestionTally], n: int) -> list[Key]:
-    """At most `n` samples for a person, in the order of the draw.
+    """Draw at most `n` samples for a person to check; return them in the order to show them.
 
-    items: `tally(…).questions`. Both strata get a part that is as large as they are, but for `MIN_SHARE`. Their samples
-    are mixed by their checksums, so that the order does not give the grader's verdict away.
+    items: `tally(…).questions`. Of the two strata (samples that the grader called correct, and others) each gets a part
+    in proportion to its size, but at least `MIN_SHARE`. The order is that of checksums, so that it does not give the
+    grader's verdict away.
     """
     population = _Population.of(items)
     left = [len(stratum.weight_of) for stratum in population.strata]
     shares = shares_of(left)
     parts = [0] * len(left)
     for _ in range(min(n, population.n)):
-        # The stratum farthest behind its share is next, so that a person may stop at any sample.
+        # The stratum farthest behind its share is next, so that a small draw is part of each larger one.
         turn = min((i for i, rest in enumerate(left) if rest), key=lambda i: (parts[i] + 1) / shares[i])
         parts[turn] += 1
         left[turn] -= 1

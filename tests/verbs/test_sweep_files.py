@@ -168,7 +168,9 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
 def test_names_that_are_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:
     axes = {"prompts": "x", "sampling": "y", "servers": "z"}
     text = D + "".join(f"{axis}: [{{name: {letter * 75}}}]\n" for axis, letter in axes.items())
-    with pytest.raises(UsageError, match="at most 200 are allowed: give its entries a shorter `name`"):
+    with pytest.raises(
+        UsageError, match="at most 200 are allowed: give the entries that make up this cell a shorter `name`"
+    ):
         planned(tmp_path, text)
 
 

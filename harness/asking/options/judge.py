@@ -28,7 +28,7 @@ class JudgeOptions(WhichServer):
     server: Annotated[
         str | None,
         Option(
-            "The judge's server by its name in `harness serve status`.",
+            "Name of the judge's server, as `harness serve status` shows it.",
             under=JUDGE,
             metavar="NAME",
             complete="servers",

@@ -70,7 +70,11 @@ class WhichServer(Options):
     ] = None
     server: Annotated[
         str | None,
-        Option("Name of a server of `harness serve status`, with all its replicas.", under=WHOM, complete="servers"),
+        Option(
+            "Name of a server, as `harness serve status` shows it; all its replicas are used.",
+            under=WHOM,
+            complete="servers",
+        ),
     ] = None
     serve: Annotated[
         dict[str, Any] | None,
@@ -129,7 +133,8 @@ class WhichServer(Options):
             if self.base_url or self.server or self.provider:
                 others = f"{option('base_url')}, {option('server')} and {option('provider')}"
                 raise UsageError(
-                    f"it starts a server, but {others} name a running one: give one of them", field="serve"
+                    f"it starts a server, but {others} name a running one: give either this option or one of those",
+                    field="serve",
                 )
             if not self.model:
                 raise UsageError(f"it needs {option('model')}, the model to serve", field="serve")

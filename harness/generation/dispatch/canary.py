@@ -47,7 +47,7 @@ class Canary:
     """
 
     def __init__(self, answered: Answered | None = None, *, on: bool = True) -> None:
-        self._answered = answered
+        self._has_answer = answered
         self._watching = on
         self._n = 0
         self._truncated = 0
@@ -67,8 +67,8 @@ class Canary:
         truncated = reply.finish_reason == "length"
         self._truncated += truncated
         self._empty += not (reply.text or "").strip() and not (reply.reasoning or "").strip()
-        if self._answered is not None:
-            self._unanswered += not self._answered(task, reply.text, reply.reasoning)
+        if self._has_answer is not None:
+            self._unanswered += not self._has_answer(task, reply.text, reply.reasoning)
         self._texts.add(_fingerprint(reply))
         self._questions.add((task.benchmark, task.question_id))
         if self._n < FIRST_SAMPLES:
@@ -93,7 +93,7 @@ class Canary:
         if n_texts == 1 and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")
             return f"{first} of {len(self._questions)} questions are all the same: {text!r}. {on}"
-        if self._answered is not None and self._unanswered == self._n:
+        if self._has_answer is not None and self._unanswered == self._n:
             text = quoted((last.text or "")[-200:])
             return f"{first} give no answer that the grader finds; the last one ends in {text!r}. {on}"
         return None

@@ -280,10 +280,11 @@ class Scheduler:
         row = self._rows.get(task.benchmark, {}).get(task.question_id)
         if row is None or task.sample_index not in (question := self._questions[row]).waiting:
             return False
-        # The wave's samples stand at the front: the first one only, except in the last wave, which holds all.
-        first = question.waiting[0] == task.sample_index
+        # The first `n_in_wave` waiting samples are of the current wave: one at most, but in the last wave all.
+        if question.waiting[0] == task.sample_index:
+            question.n_in_wave = max(0, question.n_in_wave - 1)
         question.waiting.remove(task.sample_index)
-        question.n_in_wave = max(0, question.n_in_wave - 1) if first else min(question.n_in_wave, len(question.waiting))
+        question.n_in_wave = min(question.n_in_wave, len(question.waiting))
         self._n_waiting -= 1
         return True
 

@@ -403,8 +403,8 @@ def _cell(
     name = JOIN.join(point.values())
     if len(name) > MAX_NAME_CHARS:
         raise UsageError(
-            f"{file.path}: {visible(name, 80)}: the name of this cell's folder would have {len(name)} characters; at "
-            f"most {MAX_NAME_CHARS} are allowed: give its entries a shorter `name`"
+            f"{file.path}: {visible(name, 80)}: the name of the cell's folder would have {len(name)} characters; at "
+            f"most {MAX_NAME_CHARS} are allowed: give the entries that make up this cell a shorter `name`"
         )
     benchmark = given.pop("benchmark", None)
     where = entries["benchmarks"].where if entries["benchmarks"] is not None else str(file.path)

@@ -142,7 +142,7 @@ def _outcome_of_all(
 
 
 def checked(options: RunOptions) -> RunOptions:
-    """The options with an address that other nodes reach: if no option names one, OPENAI_BASE_URL.
+    """Return the options, with OPENAI_BASE_URL as the server's address where no option names one.
 
     Raises `UsageError` for an option of `_ONE_CLIENT`, or if there is no address.
     """
