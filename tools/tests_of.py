@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from tools.words import walk
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGES = ("harness", "server_launchers")
 _NAMED = re.compile(r"^For: (.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -39,7 +41,7 @@ def named(tree: ast.Module) -> list[str]:
 def imported(tree: ast.Module) -> set[str]:
     """The modules that a test file imports, or names in a string."""
     imports: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -73,8 +75,7 @@ def tests_of(module: str) -> list[str]:
 def _has_name_of(path: str, module: str) -> bool:
     """Whether a test file is called after the module and stands in the folder of its first room."""
     first, _, rest = module.removeprefix("harness.").partition(".")
-    folder, file = Path(path).parts[-2:]
-    return folder == first and bool(rest) and file.removesuffix(".py").endswith("_" + rest.rpartition(".")[2])
+    return bool(rest) and path.endswith(f"_{rest.rpartition('.')[2]}.py") and Path(path).parts[-2] == first
 
 
 def main() -> None:

@@ -7,9 +7,8 @@ any file and never stops to guess.
 from __future__ import annotations
 
 import ast
-import io
+import re
 import sys
-import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -31,6 +30,11 @@ BOUNDS = ("MOST_", "LEAST_")
 SUBJECTLESS = frozenset({"Of", "What", "They", "So", "It"})
 """First words of a constant's docstring that show a sentence without a subject."""
 
+_STRINGS_AND_COMMENTS = re.compile(
+    r'''"""(?:\\.|[^\\])*?"""|\'{3}(?:\\.|[^\\])*?\'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*''', re.DOTALL
+)
+"""A `#` in a string begins no comment. `tokenize` splits a file in the same way, in many times the time."""
+
 
 class Count(NamedTuple):
     """The result of one count. places: `FILE:LINE: NAME` of each hit. total: number of places that could be hits; 0 if
@@ -41,12 +45,25 @@ class Count(NamedTuple):
     total: int
 
 
-def sources(checkout: Path = CHECKOUT) -> Iterator[tuple[str, str, ast.Module]]:
-    """(path, text, tree) of every file of the product."""
+def sources(checkout: Path = CHECKOUT) -> Iterator[tuple[str, str, list[ast.AST]]]:
+    """(path, text, nodes of the tree) of every file of the product."""
     for package in PACKAGES:
         for path in sorted((checkout / package).rglob("*.py")):
             text = path.read_text("utf-8")
-            yield str(path.relative_to(checkout)), text, ast.parse(text)
+            yield str(path.relative_to(checkout)), text, walk(ast.parse(text))
+
+
+def walk(tree: ast.AST) -> list[ast.AST]:
+    """Return what `ast.walk` yields, in that order and in half of its time, without the contexts of names."""
+    nodes = [tree]
+    for node in nodes:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                nodes += [child for child in value if isinstance(child, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                nodes.append(value)
+    return nodes
 
 
 def bindings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
@@ -69,13 +86,12 @@ def documented_values(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
                     yield statement.lineno, text
 
 
-def counted(files: list[tuple[str, str, ast.Module]]) -> dict[str, Count]:
+def counted(files: list[tuple[str, str, list[ast.AST]]]) -> dict[str, Count]:
     """Return each count of vague or unclear words in the code, by its name."""
     vague, bounds, subjectless, n_bindings = [], [], [], 0
     classes: dict[str, list[str]] = defaultdict(list)
     n_comments = n_lines = 0
-    for path, text, tree in files:
-        nodes = [*ast.walk(tree)]
+    for path, text, nodes in files:
         for line, name in bindings(nodes):
             n_bindings += 1
             vague += [f"{path}:{line}: {name}"] if name in VAGUE else []
@@ -86,8 +102,7 @@ def counted(files: list[tuple[str, str, ast.Module]]) -> dict[str, Count]:
             if isinstance(node, ast.ClassDef):
                 classes[node.name].append(f"{path}:{node.lineno}: {node.name}")
         n_lines += text.count("\n")
-        if "#" in text:  # to split a file into tokens takes longer than all else here
-            n_comments += sum(k.type == tokenize.COMMENT for k in tokenize.generate_tokens(io.StringIO(text).readline))
+        n_comments += sum(lexeme.startswith("#") for lexeme in _STRINGS_AND_COMMENTS.findall(text))
     twice = [hit for places in classes.values() if len(places) > 1 for hit in places]
     return {
         "vague names": Count(vague, n_bindings),

@@ -124,8 +124,8 @@ def _update_from_hub(progress: Progress) -> Iterator[PublishedUpdate]:
     folder, _ = hub.snapshot(store, ("data/*.json", f"*{MANIFEST}"), ("*_samples.json*",))
     # Links are followed here only: a snapshot of the hub's library consists of links into its own cache.
     yield _update_from_folder(folder, f"hf://datasets/{DATASTORE}", progress, follow_links=True)
-    # One client for all: each reads the system's certificates when it is made, which takes longer than a page.
-    with httpx.Client(headers=hub.headers() | http_get.HEADERS, timeout=hub_client.TIMEOUT_SECONDS) as client:
+    headers = hub.headers() | http_get.HEADERS
+    with httpx.Client(headers=headers, timeout=hub_client.TIMEOUT_SECONDS, verify=hub_client.trusted()) as client:
         for name in sorted({card.source.id for card in shipped_cards() if isinstance(card.source, HubSource)}):
             origin = f"hf://datasets/{name}/leaderboard"
             try:

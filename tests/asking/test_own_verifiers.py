@@ -69,8 +69,8 @@ def warnings_of(folder: Path, function: str) -> list[str]:
         ("own_words", "raises", "the verifier raised AttributeError"),
         ("own_words", "scores", 'type float, neither True nor False (on the answers "2" and "no such answer")'),
         ("own_words", "prints", "type NoneType, neither True nor False"),
-        ("own_words", "ends", "it ended its process"),
-        ("own_words", "loops", "it took longer than 0.2 s"),
+        pytest.param("own_words", "ends", "it ended its process", marks=pytest.mark.slow),
+        pytest.param("own_words", "loops", "it took longer than 0.2 s", marks=pytest.mark.slow),
     ],
 )
 def test_a_verifier_that_cannot_grade_is_refused_before_a_run(

@@ -31,6 +31,7 @@ def test_a_task_is_a_benchmark_and_its_seed_makes_its_questions() -> None:
     assert built.dataset_digest != questions.build(gym.card_of("basic_arithmetic", size=20, seed=4)).dataset_digest
 
 
+@pytest.mark.slow
 def test_the_tasks_own_verifier_decides_from_the_stored_question_alone() -> None:
     pytest.importorskip("reasoning_gym")
     from harness.core import codec

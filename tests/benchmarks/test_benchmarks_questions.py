@@ -23,6 +23,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Question
 from harness.presets import sampling
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling
+from tests.budget import examples
 
 Write = Callable[..., Path]
 
@@ -56,7 +57,7 @@ def test_equal_questions_with_other_answers_are_distinct_without_ordinals(write_
     assert not any("-" in question.question_id for question in two_questions)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
 @given(st.lists(st.tuples(st.sampled_from(["p", "q", "r"]), st.integers(0, 2)), min_size=1, max_size=8), st.randoms())
 def test_the_order_of_the_rows_changes_nothing(
     write_rows: Write, pairs: list[tuple[str, int]], shuffler: random.Random

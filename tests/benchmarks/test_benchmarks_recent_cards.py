@@ -358,6 +358,7 @@ def test_an_array_that_does_not_end_well_is_refused_after_its_rows(text: bytes) 
             [*json_array.elements(io.BytesIO(text), 50)]
 
 
+@pytest.mark.slow
 def test_a_list_of_long_texts_is_read_in_the_memory_of_one(tmp_path: Path) -> None:
     row = json.dumps({"problem": "p" * 2_000_000, "answer": 1})
     path = tmp_path / "rows.json"

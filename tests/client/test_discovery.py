@@ -188,6 +188,7 @@ def test_a_look_at_a_server_ends_whatever_it_sends(again: tuple[Step, ...]) -> N
         list_models(Endpoint.parse(server.base_url), timeout=0.3)
 
 
+@pytest.mark.slow
 def test_a_list_of_very_many_models_is_read_and_a_wrong_name_told(serve: Any) -> None:
     endpoint = serve({"/v1/models": models(*(f"model-{n}" for n in range(100_000)), max_model_len=9)})
     assert find_model(endpoint, "model-99999") == ModelInfo("model-99999", 9)

@@ -18,6 +18,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.core.secret import Secret
+from tests.budget import examples
 from tests.client.dialects import Recording, broken, recordings, several_answers
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -429,7 +430,7 @@ stream_parts = st.one_of(
 
 
 @given(st.lists(stream_parts, max_size=6).map(b"".join), st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_any_bytes_give_a_reply_or_a_typed_failure_alike_for_all_splits(stream: bytes, data: st.DataObject) -> None:
     whole = parse(stream)
     assert facts(parse(*(stream[i : i + 1] for i in range(len(stream))))) == facts(whole)
@@ -440,7 +441,7 @@ def test_any_bytes_give_a_reply_or_a_typed_failure_alike_for_all_splits(stream: 
 
 @given(json_values)
 @example({"choices": [{"message": [], "delta": 3, "index": None}]})
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_json_body_gives_a_reply_or_a_typed_failure(value: Any) -> None:
     parse(json.dumps(value).encode())
 

@@ -26,6 +26,7 @@ HABITS: list[list[Step]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not OPEN.is_dir(), reason="open descriptors are listed on Linux only")
 @pytest.mark.parametrize("make", [FastTransport, AiohttpTransport])
 def test_descriptors_and_tasks_return_to_where_they_began(make: Callable[[], Transport]) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.client.fast.batches import Template, Templates, TokenBatch, learn_template
+from tests.budget import examples
 from tests.client.dialects import DIALECTS, PIECES
 
 
@@ -69,7 +70,7 @@ texts = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=12)
 @pytest.mark.parametrize("server", LIKE_SERVERS)
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
 @given(tokens=texts, ascii_only=st.booleans())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_a_run_of_token_events_gives_their_texts(
     server: str, separators: tuple[str, str], tokens: list[str], ascii_only: bool
 ) -> None:
@@ -91,7 +92,7 @@ def test_a_run_of_token_events_gives_their_texts(
 
 
 @given(tokens=texts, odd=st.integers(0, 7), place=st.integers(0, 12))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_an_event_that_is_no_token_ends_the_run_before_it(tokens: list[str], odd: int, place: int) -> None:
     tokens = [token.encode("utf-8", "ignore").decode() or "x" for token in tokens]
     finish = vllm("z")

@@ -32,6 +32,9 @@ from harness.grading.compare.radicals import (
     power,
     scale,
 )
+from tests.budget import examples
+
+SUMS, POWERS = examples(600), examples(1_500)
 
 
 def complex_of(value: Value) -> complex:
@@ -76,7 +79,7 @@ def term(draw: random.Random) -> Value:
 def test_sums_products_and_quotients_are_those_of_complex_numbers() -> None:
     draw = random.Random(3)
     n_divided = 0
-    for _ in range(600):
+    for _ in range(SUMS):
         left, right, third = (add(term(draw), term(draw)) for _ in range(3))
         factor = Fraction(draw.randint(-4, 4), 3)
         for value, expected in (
@@ -99,13 +102,13 @@ def test_sums_products_and_quotients_are_those_of_complex_numbers() -> None:
             n_divided += 1
             assert canonical(quotient)
             assert multiply(quotient, right) == left
-    assert n_divided > 150
+    assert n_divided > SUMS // 4
 
 
 def test_powers_are_those_of_complex_numbers() -> None:
     draw = random.Random(4)
     n_raised = 0
-    for _ in range(1_500):
+    for _ in range(POWERS):
         base = add(term(draw), draw.choice([{}, {}, term(draw)]))
         exponent = Fraction(draw.randint(-6, 6), draw.choice([1, 1, 2, 3]))
         try:
@@ -124,7 +127,7 @@ def test_powers_are_those_of_complex_numbers() -> None:
         else:
             expected = number ** float(exponent) if base else 0j
         assert cmath.isclose(complex_of(value), expected, rel_tol=1e-7, abs_tol=1e-7), (base, exponent)
-    assert n_raised > 700
+    assert n_raised > POWERS * 7 // 15
 
 
 @pytest.mark.parametrize("a", range(1, 9))

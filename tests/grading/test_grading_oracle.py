@@ -30,6 +30,7 @@ READ_OTHERWISE = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_numbers_that_both_read_are_the_same_numbers() -> None:
     try:
         from sympy.parsing.latex import parse_latex

@@ -13,9 +13,10 @@ from harness.grading.compare import canonical, equivalence
 from harness.grading.compare.polynomials import polynomial, same_polynomials
 from harness.grading.processes.pool import question_on
 from harness.grading.verdict import decide
+from tests.budget import examples
 
-PAIRS = 1_500
-MIN_READ = 200
+PAIRS = examples(1_500)
+MIN_READ = PAIRS // 8
 
 
 class Pairs:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import harness
+from tests.budget import examples
 from tests.grading import sentences
 
-SIZE = 4_000
+SIZE = examples(4_000)
 """Number of generated sentences that state nothing; `make fuzz` may raise it."""
 
 

@@ -16,6 +16,7 @@ from harness.core.errors import StoreError
 from harness.core.records import Grade, GradeRules, Message, Question
 from harness.runs import BenchmarkFolder, grades, questions
 from harness.runs.line_file import Filed, write_lines
+from tests.budget import examples
 from tests.runs.recorded import BENCHMARK
 
 
@@ -37,7 +38,7 @@ def grade(question_id: str, **fields: Any) -> Grade:
 
 
 @given(text=st.text(), reference=st.text())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(30))
 def test_questions_come_back_equal_and_in_order(folder: BenchmarkFolder, text: str, reference: str) -> None:
     folder.questions.unlink(missing_ok=True)
     written = [

@@ -31,6 +31,7 @@ from harness.scoring.score import score_benchmark, with_g_pass
 from harness.scoring.spending import weighted_votes
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import question_error, sampling_error
+from tests.budget import examples
 from tests.scoring.graded import grade, question
 
 
@@ -180,7 +181,7 @@ def random_votes(generator: random.Random) -> tuple[list[VoteGroup], int, int]:
 
 def test_the_majority_is_that_of_fractions_to_twelve_digits() -> None:
     generator = random.Random(27)
-    for _ in range(150):
+    for _ in range(examples(150)):
         groups, silent, k = random_votes(generator)
         exact = majority_in_fractions(groups, silent, k)
         # A chance below 1e-9 has fewer digits.
@@ -202,7 +203,7 @@ def test_two_equal_groups_share_every_vote(k: int) -> None:
 def test_the_draws_of_all_samples_add_up_to_k() -> None:
     """Where a group wins, k samples are drawn: the chances of all samples to be drawn there say so."""
     generator = random.Random(3)
-    for _ in range(200):
+    for _ in range(examples(200)):
         sizes = [generator.choice((1, 2, 9, 30, 90, 400)) for _ in range(generator.randint(2, 30))]
         silent, own = generator.choice((0, 1, 25)), sizes[0]
         n = sum(sizes) + silent
@@ -311,6 +312,7 @@ def test_question_error_is_the_deviation_of_the_rates_over_root_q() -> None:
     assert question_error(counted((2, 5))) is None
 
 
+@pytest.mark.slow
 def test_errors_of_thirty_questions_of_64_samples_near_31_percent_are_as_simulated() -> None:
     """An AIME-like set: some questions always right, many never, the rest between; 400 simulated runs of it."""
     generator = random.Random(7)

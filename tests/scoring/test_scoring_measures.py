@@ -95,6 +95,7 @@ def test_a_benchmark_without_such_measures_stores_none() -> None:
     assert "| share of parts | 50.0 | at most " in to_markdown([table])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("draw", "n_measures"), [(parts, 2), (versions, 3)])
 def test_intervals_hold_the_truth_and_are_narrower_than_those_of_coins(draw: Any, n_measures: int) -> None:
     """Coverage of the measures of these very questions; `bench.simulate_measures` has the full table."""

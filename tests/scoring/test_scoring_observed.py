@@ -112,6 +112,7 @@ def test_a_quantile_of_a_column_is_that_of_a_list(values: list[float], q: float)
     assert quantile(np.array(values, dtype=float), q) == quantile(values, q)
 
 
+@pytest.mark.slow
 def test_a_sample_and_its_grade_take_little_memory() -> None:
     n = 12_000
     observed = Observed()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from harness.core.errors import UsageError
 from harness.scoring import load_published
 from harness.scoring.published import loading
+from tests.budget import examples
 from tests.conftest import CHECKOUT
 
 RECORD: dict[str, Any] = {
@@ -266,7 +267,7 @@ PLACES = [
 ]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200), deadline=None)
 @given(place=st.sampled_from(PLACES), value=JSON)
 def test_whatever_stands_there_is_read_or_refused(
     write: Callable[[Any], Path], place: tuple[str | int, ...], value: Any

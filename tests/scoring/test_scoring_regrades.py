@@ -33,6 +33,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "own_verifier.py"
 
 
+@pytest.mark.slow
 def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not(tmp_path: Path, own: Path) -> None:
     run = run_with(
         tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")],

@@ -90,6 +90,7 @@ def test_samples_beyond_the_plan_do_not_count(tmp_path: Path) -> None:
     assert score.speed.n_samples == 2
 
 
+@pytest.mark.slow
 def test_every_format_holds_it(tmp_path: Path) -> None:
     run = stored(tmp_path, [question("q0")], [timed(0, streamed(0.1))], 1)
     (score,) = score_run(run, GradingOptions(workers=1))

@@ -81,16 +81,15 @@ def read(source: HubSource, *, long_fields: bool = False) -> Rows:
     """
     notes: list[str] = []
     listing = _listing(source, notes)
+    files = _files_to_read(source, listing)
     # All files are downloaded before the first row is read.
-    files = [
-        (config, file, _file(source, listing, archives.split_path(file)[0]))
-        for config, file in _files_to_read(source, listing)
-    ]
+    paths = _paths(source, listing, [archives.split_path(file)[0] for _, file in files])
     rows: Iterable[Row] = chain.from_iterable(
-        _rows_of_file(source, config, file, path, long_fields=long_fields) for config, file, path in files
+        _rows_of_file(source, config, file, path, long_fields=long_fields)
+        for (config, file), path in zip(files, paths, strict=True)
     )
     if source.documents is not None:
-        archive = _file(source, listing, source.documents)
+        (archive,) = _paths(source, listing, [source.documents])
         rows = documents.with_documents(rows, archive, f"{source.id}:{source.documents}")
     return Rows(rows, _origin(source, listing, notes), tuple(notes))
 
@@ -118,7 +117,7 @@ def file_of(source: HubSource, name: str) -> tuple[Path, str]:
     """(local path of the data set's file `name`, the commit from which it was read). Raises `UsageError`."""
     listing = _listing(source, [])
     ((_, path),) = _files_to_read(source.model_copy(update={"files": (name,)}), listing)
-    return _file(source, listing, path), listing.revision
+    return _paths(source, listing, [path])[0], listing.revision
 
 
 def snapshot(source: HubSource, patterns: tuple[str, ...], left_out: tuple[str, ...]) -> tuple[Path, str]:
@@ -245,14 +244,14 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
     return _Listing(revision, files) if complete or (files and _offline()) else None
 
 
-def _file(source: HubSource, listing: _Listing, file: str) -> Path:
-    """The path of a data file in the cache; it is downloaded first if it is not there."""
-    cached = _cached_file(source, listing, file)
-    if cached:
-        return cached
-    with _asking(source) as client:
-        _download(client, source, listing, file)
-    return _snapshot_folder(source, listing) / file
+def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]:
+    """The paths of data files in the cache; those that are not there are downloaded first, over one connection."""
+    missing = [file for file in dict.fromkeys(files) if _cached_file(source, listing, file) is None]
+    if missing:
+        with _asking(source) as client:
+            for file in missing:
+                _download(client, source, listing, file)
+    return [_snapshot_folder(source, listing) / file for file in files]
 
 
 def _download(client: Client, source: HubSource, listing: _Listing, file: str) -> None:

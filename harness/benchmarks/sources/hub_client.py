@@ -11,11 +11,13 @@ file that `hf auth login` wrote, unless HF_HUB_DISABLE_IMPLICIT_TOKEN is set. No
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
 import os
 import re
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,6 +72,17 @@ def headers(home: Path) -> dict[str, str]:
     return bearer(Secret(token)) if usable else {}
 
 
+def trusted() -> ssl.SSLContext:
+    """TLS settings with the certificate authorities that httpx trusts by default."""
+    return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@functools.cache
+def _trusted(*_variables: str | None) -> ssl.SSLContext:
+    """Read the authorities once for all values of the variables that httpx heeds: it takes longer than a small file."""
+    return httpx.create_ssl_context()
+
+
 @contextlib.contextmanager
 def connected(home: Path) -> Iterator[httpx.Client]:
     """Context manager with a client for the hub. It reads the proxies of the environment and follows redirects, without
@@ -79,7 +92,7 @@ def connected(home: Path) -> Iterator[httpx.Client]:
     """
     try:
         with httpx.Client(
-            headers=http_get.HEADERS | headers(home), timeout=TIMEOUT_SECONDS, follow_redirects=True
+            headers=http_get.HEADERS | headers(home), timeout=TIMEOUT_SECONDS, follow_redirects=True, verify=trusted()
         ) as client:
             yield client
     except (httpx.TransportError, httpx.TooManyRedirects) as error:
