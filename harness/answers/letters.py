@@ -33,6 +33,13 @@ _SECOND_LETTER = re.compile(
     r"(?:[(\[（]\s*([A-Za-z])\s*[)\]）]|([A-Z])(?![A-Za-z0-9'’]))",
     re.ASCII,
 )
+_SAYS_OF_IT = re.compile(
+    r"(?i)[)\]）.:、．\s]*(?:is|are|was|were|has|have|had|does|do|did|can|could|will|would|shall|should|may|might|must|cannot"
+    r"|isn['’]t|doesn['’]t|can['’]t|or|and|not|nor|but|if|unless)\b(?!\s+(?:therefore\s+|thus\s+)?(?:the\s+)?(?:only\s+)?"
+    r"(?:correct|right|best|answer)\b)"
+)
+"""An auxiliary verb or a conjunction behind a letter: words about the option, where its text would stand."""
+
 _LABEL = re.compile(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
 _LIST_OF_LABELS = re.compile(r"(?:[A-Z][.)]){2,}", re.ASCII)
 _BETWEEN = r"(?:[\s,，、;/&()\[\]]|and\b|和|及)*"
@@ -57,6 +64,8 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     if match is None:
         return None
     letter = match[match.lastindex or 1].upper()
+    if _SAYS_OF_IT.match(plain, match.end(match.lastindex or 1)):
+        return None
     if any(label[1] != letter for label in _LABEL.finditer(plain, match.end(match.lastindex or 1))):
         return None  # "A) true B) false" says something of each option
     second = _SECOND_LETTER.match(plain, match.end(match.lastindex or 1))

@@ -5,9 +5,13 @@ For: harness.answers.letters, harness.grading.find.choice.
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
+import harness
 from harness.grading import grade
+from harness.grading.find.extract import extract
 from tests.grading.choices import CHOICES
 from tests.grading.given import question, sample
 
@@ -70,3 +74,61 @@ def test_a_letter_in_the_box_counts_and_a_stated_letter_beside_a_box_without_one
 )  # fmt: skip
 def test_several_letters_as_reference_have_no_order(reference: str, answer: str, correct: bool) -> None:
     assert (grade(question(reference), sample(rf"\boxed{{{answer}}}")).verdict == "correct") is correct
+
+
+STATING = ("the answer is {x}", "I would choose {x}", "option {x} is correct", "the correct choice would be {x}")
+SUPPOSITIONS = (
+    "if the coin is fair", "unless it is heated", "when the gas is ideal", "provided that n is even",
+    "assuming a closed system", "whenever the price rises", "supposing that both agree", "as long as x is positive",
+    "were it not for friction", "had they not met", "in case the test fails",
+)  # fmt: skip
+
+
+def test_a_choice_under_a_supposition_is_no_verdict() -> None:
+    for form, clause, letter in product(STATING, SUPPOSITIONS, "BCD"):
+        statement = form.format(x=f"({letter})")
+        for reply in (f"Yes, {statement} {clause}.", f"{clause}, {statement}.".capitalize(), f"{statement}, {clause}."):
+            for reference in "BCD":
+                assert harness.grade(reference, reply).outcome in ("undecided", "no_answer"), reply
+
+
+def test_a_choice_with_its_reason_is_stated() -> None:
+    reasons = ("because it is heated", "since the gas expands if it is heated", "as the others fail")
+    for form, reason, letter in product(STATING, reasons, "BCD"):
+        statement = form.format(x=f"({letter})")
+        for reply in (f"Thus {statement} {reason}.", f"When it is heated, the gas expands, so {statement}."):
+            assert harness.grade(letter, reply).outcome == "correct", reply
+            assert harness.grade("A", reply).outcome == "wrong", reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("E is the only choice with the right dimensions.", "E"),
+        ("Among the options, only D satisfies both conditions.", "D"),
+        ("**H**\n\nOption G confuses mean and median.", "H"),
+        ("Option G fits best: it has the right units.", None),
+    ],
+)
+def test_an_option_that_is_named_and_one_that_is_chosen(reply: str, letter: str | None) -> None:
+    choice = extract(reply, kind="choice")
+    assert (choice and choice.answer) == letter
+
+
+@pytest.mark.parametrize("words", ["is false", "is wrong", "would fail", "or (D)", "does not fit", "and not (D)"])
+def test_words_about_the_option_in_a_box_are_no_choice(words: str) -> None:
+    for reference in "CD":
+        assert harness.grade(f"({reference})", rf"\boxed{{\text{{(C) {words}}}}}").outcome != "correct"
+
+
+@pytest.mark.parametrize("words", ["is correct", "is the answer", "12 cm", "the second law", "isomer"])
+def test_the_text_of_the_option_in_a_box_is_no_harm(words: str) -> None:
+    assert harness.grade("(C)", rf"\boxed{{\text{{(C) {words}}}}}").outcome == "correct"
+    assert harness.grade("(D)", rf"\boxed{{\text{{(C) {words}}}}}").outcome == "wrong"
+
+
+def test_a_word_of_assent_that_opens_a_sentence_about_something_else_is_no_answer() -> None:
+    assert harness.grade(r"\text{No}", "No doubt about it: yes.").outcome != "correct"
+    assert harness.grade(r"\text{Yes}", "Yes, no problem: here it is.").outcome != "correct"
+    assert harness.grade(r"\text{No}", "No, there is none.").outcome == "correct"
+    assert harness.grade(r"\text{No}", "No, it is not.").outcome == "correct"

@@ -180,4 +180,4 @@ def test_all_values_that_a_text_states(text: str, kind: str, values: list[tuple[
 )
 def test_a_marked_choice_and_its_position(text: str, stated: tuple[str, int, int] | None) -> None:
     found = choice_in_prose(text, "D")
-    assert (found and tuple(found)) == stated
+    assert (found and tuple(found[:3])) == stated

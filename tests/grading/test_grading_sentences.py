@@ -96,3 +96,38 @@ def test_a_sentence_states_words_by_a_verb_of_stating(verb: str) -> None:
 )
 def test_a_sentence_with_another_verb_states_no_words(verb: str) -> None:
     assert outcome("London", f"The capital {verb} London.") != "correct"
+
+
+@pytest.mark.parametrize(
+    ("reference", "reply", "answer"),
+    [
+        ("27", "따라서 답은 27입니다.", "correct"),
+        ("27", "따라서 답은 28입니다.", "wrong"),
+        ("27", "したがって、答えは27です。", "correct"),
+        ("27", "n が偶数なら、答えは27です。", "undecided"),
+        ("27", "Итак, ответ: 27.", "correct"),
+        ("27", "Если n чётно, ответ: 27.", "undecided"),
+        ("27", "Por lo tanto, la respuesta es 27.", "correct"),
+        ("27", "Si n=3, la respuesta es 27.", "undecided"),
+        ("27", "Donc la réponse est 27.", "correct"),
+        ("27", "Daher ist die Antwort 27.", "correct"),
+        ("27", "Daher ist die Antwort nicht 27.", "undecided"),
+        ("540", '"540" is my final answer.', "correct"),
+    ],
+)
+def test_words_of_other_languages_that_lead_to_an_answer(reference: str, reply: str, answer: str) -> None:
+    assert outcome(reference, reply) == answer
+
+
+@pytest.mark.parametrize(("formula", "other"), [("3x^2 + 1", "3x^2 - 1"), ("2√5", "5√2"), ("x - y", "y - x")])
+def test_a_formula_without_dollar_signs_is_stated_whole(formula: str, other: str) -> None:
+    reference = formula.replace("√5", r"\sqrt{5}")
+    for sentence in ("The area is {}.", "So the distance is {}", "Then the derivative is therefore {}."):
+        assert outcome(reference, sentence.format(formula)) == "correct"
+        assert outcome(reference, sentence.format(other)) == "wrong"
+    for sentence in (
+        "If so, the area is {}.", "The area is {} more.", "The area is not {}.", "The area is {} or 4x.",
+        "Is the area {}?", "The old area is {}.", "His friend says that the area is {}.", "The area is {} at most.",
+    ):  # fmt: skip
+        assert outcome(reference, sentence.format(formula)) in ("undecided", "no_answer"), sentence
+        assert outcome("7", sentence.format(formula)) in ("undecided", "no_answer"), sentence

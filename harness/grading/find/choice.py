@@ -6,7 +6,8 @@ no choice.
 
 A statement is a phrase (`_STATED`, `_CALLED_RIGHT`) with the letters that belong to it. It is dropped if the words
 beside it deny it, if a letter is beyond the last option, or if what follows makes the letter an article ("A car") or a
-variable ("B = 3").
+variable ("B = 3"). It leaves the choice undecided unless its own words and the words behind the letter are those of a
+statement: "the answer would be B if it were fair" chooses nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from harness.answers.grammar.tree import names
 from harness.answers.letters import letter_of
 
 _MARKUP = re.compile(
@@ -54,7 +56,18 @@ _CALLED_RIGHT = re.compile(
     (?:(?:correct|right|best|valid)\b(?!\s+if\b)|answer\b|(?:option|choice|one)\s+(?:that|which)\b)"""
 )
 _CALLED_RIGHT_IN_CHINESE = re.compile(rf"{_LETTERS}\s*(?:选项)?\s*是?正确")
+_CALLED_THE_ONLY_ONE = re.compile(
+    rf"(?i){_LETTERS}\s+is\s+the\s+only\s+(?:possible\s+|remaining\s+)?(?:option|choice|answer|one)\b"
+)
+_ONLY_ONE_LEFT = re.compile(
+    rf"(?i)\bonly\s+(?:(?:option|choice)\s+)?{_LETTERS}\s+"
+    r"(?:satisfies|works|fits|matches|meets|remains|is\s+(?:left|possible|consistent))\b"
+)
 _WEAKLY_STATED = re.compile(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
+_ENDS = re.compile(r"[)\]\s]*(?:[.,:;!。，：；！—–-]|\Z)")
+"""The end behind a letter that is named and not discussed. A verb there ("option G confuses …") chooses nothing."""
+
+_STATEMENTS = (_STATED, _CALLED_RIGHT, _CALLED_RIGHT_IN_CHINESE, _CALLED_THE_ONLY_ONE, _ONLY_ONE_LEFT)
 _DENIED_BEFORE = re.compile(
     r"(?i)\b(?:(?:incorrect|wrong|false|not|cannot|\w+n['’]t|never|other|eliminated|rejected|worst|unlikely|least\s+\w+)"
     r"|(?:all|any|every|each|none|no)(?:\s?\w+)?\s+(?:but|except(?:\s+for)?))\s+(?:\w+\s+)?$"
@@ -83,13 +96,39 @@ _LISTED_OPTION = re.compile(r"(?m)(?:^[\s>*-]*\(?|(?<=[\s|]))([A-Z])[).:、](?=\
 _OPTION_LABEL = re.compile(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
 _OPTION_WORD = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
 
+_PLAIN = names(
+    "the a an this that these my our your its to of for from in among above below given following listed question "
+    "problem item exercise list number here is are be was must should has it i we am choose chose pick select selected "
+    "choosing going go goes went with best most likely probable appropriate suitable accurate correct right final "
+    "true only single overall option options choice choices answer answers letter selection response conclusion thus "
+    "therefore so hence then clearly definitely simply indeed probably think believe seems seem say guess opt settle "
+    "settled left leaves leaving us me matches matching match corresponds points to on and or both maybe perhaps "
+    "possibly also would could makes making ist richtige antwort die la le el il es est respuesta correcta réponse "
+    "bonne risposta corretta resposta correta ответ"
+)
+"""Words inside a statement of a choice, up to its letter. Others may suppose, or tell of somebody else's choice."""
+
+_SUPPOSES = re.compile(
+    r"(?i)\b(?:if|unless|suppos\w*|assum\w*|when|whenever|were|had|should\s+the|provid(?:ed|ing)|imagine|as\s+long\s+as"
+    r"|in\s+case)\b"
+)
+"""How a supposition begins, before or behind a statement in its sentence."""
+
+_CONSEQUENCE = re.compile(r"(?i)\b(?:so|therefore|thus|hence|making|makes)\b")
+_REASON = re.compile(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b")
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n|[。！？]")
+
 
 class StatedChoice(NamedTuple):
-    """The option that a response chooses, a letter or several, and its position in characters of the text."""
+    """The option that a response chooses, a letter or several, and its position in characters of the text.
+
+    stands: whether its sentence states it and supposes nothing.
+    """
 
     answer: str
     start: int
     end: int
+    stands: bool = True
 
 
 def choice_in_prose(text: str, last: str = "Z") -> StatedChoice | None:
@@ -108,15 +147,14 @@ def stated_choice(text: str, last: str = "Z") -> StatedChoice | None:
         statements = list(_statements(_WEAKLY_STATED, plain, last))
         if len({stated.answer for stated in statements}) > 1:
             return None  # options are discussed, no choice is made
+        statements = [stated for stated in statements if _ENDS.match(plain, stated.end)]
     return max(statements, key=lambda stated: stated.end, default=None)
 
 
 def choices_stated(text: str, last: str = "Z") -> list[StatedChoice]:
     """Return every choice that `text` states in words, even if the text takes it back later."""
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
-    return [
-        s for pattern in (_STATED, _CALLED_RIGHT, _CALLED_RIGHT_IN_CHINESE) for s in _statements(pattern, plain, last)
-    ]
+    return [s for pattern in _STATEMENTS for s in _statements(pattern, plain, last)]
 
 
 def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[StatedChoice]:
@@ -142,7 +180,27 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Sta
         start_of_search = end
         different = {letter.upper() for letter in letters}
         # Several letters are kept as words, which equal no single option.
-        yield StatedChoice(different.pop() if len(different) == 1 else words, start, end)
+        stands = _stands(plain, match.start(), start, end)
+        yield StatedChoice(different.pop() if len(different) == 1 else words, start, end, stands)
+
+
+def _stands(plain: str, begin: int, start: int, end: int) -> bool:
+    """Whether the words of a statement say that its letter is the answer, and the words beside it suppose nothing.
+
+    begin: where the statement begins; start, end: its letters.
+    """
+    inside = {word.lower() for word in re.findall(r"[A-Za-zÀ-ÿ\u0400-\u04ff]{2,}", plain[begin:start])}
+    if not inside.issubset(_PLAIN):
+        return False
+    sentence = max((stop.end() for stop in _SENTENCE_END.finditer(plain, max(0, begin - 240), begin)), default=0)
+    head = plain[max(sentence, begin - 240) : start]
+    # What follows from a supposition with its reason is no supposition: "if it is heated, the gas expands, so B".
+    head = _CONSEQUENCE.split(head)[-1]
+    stop = _SENTENCE_END.search(plain, end)
+    behind = plain[end : stop.start() if stop else len(plain)]
+    supposed, reason = _SUPPOSES.search(behind), _REASON.search(behind)
+    in_reason = reason is not None and supposed is not None and reason.start() < supposed.start()
+    return _SUPPOSES.search(head) is None and (supposed is None or in_reason)
 
 
 def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:

@@ -116,7 +116,8 @@ _ASIDE_BEFORE = re.compile(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|w
 _LIST_LINK = re.compile(r"\s*(?:[,，、;]\s*(?:and|or)?|and|or|和|或)\s*")
 _TUPLE = re.compile(r"[(\[][^()\[\]\n]{1,120},[^()\[\]\n]{1,120}[)\]]")
 _SPOKEN_ANSWER = re.compile(
-    r"(?i)(?:\A|\n)\s*(yes|no|true|false)\b(?!\s*(?:and|or|/)\b)[^\n]*\Z|\b(?:is|are|was|(?:must|has\s+to)\s+be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
+    r"(?i)(?:\A|\n)\s*(yes|no|true|false)\b(?=\s*(?:[*_.,;:!—–-]|\Z)|\s+(?:it|they|there|this|that|he|she|we|the)\b)"
+    r"(?![^\n]*\b(?:yes|no|true|false)\b)[^\n]*\Z|\b(?:is|are|was|(?:must|has\s+to)\s+be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
 )
 
 _UNIT_BEHIND_FORMULA = re.compile(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
@@ -157,6 +158,13 @@ _DATE = re.compile(
 )
 _ABOUT = re.compile(r"(?i)(?:\b(?:about|approximately|roughly|around)\s+|≈\s*)\Z")
 _ALTERNATIVE = re.compile(r"\s*(?:or\b|或)\s*\d")
+_LINK = re.compile(r"\b(?:is|are|equals)\s+(?:therefore\s+|thus\s+|then\s+)?(?=\S)")
+_PLAIN_FORMULA = re.compile(
+    r"(?:(?:sqrt|sin|cos|tan|ln|log|exp|pi)(?![A-Za-z])|[A-Za-z](?![A-Za-z])|\d+(?:\.\d+)?|[-−+*/^()√π·×÷²³]"
+    r"|\s(?=[-−+*/×÷·]\s)|(?<=[-−+*/×÷·])\s)+"
+)
+"""A formula without LaTeX: numbers, single letters, functions and operators, with spaces only beside an operator."""
+
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-z]+\*?\}")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _CODE_OPENING = re.compile(r"```[A-Za-z]*\s*\n\s*|`")
@@ -249,8 +257,7 @@ def extract_from(
     if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
     if kind == "choice" and (letter := _choice_in_prose(tail, last)) is not None:
-        stands = not is_supposed(tail, letter.start) and not is_repaired(tail, letter.end)
-        return letter._replace(start=lo + letter.start, end=lo + letter.end, method="letter" if stands else UNSTATED)
+        return letter._replace(start=lo + letter.start, end=lo + letter.end)
     extraction = _after_phrase(tail, kind)
     # A broken box announced an answer that is lost; a number before it would be a guess.
     if extraction is None and not truncated and not has_box(text, lo, hi):
@@ -266,6 +273,7 @@ def extract_from(
             _chinese(tail, kind)
             or _whole_line(tail, kind)
             or _stated_in_words(tail, kind)
+            or _plain_formula(tail, kind)
             or _last_formula(tail, joins_parts)
             or _last_number(tail, joins_parts)
         )
@@ -316,7 +324,10 @@ def _choice_in_prose(tail: str, last: str) -> Extraction | None:
     from harness.grading.find.choice import choice_in_prose  # its patterns take long to compile
 
     choice = choice_in_prose(tail, last)
-    return None if choice is None else Extraction(choice.answer, choice.start, choice.end, "letter")
+    if choice is None:
+        return None
+    stands = choice.stands and not is_supposed(tail, choice.start) and not is_repaired(tail, choice.end)
+    return Extraction(choice.answer, choice.start, choice.end, "letter" if stands else UNSTATED)
 
 
 def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extraction | None:
@@ -329,7 +340,8 @@ def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extracti
     for begin, end in ((box.outer_end, hi), (lo, box.outer_start)):
         begin = max(begin, end - TAIL_CHARS)
         if (choice := stated_choice(text[begin:end], last)) is not None:
-            return Extraction(choice.answer, begin + choice.start, begin + choice.end, "letter")
+            method: Method = "letter" if choice.stands else UNSTATED
+            return Extraction(choice.answer, begin + choice.start, begin + choice.end, method)
     return None
 
 
@@ -448,7 +460,11 @@ def _announcement_of_box(text: str, lo: int, box: Box) -> int:
 
 def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
     """Whether a phrase states no answer: "the wrong answer is 5", or the question "The answer is 5? No, 6."."""
-    if phrase.group()[:1] in "最答结" and not is_stated_in_chinese(tail, phrase.start()):
+    if (
+        phrase.group()[:1] in "最答结"
+        and phrase.group()[:2] != "答え"
+        and not is_stated_in_chinese(tail, phrase.start())
+    ):
         return True
     answer = phrase.group().lower().find("answer")
     if (
@@ -608,6 +624,22 @@ def _ending_number(line: str) -> str | None:
     words = line[: numbers[0].start()].rstrip(" \\")
     plain = words.replace(" ", "").isalpha() and not changes_number(words)
     return numbers[0].group() if plain else None
+
+
+def _plain_formula(tail: str, kind: str) -> Extraction | None:
+    """Return the formula that the last sentence states without dollar signs: "The distance is 2√5 units."."""
+    if kind in ("text", "choice"):
+        return None
+    begin = max(tail.rstrip().rfind("\n"), len(tail) - MAX_CHARS) + 1
+    link = _last(_LINK, tail[begin:])
+    formula = None if link is None else _PLAIN_FORMULA.match(tail, begin + link.end())
+    # A lone number or letter has no need of this form.
+    if formula is None or formula.group().strip().replace(".", "").replace(",", "").isalnum():
+        return None
+    start, end = formula.start(), formula.start() + len(formula.group().rstrip(" ,."))
+    if is_refused(tail, start, end) or is_echo(tail, start, end) or statement_end(tail, start, end) is None:
+        return None
+    return Extraction(tail[start:end], start, end, "formula")
 
 
 def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:

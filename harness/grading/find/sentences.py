@@ -20,6 +20,7 @@ import re
 from harness.answers.grammar.numerals import number_in_words
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import FUNCTION_WORDS, changes_number, is_plural, unit_of
+from harness.grading.find.surroundings import OTHER_LEADS
 
 QUANTITIES = names(
     "answer ans result value values total sum number product quotient difference area perimeter circumference volume "
@@ -64,7 +65,7 @@ _LEAD_WORDS = (
     r"|in\s+(?:total|all|conclusion|summary)|as\s+a\s+result|it\s+follows\s+that"
     r"|(?:we|i)\s+conclude\s+that|this\s+(?:means|shows|implies)\s+that|in\s+the\s+end|(?:no|yes)(?=\s*[,:])"
     r"|after\s+(?:(?:all\s+)?(?:this|that)|[^,]{2,40}(?=,)|[a-z]+(?=,))"
-    r"|∴|\\(?:therefore|implies|Rightarrow)(?![a-z])"
+    rf"|∴|\\(?:therefore|implies|Rightarrow)(?![a-z])|{OTHER_LEADS}"
 )
 _LEAD = re.compile(rf"(?i)(?:(?:{_LEAD_WORDS})(?![a-z])\s*[,:]?\s*)+")
 _REASON = re.compile(
@@ -90,7 +91,7 @@ _ASSERTS = re.compile(
     r"|[A-Z]\w+['’]s?\s+(?:rule|theorem|formula|law)\s+(?:says|gives|yields)"
     r"|it['’]s|that['’]s|there\s+(?:is|are|was|were)(?:\s+(?:exactly|only|a\s+total\s+of|in\s+total))?"
     r"|(?:la\s+respuesta(?:\s+final|\s+correcta)?|el\s+resultado|a\s+resposta|o\s+resultado)\s+[eé]s?|(?:la\s+réponse|le\s+résultat)\s+est"
-    r"|(?:die\s+antwort|das\s+ergebnis)\s+(?:ist|lautet|beträgt)|(?:la\s+risposta|il\s+risultato)\s+è"
+    r"|(?:die\s+antwort|das\s+ergebnis)\s+(?:ist|lautet|beträgt)|(?:ist|lautet)\s+(?:die\s+antwort|das\s+ergebnis)\s*:?|(?:la\s+risposta|il\s+risultato)\s+è"
 )
 _ASSERTED = re.compile(
     rf"(?ix)(?:(?:i\s+think|i\s+believe)(?:\s+that)?\s+)?(?:{_ASSERTS.pattern.removeprefix('(?ix)')})"
@@ -165,7 +166,7 @@ def statement_end(text: str, start: int, end: int) -> int | None:
         return None
     head = text[begin:start].strip().rstrip(_MARKS).lstrip("*_ #>")
     head = head.lstrip("$") if head.count("$") % 2 else head
-    tail = _ENVIRONMENT.sub("", text[end:finish]).lstrip("*_$`)}\\").rstrip(" *_`\"'”|~")
+    tail = _ENVIRONMENT.sub("", text[end:finish]).lstrip('*_$`)}\\"”').rstrip(" *_`\"'”|~")
     if not _behind(tail) or not _before(_ENVIRONMENT.sub("", head), whole=not text[:begin].strip()):
         return None
     unit = _UNIT_BEHIND.match(text, end, finish)

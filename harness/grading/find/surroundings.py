@@ -31,9 +31,17 @@ _LEAD = (
     r"|(?:this|that|it|which)\s+(?:means|shows|implies|gives|yields|makes|follows|is)(?:\s+us)?(?:\s+that)?"
     r"|(?:which|this)\s+(?:is\s+)?why|giving(?:\s+us)?|because|since|final|conclusion|result|solution|summary|∴|⇒|→|\\(?:therefore|implies|Rightarrow)(?![a-z])"
 )
+OTHER_LEADS = (
+    r"따라서|그러므로|그래서|즉|결국|したがって|従って|よって|ゆえに|故に|だから|以上より|つまり"
+    r"|итак|следовательно|значит|таким\s+образом|поэтому|в\s+итоге"
+    r"|por\s+(?:lo\s+)?tanto|así|entonces|en\s+conclusión|finalmente|donc|ainsi|par\s+conséquent|finalement"
+    r"|somit|daher|folglich|deshalb|damit|quindi|dunque|pertanto|portanto|logo|assim|então"
+)
+"""Words that lead to an answer in Korean, Japanese, Russian, Spanish, French, German, Italian and Portuguese."""
+
 _ARTICLE = r"(?:(?:the|our|my|its|this|your|an?)\s+)?(?:(?:final|correct|right|exact|numerical)\s+)*"
 # Possessive, so that leads which can be read in two ways do not double the work each.
-_PREFIX = re.compile(rf"(?i)\s*+(?:(?:{_LEAD})(?![a-zA-Z])[\s,:—–-]*+)*+{_ARTICLE}")
+_PREFIX = re.compile(rf"(?i)\s*+(?:(?:{_LEAD}|{OTHER_LEADS})(?![a-zA-Z])[\s,:—–-]*+)*+{_ARTICLE}")
 _CONSEQUENCE = re.compile(
     r"(?i)[\s,;—–:-](?:so|therefore|thus|hence|because|which\s+(?:means|gives|makes|implies)(?:\s+that)?|giving|and)[\s,]"
 )
@@ -60,6 +68,7 @@ _RESULT = re.compile(r"[0-9=$\\,，:：]")
 """Signs of a calculation, or of a conclusion behind a comma."""
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
+_JAPANESE = re.compile(r"[\u3040-\u30ff]")
 _CHINESE_SUPPOSES = re.compile(r"如果|若|假设|假如|当|除非|只要|要是|倘若|可能|也许|大概|猜|有人|说|学生|老师|同学|错")
 """Words before 答案是 in its own sentence that suppose, guess or quote."""
 
@@ -93,10 +102,10 @@ def _sentence_start(text: str, start: int) -> int:
 
 def _has_plain_start(head: str) -> bool:
     """Whether `head`, the words before a statement in its own sentence, only leads to it."""
-    head = head.replace("，", ",")
+    head = head.replace("，", ",").replace("、", ",")
     while (label := _LABEL.match(head)) is not None and label.end():
         head = head[label.end() :]
-    if _CHINESE.search(head):
+    if _CHINESE.search(head) and not _JAPANESE.search(head):
         return _CHINESE_SUPPOSES.search(head) is None
     if _PREFIX.fullmatch(head):
         return True
