@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,15 +29,15 @@ def _prints() -> Any:
 
 
 @click.command("plan", cls=SpelledCommand, verb="plan")
-@click.argument("run", metavar="RUN|BENCHMARK", type=click.Path(path_type=Path))
+@click.argument("run", metavar="RUN|BENCHMARK[:SAMPLES]", type=click.Path(path_type=Path))
 @json_option(_prints, "a list, one plan of each benchmark,")
 @takes(PlanOptions)
 def command(run: Path, as_json: bool, **given: Any) -> None:
     """Say how many samples per question it takes to find a true difference of --detect points in 80 % of repetitions,
     and their tokens, time and money. RUN is scored and has at least two samples per question: a pilot, or a former run
     of a similar model. For the name of a BENCHMARK, its latest scored run in results/ is used, and named; if there is
-    none, the spread that published runs had. BENCHMARK:SAMPLES asks the other way round: how small a difference do
-    these samples find?
+    none, the spread that published runs had. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a
+    difference do these samples find?
 
     "In 80 % of repetitions": if the models truly differ by that much and the two runs are made again and again, four
     comparisons of five show the difference; one of five misses it.
@@ -55,10 +56,11 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     if given["detect"] is None and (named is None or as_json):
         raise UsageError(
             f"give the difference to find, as {option('detect', 2)}"
-            + ("" if as_json else "; or a benchmark and a number of samples, as in aime24:64")
+            + ("" if as_json else "; or a number of samples behind the name, as in aime24:64 or results/mine:64")
         )
     if named is not None and not as_json:
-        _print_detectable(detectable(*named, given["other_samples"]), given["other_samples"])
+        for answer in detectable(*named, given["other_samples"]):
+            _print_detectable(answer, given["other_samples"])
     if given["detect"] is None:
         return
     options = PlanOptions.of(**given)
@@ -85,13 +87,15 @@ def _print_detectable(answer: Detectable, versus: int | None) -> None:
     beside = f"compared with {versus} stored samples" if versus else "in each of two runs"
     click.echo(
         f"{name}: {count_noun(answer.samples, 'sample')} a question {beside} find a difference of "
-        f"{100 * answer.difference:.2g} points in 80 % of repetitions ({count_noun(answer.n_questions, 'question')})"
+        f"{_rounded_up(100 * answer.difference)} points on the same {count_noun(answer.n_questions, 'question')} in 80 "
+        f"% of repetitions"
     )
     for points, samples in answer.needed.items():
         n = "no number of samples finds it" if samples is None else f"{count_noun(samples, 'sample')} a question"
         click.echo(f"  {points:g} point{'' if points == 1 else 's'}: {n}")
     if answer.typical is None:
         click.echo(f"  the spread is that of {visible(str(answer.run), 200)}")
+        click.echo(_OF_NEW_QUESTIONS)
         return
     assert answer.wide is not None
     click.echo(f"  {_basis(answer.typical)}")
@@ -100,6 +104,16 @@ def _print_detectable(answer: Detectable, versus: int | None) -> None:
         "A pilot of your model tells:"
     )
     click.echo(f"  harness run {name}:2 … && harness score results/… && harness plan {name}:{answer.samples}")
+    click.echo(_OF_NEW_QUESTIONS)
+
+
+_OF_NEW_QUESTIONS = "  for a claim about other questions like these, more samples help little; it takes more questions"
+
+
+def _rounded_up(points: float) -> str:
+    """A number of points with two digits, never below `points`: fewer samples would not find the printed one."""
+    step = 10.0 ** (math.floor(math.log10(points)) - 1)
+    return f"{math.ceil(round(points / step, 6)) * step:.6g}"
 
 
 def _basis(typical: TypicalSpread) -> str:
@@ -122,8 +136,8 @@ def _print(plan: Needed, options: PlanOptions) -> None:
     whose = "" if plan.run else ", the median of published models"
     click.echo(
         f"{name}: {count_noun(plan.samples, 'sample')} a question {beside} find a difference of {detect:g} "
-        f"points in 80 % of repetitions (accuracy about {100 * plan.accuracy:.1f} %{whose}, "
-        f"{count_noun(plan.n_questions, 'question')})"
+        f"points on the same {count_noun(plan.n_questions, 'question')} in 80 % of repetitions (accuracy about "
+        f"{100 * plan.accuracy:.1f} %{whose})"
     )
     if plan.forecast is None:
         basis = _basis(typical_spread(plan.benchmark))

@@ -79,30 +79,44 @@ LISTED_POINTS = (1.0, 2.0, 5.0, 10.0)
 
 
 def numbered(source: Path) -> tuple[str, int] | None:
-    """Split the argument `aime24:64` into name and number; else None. Raises `UsageError` for two numbers."""
+    """Split the argument `aime24:64` or `results/mine:64` into name and number; else None.
+
+    Raises `UsageError` for two numbers.
+    """
     name, colon, number = str(source).rpartition(":")
     if source.exists() or not (name and colon and number.isdecimal()):
         return None
-    if ":" in name or not 1 <= int(number) <= MAX_SAMPLES:
+    if (":" in name and not Path(name).exists()) or not 1 <= int(number) <= MAX_SAMPLES:
         raise UsageError(
-            f"{visible(str(source), 80)}: expected a benchmark and one number of samples from 1 to {MAX_SAMPLES}, as "
-            f"in aime24:64"
+            f"{visible(str(source), 80)}: expected a benchmark or a run, and one number of samples from 1 to "
+            f"{MAX_SAMPLES}, as in aime24:64"
         )
     return name, int(number)
 
 
-def detectable(benchmark: str, samples: int, other_samples: int | None = None) -> Detectable:
-    """What `samples` of each question find, beside a run of `other_samples` (None: as many).
+def detectable(source: str, samples: int, other_samples: int | None = None) -> list[Detectable]:
+    """What `samples` of each question find, beside a run of `other_samples` (None: as many), by benchmark.
 
-    The spread is that of the benchmark's latest scored run in `results`, else that of published runs. Raises
-    `UsageError`.
+    source: the folder of a scored run, whose spread is taken; or a benchmark, then the spread is that of its latest
+    scored run in `results`, else that of published runs. Raises `UsageError`, and `StoreError` where the run is not
+    scored.
     """
-    folder = None
-    with contextlib.suppress(StoreError, UsageError):
-        folder = former_run(benchmark, Path("results"))
-    typical = wide = None
-    if folder is not None:
+    if Path(source).exists() or len(Path(source).parts) != 1:
+        folder = RunFolder.open(Path(source))
         (run,) = read_runs([folder])
+        return [_detectable(name, samples, other_samples, folder, run) for name in run.benchmarks]
+    former = None
+    with contextlib.suppress(StoreError, UsageError):
+        former = former_run(source, Path("results"))
+    return [_detectable(source, samples, other_samples, former, None if former is None else read_runs([former])[0])]
+
+
+def _detectable(
+    benchmark: str, samples: int, other_samples: int | None, folder: RunFolder | None, run: ScoredRun | None
+) -> Detectable:
+    """What `samples` of each question of one benchmark find, by the spread of `run` (None: of published runs)."""
+    typical = wide = None
+    if folder is not None and run is not None:
         measured = spread_of(run, run.benchmarks[benchmark], folder)
         variance, n_questions = measured.variance, measured.n_questions
     else:

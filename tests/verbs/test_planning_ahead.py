@@ -42,20 +42,22 @@ def test_the_typical_spread_is_the_median_of_published_runs() -> None:
 
 
 def test_both_directions_agree(empty: Path) -> None:
-    answer = detectable("aime24", 64)
+    (answer,) = detectable("aime24", 64)
     spread = typical_spread("aime24")
     assert samples_to_detect(spread.variance, 30, answer.difference * 1.0001, None, 2) == 64
     assert samples_to_detect(spread.variance, 30, answer.difference * 0.99, None, 2) != 64
     assert answer.run is None
     assert answer.wide is not None
-    assert detectable("aime24", 16).difference > 1.9 * answer.difference
-    assert detectable("aime24", 64, other_samples=4).difference > 2 * answer.difference
+    assert detectable("aime24", 16)[0].difference > 1.9 * answer.difference
+    assert detectable("aime24", 64, other_samples=4)[0].difference > 2 * answer.difference
 
 
 def test_the_command_answers_both_and_never_names_two_numbers(empty: Path) -> None:
     done = harness(empty, "plan", "aime24:64")
     assert done.code == 0, done.err
-    assert done.out.startswith("aime24: 64 samples a question in each of two runs find a difference of 2.5 points")
+    assert done.out.startswith(
+        "aime24: 64 samples a question in each of two runs find a difference of 2.6 points on the same 30"
+    )
     assert "  2 points: 101 samples a question" in done.out
     back = harness(empty, "plan", "aime24", "--detect", "2")
     assert "aime24: 101 samples a question in each of two runs find a difference of 2 points" in back.out
@@ -74,7 +76,20 @@ def test_a_run_of_ones_own_goes_before_the_published_ones(empty: Path) -> None:
     if run is None:
         pytest.skip("no stored run")
     shutil.copytree(run, empty / "results" / "first")
-    answer = detectable("sums", 8)
+    (answer,) = detectable("sums", 8)
     assert (answer.run, answer.wide, answer.typical) == (str(empty / "results" / "first"), None, None)
+    assert detectable("results/first", 8) == [answer]
+    done = harness(empty, "plan", "results/first:8")
+    assert done.out.startswith("sums: 8 samples a question"), done.err
     with pytest.raises(UsageError):
         detectable("nothing", 8)
+
+
+def test_a_printed_difference_is_one_that_the_samples_find(empty: Path) -> None:
+    """It is rounded up: the plan for the printed difference never asks for more samples."""
+    for samples in range(1, 200, 7):
+        printed = float(harness(empty, "plan", f"aime24:{samples}").out.split("difference of ")[1].split()[0])
+        spread = typical_spread("aime24")
+        needed = samples_to_detect(spread.variance, 30, printed / 100, None, 2)
+        assert needed is not None
+        assert needed <= samples
