@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 
@@ -319,6 +320,29 @@ def _grown(run: ScoredRun, base: ScoredRun) -> list[str]:
     ]
 
 
+def _undecided(ours: Sequence[QuestionTally], theirs: Sequence[QuestionTally]) -> list[str]:
+    """A warning with the range of the difference where answers are undecided, which count as wrong; else none.
+
+    ours, theirs: the shared questions in the run and in the baseline.
+    """
+    counts = [sum(item.undecided for item in items) for items in (ours, theirs)]
+    if not any(counts):
+        return []
+
+    def highest(items: Sequence[QuestionTally]) -> float:
+        """The accuracy in points if all undecided answers are right."""
+        return 100 * fmean((item.correct + item.undecided) / item.n for item in items)
+
+    lowest = [100 * fmean(item.correct / item.n for item in items) for items in (ours, theirs)]
+    samples = [sum(item.n for item in items) for items in (ours, theirs)]
+    return [
+        f"undecided answers count as wrong: {counts[0]:,} of {samples[0]:,} of the run, {counts[1]:,} of "
+        f"{samples[1]:,} of the baseline. By them the difference may lie anywhere from "
+        f"{lowest[0] - highest(theirs):+.1f} to {highest(ours) - lowest[1]:+.1f} points, which no interval above "
+        "includes: read them with `harness show RUN --undecided`, or let a judge decide"
+    ]
+
+
 def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
     """The warnings about settings that should be equal in a fair comparison but differ."""
     mine, theirs = ours.record.identity, first.record.identity
@@ -342,14 +366,15 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
                 f"`harness race`"
             )
     # Questions in groups of very unequal size, such as variants of one problem, make the question interval wide.
-    shared = [item for item, _ in pairs(first.questions, ours.questions)]
-    warnings += filter(None, [unequal_clusters(shared)])
+    shared = list(pairs(first.questions, ours.questions))
+    warnings += filter(None, [unequal_clusters([item for item, _ in shared])])
+    warnings += _undecided([item for _, item in shared], [item for item, _ in shared])
     for which, record in (("the run", ours.record), ("the baseline", first.record)):
         if record.imported:
             warnings.append(f"{which} was made by another tool: its settings are unknown")
     if mine.get("seed") is not None and mine.get("seed") == theirs.get("seed") and mine == theirs:
         warnings.append(
             "both runs have the same model, settings and run seed: if the server obeys seeds, one is a copy of the "
-            "other"
+            f"other: sample one of them again with another {option('seed')}"
         )
     return warnings

@@ -163,6 +163,26 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     assert [one.field for one in first.settings] == ["dataset_digest"]
 
 
+def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> None:
+    replies = {
+        "plain": ["The answer is 7."] * 10,
+        "wordy": ["The answer is 7."] * 7 + ["There are 7 left to check."] * 3,
+    }
+    for name, texts in replies.items():
+        rows = [{"question": f"Which is {n}?", "answer": "7", "text": text} for n, text in enumerate(texts)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        words = ("--response-key", "text", "--answer-key", "answer", "--question-key", "question")
+        assert harness(tmp_path, "score", f"{name}.jsonl", *words).code == 0
+    done = harness(tmp_path, "compare", "plain.jsonl", "wordy.jsonl")
+    assert "-30.0 points" in done.out
+    assert "3 of 10 of the run, 0 of 10 of the baseline" in " ".join(done.err.split())
+    assert "may lie anywhere from -30.0 to +0.0 points" in " ".join(done.err.split())
+    back = harness(tmp_path, "compare", "wordy.jsonl", "plain.jsonl")
+    assert "may lie anywhere from +0.0 to +30.0 points" in " ".join(back.err.split())
+    two_runs(tmp_path)
+    assert "undecided" not in harness(tmp_path, "compare", "base", "tuned").err.replace(str(tmp_path), "")
+
+
 @pytest.mark.parametrize(
     ("sessions", "warned"),
     [([(1, 1, 2)], True), ([(2, 0, 1), (1, 1, 2)], True), ([(0, 1, 1)], False)],
