@@ -69,7 +69,9 @@ class Inquiry:
         model, seed = fields.pop("model", asker.model), fields.pop("seed", None)
         switches = {**own.chat_template_kwargs, **fields.pop("chat_template_kwargs", {})} if chat else {}
         length = own.max_tokens_field if chat else "max_tokens"
-        overruled = {*fields, *((length,) if "max_tokens" in fields else ())}
+        overruled = set(fields)
+        if "max_tokens" in fields:
+            overruled.add(length)
         spelling = replace(
             own,
             api="chat" if chat else "completions",
@@ -78,7 +80,7 @@ class Inquiry:
             max_tokens_field=length,
             prefill=None,
             chat_template_kwargs=switches,
-            # Else an extra field of the run would override the one that the check is about.
+            # Without the fields of the check, which the run's extra fields would override.
             extra_body={name: value for name, value in own.extra_body.items() if name not in overruled},
         )
         request = replace(asker, model=model, spelling=spelling).template(fields).body_of_text(self.text, seed)
@@ -92,7 +94,9 @@ class _Likely(msgspec.Struct):
 
 
 class Token(msgspec.Struct):
-    """One token of a reply. logprob: natural logarithm of its probability; top_logprobs: the likeliest in its place."""
+    """One token of a reply. logprob: natural logarithm of its probability. top_logprobs: the likeliest tokens at its
+    position.
+    """
 
     token: str = ""
     logprob: float | None = None
@@ -342,7 +346,8 @@ class ProbedEndpoint:
         """HTTP status and body of the reply to these bytes. Raises `ServerError`."""
         status, reply = self._post(CHAT, content)
         usage = stated_usage(reply) if status == 200 else None
-        self._bill(usage.prompt_tokens, usage.completion_tokens) if usage else None
+        if usage is not None:
+            self._bill(usage.prompt_tokens, usage.completion_tokens)
         return status, reply
 
     def render(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:

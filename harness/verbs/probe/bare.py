@@ -70,14 +70,16 @@ def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
     blocks = difflib.SequenceMatcher(None, whole, stream, autojunk=False).get_opcodes()
     # A block turns whole[start:end] into stream[first:last].
     for number, (kind, start, end, first, last) in enumerate(blocks):
-        if kind == "equal" or end - start > MAX_PIECE or last - first > MAX_PIECE:
+        # A difference at an end of the reply does not count, since replies may be trimmed there.
+        if kind == "equal" or not 0 < number < len(blocks) - 1:
             continue
-        neighbours = blocks[max(0, number - 1) : number + 2 : 2]
+        short = end - start <= MAX_PIECE and last - first <= MAX_PIECE
+        neighbours = blocks[number - 1], blocks[number + 1]
+        between_equals = all(block[0] == "equal" and block[2] - block[1] >= FLANK for block in neighbours)
         # The whole reply's piece decides: in the stream a mark may be spelt in letters, such as &lt; for <.
-        plain = any(c.isascii() and c.isalnum() for c in whole[start:end] or stream[first:last])
-        # A reply may be trimmed at its ends.
-        inside = 0 < number < len(blocks) - 1
-        if inside and not plain and all(block[0] == "equal" and block[2] - block[1] >= FLANK for block in neighbours):
+        piece = whole[start:end] or stream[first:last]
+        holds_words = any(c.isascii() and c.isalnum() for c in piece)
+        if short and between_equals and not holds_words:
             counts[whole[start:end], stream[first:last]] += 1
     return counts
 
@@ -127,12 +129,18 @@ def _messages(subject: Subject) -> Seen:
             unknown.append(part)
             results[part] = f"refused: {quoted(refused.sentence)}"
             continue
-        effects = {True: "reached the model", False: "never reached the model", None: "changes no reply"}
-        results[part] = effects[matters]
-        lost += [part] if matters is False else []
-        unknown += [part] if matters is None else []
+        if matters is None:
+            unknown.append(part)
+            results[part] = "changes no reply"
+        elif matters:
+            results[part] = "reached the model"
+        else:
+            lost.append(part)
+            results[part] = "never reached the model"
     came = "; ".join(f"{part}: {result}" for part, result in results.items())
-    return spoils(sent, came) if lost else untested(sent, came) if unknown else sound(sent, came)
+    if lost:
+        return spoils(sent, came)
+    return untested(sent, came) if unknown else sound(sent, came)
 
 
 def _added(subject: Subject) -> Seen:

@@ -101,11 +101,16 @@ def _long_prompt_check(subject: Subject) -> Seen:
     line, in_time = _line_and_speed(subject)
     # Without counts, a template of usual length and one token a word are assumed.
     base, slope = line or (64.0, 1.0)
-    room = (subject.context or min(stated or MAX_TOKENS, MAX_TOKENS)) - ROOM - RECALL_TOKENS
-    # `in_time` counts words, which are about as many as tokens; it only keeps a slow server from reading for minutes.
-    target = room if subject.context else min(room, max(MIN_TOKENS, in_time))
-    # Half of a budget's room: the prompt is sent once if the reply names the code words.
-    target = target if subject.room is None else min(target, max(MIN_TOKENS, subject.room // 2))
+    # The length of the prompt: as long as the context to try; without one, a slow server gets a shorter prompt.
+    if subject.context:
+        target: float = subject.context - ROOM - RECALL_TOKENS
+    else:
+        longest = min(stated or MAX_TOKENS, MAX_TOKENS) - ROOM - RECALL_TOKENS
+        # `in_time` counts words, which are about as many as tokens.
+        target = min(longest, max(MIN_TOKENS, in_time))
+    # Half of the budget: this prompt alone decides if the reply names the code words, else others follow.
+    if subject.room is not None:
+        target = min(target, max(MIN_TOKENS, subject.room // 2))
     while True:
         # The sentence of each code word takes some five or six tokens.
         words = max(8, int((target - base) / slope) - 6 * len(DEPTHS))

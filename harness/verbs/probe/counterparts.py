@@ -258,8 +258,10 @@ def counterpart(options: ProbeOptions, watcher: Watcher) -> Iterator[Counterpart
 
 
 def _of_address(named: str, options: ProbeOptions, watcher: Watcher) -> Counterpart:
-    """The checks against the server at `named`, an address with or without #MODEL. It never gets the probed server's
-    key or headers: its key is named by its own options, or its provider's own.
+    """The checks against the server at `named`, an address with or without #MODEL.
+
+    That server never gets the probed server's key or headers: options of its own name its key, else its provider has
+    one.
     """
     url, _, model = named.partition("#")
     keys = {name: getattr(options, f"reference_{name}") for name in KEY_OPTIONS}
@@ -276,7 +278,7 @@ def _of_reference(sentence: Sentence) -> str:
     """A sentence about the reference's server, which names the options of the reference's key."""
     marked = sentence.marked
     for name in KEY_OPTIONS:
-        # The mark may hold a value after the name.
+        # Without the last character, which closes a mark: the option's value may stand before it.
         marked = marked.replace(option(name)[:-1], option(f"reference_{name}")[:-1])
     return marked
 

@@ -71,10 +71,11 @@ class Shift:
         return math.inf if self.chance < EQUAL_NATS else (self.distance / self.chance) ** 2
 
     def hides_none(self, elsewhere: Sequence[Shift]) -> bool:
-        """Whether this change shows no effect where an effect as large as that of the same change elsewhere would show.
+        """Whether this change surely never reached the model, and no effect hides in the noise.
 
-        elsewhere: the changes at other places of the same prompt; those that show nothing themselves say nothing.
-        Without noise nothing has to be compared: what moves no log-probability at all has no effect.
+        It is sure if the same change elsewhere has an effect so large that noise could not hide its like here; or if
+        there is no noise and no log-probability moves at all. elsewhere: the same kind of change at other places of the
+        prompt; places without a visible effect are ignored.
         """
         if self.distance == 0 and self.noise < EQUAL_NATS:
             return True
@@ -93,7 +94,7 @@ def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
     common = sorted(set.intersection(*(set(top) for top in (*before, *after))))
     # Noise swaps the last few of twenty tokens, so lists that share fewer come from different prompts.
     if len(common) < MIN_COMMON:
-        return Shift(math.inf, 0.0, 0.0)
+        return Shift(distance=math.inf, chance=0.0, noise=0.0)
     x = np.array([[top[token] for token in common] for top in before])
     y = np.array([[top[token] for token in common] for top in after])
     distance = x.mean(axis=0) - y.mean(axis=0)
@@ -102,9 +103,9 @@ def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
     spread = float(((x - x.mean(axis=0)) ** 2).sum() + ((y - y.mean(axis=0)) ** 2).sum()) / (freedom * len(common))
     equal = float(np.abs(distance).max()) < EQUAL_NATS
     return Shift(
-        0.0 if equal else math.sqrt(float((distance**2).mean())),
-        math.sqrt(spread * (1 / len(x) + 1 / len(y))),
-        math.sqrt(spread),
+        distance=0.0 if equal else math.sqrt(float((distance**2).mean())),
+        chance=math.sqrt(spread * (1 / len(x) + 1 / len(y))),
+        noise=math.sqrt(spread),
     )
 
 

@@ -97,7 +97,10 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
 
 
 def cap(replies: Sequence[Ended]) -> int | None:
-    """Return the number of tokens at which quite different replies all end below max_tokens; None if there is none."""
+    """Return the number of tokens at which a server seems to cut all replies; None if nothing shows such a cap.
+
+    A cap shows if every reply ends below its max_tokens, and one says `length`, or all end after the same number.
+    """
     counts = [reply.n_tokens for reply in replies if reply.n_tokens is not None]
     if len(counts) < len(replies) or any(n >= reply.limit - 1 for n, reply in zip(counts, replies, strict=True)):
         return None
@@ -177,7 +180,7 @@ def _long_stream(subject: Subject) -> Seen:
         many = f"{len(replies)} different replies all end" if len(replies) > 1 else "the reply ends"
         return spoils(sent, f"a cap at {n:,} tokens: {many} there and say {quoted(reasons)}")
     counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
-    return untested(sent, f"the replies end by themselves after {counts} tokens; no longer one was tried")
+    return untested(sent, f"the replies end by themselves after {counts} tokens; no longer reply was tried")
 
 
 CHECKS = (

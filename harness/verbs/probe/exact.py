@@ -79,9 +79,12 @@ def cut(n_outside: int, n: int, mass: float) -> float:
 
 
 def two_shares(ours: int, theirs: int, n: int) -> float:
-    """Two-sided p-value of `ours` of n and `theirs` of n having one chance: Fisher's exact test (1934)."""
+    """Two-sided p-value of the hypothesis that `ours` of n and `theirs` of n came by the same chance.
+
+    Fisher's exact test (1934).
+    """
     total = ours + theirs
-    # Given the sum of both, the first is hypergeometric whatever the chance is.
+    # Given the sum of both numbers, `ours` is hypergeometric, whatever the chance is.
     ways = [math.comb(n, i) * math.comb(n, total - i) for i in range(max(0, total - n), min(n, total) + 1)]
     seen = math.comb(n, ours) * math.comb(n, theirs)
     return sum(way for way in ways if way <= seen) / math.comb(2 * n, total)

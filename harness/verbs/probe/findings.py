@@ -30,8 +30,10 @@ The other checks together get the same chance.
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """The observation of one check. p: the chance that a sound server shows something as odd; None without a test. With
-    a p, the outcome holds only if Holm's method, over all tests of the probe, finds it too small for chance.
+    """The observation of one check.
+
+    p: the chance that a sound server shows something as odd; None without a statistical test. With a p, `outcome`
+    counts only if Holm's method, over all tests of the probe, rejects chance as the cause; else the server is sound.
     """
 
     outcome: Outcome

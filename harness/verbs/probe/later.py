@@ -196,9 +196,10 @@ def _later_cold_draws(subject: Subject) -> Seen:
 
 
 def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -> tuple[int, float]:
-    """Return how many of the drawn `tokens` a cut such as top_k forbids, and the chance of such a token without it.
+    """Return how many of the drawn `tokens` a cut such as top_k forbids, and the chance that a server which ignores the
+    cut would have drawn at least one such token.
 
-    smallest: from all listed probabilities, in falling order, the smallest one that the cut keeps. A token is outside
+    smallest: from all listed probabilities, in falling order, the smallest one that the cut keeps. A token is forbidden
     if it is `NEAR` times less likely than that.
     """
     n, log_inside = 0, 0.0
@@ -206,7 +207,8 @@ def outside(tokens: Sequence[Token], smallest: Callable[[list[float]], float]) -
         ps = {name: math.exp(value) for name, value in token.top.items()}
         least = smallest(sorted(ps.values(), reverse=True)) / NEAR
         inside = sum(p for p in ps.values() if p >= least)
-        n += token.logprob is not None and math.exp(token.logprob) < least
+        if token.logprob is not None and math.exp(token.logprob) < least:
+            n += 1
         log_inside += math.log(min(1.0, max(inside, 1e-9)))
     return n, 1 - math.exp(log_inside)
 
@@ -228,13 +230,15 @@ def _later_cuts(subject: Subject) -> Seen:
         n_outside, chance_of_any = outside(tokens, smallest)
         if n_outside:
             broken.append(f"{name} is forgotten: {n_outside} of {len(tokens)} tokens lie outside it")
-        # None came, which says something only where a server without the cut would have drawn one.
+        # No token lies outside. That shows something only if a server without the cut would have drawn one there.
         elif not tokens or chance_of_any < SURE:
             unknown.append(f"{name} shows nothing")
         else:
             obeyed.append(f"{name} is obeyed")
     came = "after the first token " + "; ".join([*broken, *obeyed, *unknown])
-    return spoils(sent, came) if broken else sound(sent, came) if obeyed else untested(sent, came)
+    if broken:
+        return spoils(sent, came)
+    return sound(sent, came) if obeyed else untested(sent, came)
 
 
 def _written_and_read(subject: Subject) -> Seen:

@@ -116,7 +116,8 @@ def apart(ours: Draws, theirs: Draws, seed: int, level: float) -> float:
     that the p-value is compared with.
     """
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if sum(a.values()) and sum(b.values())]
-    # A row a word; a prompt without replies on either side has no table, since nothing could be divided anew.
+    # One table a prompt, one row a word. A prompt to which one side has no replies has no table: there is nothing to
+    # compare.
     tables = [np.array([[a.get(name, 0), b.get(name, 0)] for name in sorted({*a, *b})]) for a, b in pairs]
     observed = sum(float(_statistic(table[:, 0], table)) for table in tables)
     rng = np.random.default_rng(seed)
@@ -148,7 +149,7 @@ def _n_as_far(tables: Sequence[NDArray[np.int64]], observed: float, m: int, rng:
 
 
 def _statistic(first: NDArray[np.int64], table: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The chi-square of (names × 2) counts whose first column is `first`; the sums are those of `table`."""
+    """The chi-square of (words × 2) counts whose first column is `first`; the sums are those of `table`."""
     sizes, columns = table.sum(axis=1), table.sum(axis=0)
     expected = sizes * columns[0] / columns.sum()
     # Both cells of a row are off by the same number.
@@ -171,8 +172,10 @@ def standings(history: Sequence[ProviderLook], now: Sequence[ProviderLook], seed
     history: the earlier looks. now: one new look (sampled first words) at each provider. seed: of the simulations.
     """
     earlier = [[look for look in history if (look.address, look.model) == (new.address, new.model)] for new in now]
+    # The number of this look, by which the error that each family of tests may spend falls (see the module's table).
     k = 1 + max(map(len, earlier), default=0)
-    at_others, at_earlier = ALPHA / 2 / (k * (k + 1)), ALPHA / 2 / (k * (k - 1)) if k > 1 else 0.0
+    at_others = ALPHA / 2 / (k * (k + 1))
+    at_earlier = ALPHA / 2 / (k * (k - 1)) if k > 1 else 0.0
     changed: list[float | None] = [
         apart(new.draws, pooled(before), seed, at_earlier / len(now)) if before else None
         for new, before in zip(now, earlier, strict=True)

@@ -84,7 +84,14 @@ def crowd(alone: Sequence[Reply], together: Sequence[tuple[int, Reply]]) -> Crow
             counts["cut"] += 1
         elif text[:FIRST_CHARS] != expected[:FIRST_CHARS]:
             counts["strange"] += 1
-    return Crowd(len(together), *(counts[kind] for kind in ("same", "swapped", "empty", "cut", "strange")))
+    return Crowd(
+        n=len(together),
+        same=counts["same"],
+        swapped=counts["swapped"],
+        empty=counts["empty"],
+        cut=counts["cut"],
+        strange=counts["strange"],
+    )
 
 
 def _under_load(subject: Subject) -> Seen:
@@ -96,6 +103,7 @@ def _under_load(subject: Subject) -> Seen:
     together = subject.streamed([requests[i % len(requests)] for i in range(AT_ONCE)], at_once=AT_ONCE)
     seconds = time.monotonic() - begun
     failed = [reply for reply in [*alone, *together] if isinstance(reply, RequestFailed)]
+    # Without the prompts whose request failed alone, since there is nothing to compare their replies with.
     prompts = [i for i, reply in enumerate(alone) if isinstance(reply, Reply)]
     pairs = [
         (prompts.index(i % len(requests)), reply)
@@ -191,8 +199,9 @@ def _prefix_cache(subject: Subject) -> Seen:
 
 
 SUSPICIOUS, COPIED = 0.3, 0.6
-"""Fractions of their text that replies to eight different questions begin with in common. From the first on, the
-questions are asked again; a mean of three from the second on is not explained by the words that the prompts share.
+"""Bounds on the fraction of their text that replies to eight different questions have in common at their beginning.
+From `SUSPICIOUS` on, the questions are asked twice more. If the mean of the three fractions reaches `COPIED`, the words
+that the prompts share do not explain it.
 
 In 300 sound toys whose replies depend on the prompt's first words, one share in 20 is above 0.37; copies that a batch
 changed have 0.34 at least, and mostly more than 0.9.
@@ -226,7 +235,7 @@ def alike(replies: Sequence[Reply | RequestFailed]) -> float:
     A batch changes one token of a copy and with it all that follows, so the beginning counts. Empty replies do not.
     """
     texts = [text for text in map(_text, replies) if text]
-    # By characters, as is meant here.
+    # `commonprefix` compares characters, not the parts of paths, and characters are meant.
     shares = [len(commonprefix(pair)) / max(map(len, pair)) for pair in combinations(texts, 2)]  # noqa: RUF071
     return statistics.fmean(shares) if shares else 0.0
 

@@ -86,27 +86,32 @@ def _opening(subject: Subject) -> Seen:
         added = {_counted(subject, letter)[0] - 1 for letter in LETTERS}
         # Both letters, because a tokenizer may cut one of them off a space and count two without a BOS.
         if added not in ({0}, {1}):
-            return untested(sent, "one letter is neither one token nor two, so nothing shows what the server adds")
+            return untested(
+                sent, "the server counts neither one nor two tokens for one letter, so nothing shows what it adds"
+            )
         for marks in TEMPLATES:
             for with_bos in (False, True):
                 n, top = _counted(subject, marks.text(with_bos=with_bos))
-                # The other text has a BOS more or less, so a count that is further off is another template's.
+                # With and without BOS differ by one token, so a count that is further off is another template's.
                 if abs(n - n_chat) > 1:
                     break
                 # Equal counts alone prove nothing: another family's marks may have as many tokens.
                 if n == n_chat and effect(tops, [top]) < MIN_EFFECT:
-                    return _judged(sent, marks, added.pop() + with_bos)
+                    n_bos = added.pop() + (1 if with_bos else 0)
+                    return _judged(sent, marks, n_bos)
     except Refused as refused:
         return untested(sent, quoted(refused.sentence))
     return untested(sent, "the chat's prompt is none of the known templates")
 
 
-def _judged(sent: str, marks: Marks, n: int) -> Seen:
-    """The finding about a prompt that opens with n BOS."""
+def _judged(sent: str, marks: Marks, n_bos: int) -> Seen:
+    """The finding about a prompt that opens with `n_bos` BOS tokens."""
     came = f"the prompt has the template of {marks.family}, and the token of its beginning (BOS, {marks.bos!r}) comes"
-    if n == 1:
+    if n_bos == 1:
         return sound(sent, f"{came} once")
-    return spoils(sent, f"{came} twice: a doubled BOS") if n else spoils(sent, f"{came} never: the BOS is lost")
+    if n_bos == 0:
+        return spoils(sent, f"{came} never: the BOS is lost")
+    return spoils(sent, f"{came} twice: a doubled BOS")
 
 
 CHECKS = (

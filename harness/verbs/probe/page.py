@@ -51,8 +51,9 @@ def _word(p: float | None, rejected: bool | None, odd: str, plain: str) -> str:
     """
     if p is None:
         return "–"
-    word = "not judged, begin a new history" if rejected is None else odd if rejected else plain
-    return f"{word} (p = {p:.2g})"
+    if rejected is None:
+        return f"not judged, begin a new history (p = {p:.2g})"
+    return f"{odd if rejected else plain} (p = {p:.2g})"
 
 
 def _history_table(history: Sequence[ProviderLook]) -> Table:

@@ -101,20 +101,23 @@ def examine(
     tokens that the probe may cost; a check beyond it is untested.
     """
     begun = time.monotonic()
-    first = secrets.randbelow(MAX_SEED) if seed is None else seed
-    subject = Subject(server, first, context)
+    first_seed = secrets.randbelow(MAX_SEED) if seed is None else seed
+    subject = Subject(server, first_seed, context)
     seen: dict[str, Seen] = {}
     costs = dict[str, int]()
-    while owed := [check for check in checks if check.name not in seen]:
+    # In rounds: checks often cost less than was estimated, and the tokens left over pay for further checks.
+    while waiting := [check for check in checks if check.name not in seen]:
         # The checks of this round, and how many tokens each may cost; None: any number.
-        rooms: dict[str, int | None] = {check.name: None for check in owed}
-        # In rounds: checks often cost less than was estimated, and what is left pays for further checks.
+        allowed: dict[str, int | None] = {check.name: None for check in waiting}
         if budget is not None:
-            rooms = {**worth.allotted(owed, budget - server.n_tokens, seen)}
-        for check in [check for check in owed if check.name in rooms]:
+            allowed = {**worth.allotted(waiting, budget - server.n_tokens, seen)}
+        for check in waiting:
+            if check.name not in allowed:
+                continue
             before = server.n_tokens
-            subject.room = rooms[check.name]
-            # Earlier checks of this round may have cost more than estimated, as with a model that thinks.
+            subject.room = allowed[check.name]
+            # Earlier checks of this round may have cost more than estimated, as with a model that thinks. The check
+            # then waits for the next round.
             if budget is not None and subject.room is not None and before + subject.room > budget:
                 continue
             # Shown before the requests, since some checks take minutes.
@@ -122,9 +125,10 @@ def examine(
                 watcher.checking(check.name)
             seen[check.name] = _observation(check, subject)
             costs[check.name] = server.n_tokens - before
-        if not rooms:
-            unfound = worth.unfound(owed, seen)
-            seen |= {check.name: _left_out(check, unfound[check.name]) for check in owed}
+        # The budget pays for none of the waiting checks, so they are reported as untested.
+        if not allowed:
+            unfound = worth.unfound(waiting, seen)
+            seen |= {check.name: _left_out(check, unfound[check.name]) for check in waiting}
     if watcher is not None:
         watcher.checked()
     return ProbeReport(
@@ -132,7 +136,7 @@ def examine(
         model=server.asker.model,
         engine=server.engine,
         version=__version__,
-        seed=first,
+        seed=first_seed,
         findings=[
             msgspec.structs.replace(finding, tokens=costs.get(finding.check, 0))
             for finding in _judged(checks, [seen[check.name] for check in checks])

@@ -142,7 +142,8 @@ def _ending(subject: Subject) -> Seen:
     """Ask for a one-word answer: the reply must end by itself and say finish_reason "stop"."""
     sent = 'a question of one word, max_tokens 400, temperature 0 ("stop" is expected)'
     answer = subject.chat("What is the capital of France? Answer with one word.", max_tokens=400)
-    reason, n = answer.first.finish_reason, answer.usage.completion_tokens if answer.usage else None
+    reason = answer.first.finish_reason
+    n = answer.usage.completion_tokens if answer.usage else None
     if reason == "stop":
         return sound(sent, f"finish_reason stop after {n} tokens: {quoted(answer.first.whole[-60:])!r}")
     if reason == "length" and (n is None or n >= 400):

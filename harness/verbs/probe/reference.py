@@ -95,7 +95,9 @@ MAX_FLIP = 0.5
 """Nats by which the reference may prefer its likeliest token to the server's; rounding swaps tokens within 0.1."""
 
 MIN_FLIPS = 3
-"""Number of such places that accuse a server: equal weights have none, whatever the mean over all places is."""
+"""Number of places beyond `MAX_FLIP` that accuse a server: equal weights have none, whatever the mean over all places
+is.
+"""
 
 FAR, MIN_FAR = 0.1, 4
 """Divergence in nats that rounding makes at no place, and the number of such places that accuse a server: by themselves
@@ -117,8 +119,9 @@ Likely = Mapping[str, float]
 
 def texts() -> list[tuple[int, str]]:
     """(number of the passage, text before the place) of each place at which the next token is compared."""
+    lengths = range(FIRST_WORD, FIRST_WORD + STEP * PLACES, STEP)
     split = [(i, passage.split()) for i, passage in enumerate(PASSAGES)]
-    return [(i, " ".join(words[:n])) for i, words in split for n in range(FIRST_WORD, FIRST_WORD + STEP * PLACES, STEP)]
+    return [(i, " ".join(words[:n_words])) for i, words in split for n_words in lengths]
 
 
 VERSION = digest([texts(), fingerprint.version({})])[:12]
@@ -141,7 +144,7 @@ class RunSpelling:
     def template(self, asker: Asker) -> RequestTemplate:
         """The same requests, written for another server.
 
-        A fingerprint without neutral values is compared with one without.
+        Neutral values are sent only if the run sent some, so that both fingerprints are made alike.
         """
         spelling = replace(
             asker.spelling,
@@ -152,7 +155,9 @@ class RunSpelling:
             extra_body=self.extra_body,
         )
         own = replace(asker, spelling=spelling)
-        neutral = (fingerprint.neutral_values(own) or self.neutral) if self.neutral else {}
+        neutral: Mapping[str, Any] = {}
+        if self.neutral:
+            neutral = fingerprint.neutral_values(own) or self.neutral
         return _whole(fingerprint.template(own, neutral))
 
 
@@ -311,7 +316,7 @@ def divergence(server: Likely, reference: Likely) -> float:
 
 
 def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
-    """Kullback-Leibler divergence of q from p, two distributions over the same events, in nats."""
+    """Kullback-Leibler divergence of p from q, D(p‖q): two distributions over the same events, in nats."""
     return max(0.0, sum(a * math.log(a / b) for a, b in zip(p, q, strict=True)))
 
 
@@ -360,13 +365,17 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
     divergences. named: the reference's name in the sentence.
     """
     mean, low, high = interval([(token.passage, token.divergence) for token in comparisons])
-    times = times_rounding(comparisons)
     sentence = f"divergence from {named} {mean:.4f} nats a token ({low:.4f} to {high:.4f})"
+    times = times_rounding(comparisons)
     if times is None:
-        odd, why = low > SLIGHT, "rounding in two engines, or 8-bit weights, explain as much"
+        odd = low > SLIGHT
+        why = "rounding in two engines, or 8-bit weights, explain as much"
     else:
-        sentence += f", {times[0]:.2f} times what rounding does to this model ({times[1]:.2f} to {times[2]:.2f})"
-        odd, why = times[1] > MORE, "more than rounding does to this model: 8-bit weights, or another copy of the model"
+        ratio, ratio_low, ratio_high = times
+        sentence += f", {ratio:.2f} times what rounding does to this model ({ratio_low:.2f} to {ratio_high:.2f})"
+        odd = ratio_low > MORE
+        why = "more than rounding does to this model: 8-bit weights, or another copy of the model"
+    # A few places far apart decide before the mean, which many equal places may keep small.
     n_flips = sum(token.flip > MAX_FLIP for token in comparisons)
     n_far = sum(token.divergence > FAR for token in comparisons)
     if n_flips >= MIN_FLIPS or n_far >= MIN_FAR:
@@ -404,12 +413,13 @@ def surprise_p(comparisons: Sequence[TokenComparison], seed: int) -> float:
 
 
 def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]:
-    """The server's log-probabilities of the next token compared with the reference's, after each passage of `texts`.
+    """Compare the server's next-token log-probabilities with the reference's, at each place of `texts`.
 
-    A passage without them on either side is left out. Raises `Refused` if none is left.
+    A place at which one side gives no log-probabilities is left out. Raises `Refused` if none is left.
     """
     where = texts()
-    subject.seed += len(where)  # each request has a seed of its own
+    # `_next_tokens` counts down from this seed, so each request has a seed that no check has used.
+    subject.seed += len(where)
     ours, theirs = _next_tokens(subject.server, subject.seed), reference.likely()
     rounding: Sequence[float | None] = reference.rounding() or [None] * len(where)
     comparisons = []
@@ -425,6 +435,8 @@ def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]
 def _next_tokens(server: ProbedServer, seed: int) -> list[ProbeReply | Refused]:
     """Ask the server for one next token after each of the fixed texts. Raises `Refused` if no reply has
     log-probabilities.
+
+    seed: of the first request; each further request has the seed before it.
     """
     common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
     inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
@@ -469,6 +481,7 @@ def against(reference: ProbeReference) -> tuple[Check, ...]:
     looked: list[list[TokenComparison]] = []
 
     def seen(subject: Subject) -> list[TokenComparison]:
+        """The comparisons at all places, asked for once for both checks that use them."""
         if not looked:
             looked.append(places(subject, reference))
         return looked[0]
@@ -538,8 +551,9 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
         except Refused as refused:
             return untested(sent, refused.whose)
         n_same = fingerprint.same(theirs, [choice.whole[: fingerprint.MAX_CHARS] for choice in ours])
-        agreed, n = (sum(counts) for counts in zip(*map(_agreeing, ours, theirs), strict=True))
-        share = f", {agreed} of {n} tokens before the first difference" if n else ""
+        counts = [_agreeing(our, their) for our, their in zip(ours, theirs, strict=True)]
+        n_agreed, n_tokens = sum(agreed for agreed, _ in counts), sum(n for _, n in counts)
+        share = f", {n_agreed} of {n_tokens} tokens before the first difference" if n_tokens else ""
         came = f"{n_same} of {len(theirs)} replies begin as those of {reference.named}{share}"
         if n_same <= MAX_ODD_SAME:
             return spoils(sent, came)

@@ -62,7 +62,7 @@ def _says_what_is_wrong(body: bytes) -> bool:
 def _parameters(subject: Subject) -> Seen:
     """Send each wrong value: the server must refuse it with a status of 4xx and a body that says why."""
     sent = f"a request of one word with {', '.join(WRONG)}"
-    accepted, untyped, failed = [], [], []
+    accepted, unexplained, failed = [], [], []
     for name, fields in WRONG.items():
         common = {"max_tokens": 4, "temperature": 0, "stop": ENDS}
         body = Inquiry("Say yes.", {**common, **fields}).body(subject.server.asker)
@@ -73,8 +73,8 @@ def _parameters(subject: Subject) -> Seen:
         elif not 400 <= status < 500:
             failed.append(f"{name} (HTTP {status})")
         elif not _says_what_is_wrong(content):
-            untyped.append(name)
-    kinds = (("accepted", accepted), ("no refusal but a failure", failed), ("refused without a reason", untyped))
+            unexplained.append(name)
+    kinds = (("accepted", accepted), ("no refusal but a failure", failed), ("refused without a reason", unexplained))
     odd = "; ".join(f"{what}: {', '.join(names)}" for what, names in kinds if names)
     return warns(sent, f"{odd}; so another value may stand in for yours") if odd else sound(sent, "each refused")
 

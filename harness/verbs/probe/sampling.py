@@ -42,7 +42,7 @@ CLOSED = "no log-probabilities, or no prompt with several likely first tokens"
 
 
 def _greedy(subject: Subject) -> Seen:
-    """Ask for the greedy reply three times: each token must be the likeliest one."""
+    """Check that replies at temperature 0 are greedy: each token is the likeliest one, and three replies are equal."""
     sent = "a prompt for a short story at temperature 0, three times"
     choice = subject.greedy
     # Rounding in a batch may swap tokens that are nearly equal; 0.2 nats is more than rounding moves.
@@ -79,8 +79,9 @@ def _temperature(value: float) -> Callable[[Subject], Seen]:
         if opened is None or subject.mixed:
             return untested(sent, subject.mixed or CLOSED)
         counts = subject.draws(DRAWS, temperature=value)
-        # Asked like those of `_nothing_cut`, which then has twice as many draws at no further cost.
-        subject.warm = counts if value == 1 else subject.warm
+        # `_nothing_cut` draws at temperature 1 as well, and adds these draws to its own.
+        if value == 1:
+            subject.warm = counts
         p = exact.temperature(counts, opened.logprobs, value, subject.seed)
         came = f"{len(counts)} different tokens ({quoted(shares(counts))}) after {opened.text!r}"
         return Seen(outcome="spoils", sent=sent, came=came, p=p)
@@ -116,10 +117,12 @@ def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> C
         opened = subject.open
         if opened is None or subject.mixed:
             return untested(sent, subject.mixed or CLOSED)
-        ps = {token: math.exp(value) for token, value in opened.logprobs.items()}
+        ps = {token: math.exp(logprob) for token, logprob in opened.logprobs.items()}
         least = smallest(sorted(ps.values(), reverse=True)) / NEAR
         allowed = {token for token, p in ps.items() if p >= least}
-        if 1 - sum(ps[token] for token in allowed) ** CUT_DRAWS < SURE:
+        chance_of_allowed = sum(ps[token] for token in allowed)
+        chance_to_show = 1 - chance_of_allowed**CUT_DRAWS
+        if chance_to_show < SURE:
             return untested(sent, "the cut hardly changes this distribution")
         try:
             counts = subject.draws(CUT_DRAWS, **{name: value})
@@ -201,8 +204,8 @@ def _same_seed(subject: Subject) -> Seen:
     same = sum(first == second for first, second in pairs)
     if same == 3:
         return sound(sent, "the same text for the same seed, in three of three cases")
-    first = sum(once[:12] == again[:12] for once, again in pairs)
-    if same or first == 3:
+    same_beginning = sum(once[:12] == again[:12] for once, again in pairs)
+    if same or same_beginning == 3:
         return warns(sent, f"the same text in {same} of three cases: seeds work, but batches change some texts")
     return warns(sent, "a different text each time: the server ignores the seed")
 

@@ -132,7 +132,7 @@ def _prompt_check(subject: Subject) -> Seen:
         plain = subject.server.render(CONVERSATIONS["a question"], {})
         if plain is None:
             return untested(sent, "the server does not show its prompts")
-        withheld = subject.server.render(CONVERSATIONS["a system prompt and a question"], {})
+        with_system = subject.server.render(CONVERSATIONS["a system prompt and a question"], {})
     except ServerError as error:
         return untested(sent, f"the server does not show its prompts: {quoted(error.sentence)}")
     text, ids = plain
@@ -140,8 +140,8 @@ def _prompt_check(subject: Subject) -> Seen:
         return spoils(sent, f"the prompt begins with the same token twice ({ids[0]}): a doubled BOS")
     if QUESTION not in text:
         return spoils(sent, f"the prompt lacks the question: {quoted(text)!r}")
-    if withheld is not None and SYSTEM not in withheld[0]:
-        return spoils(sent, f"the prompt lacks the system prompt: {quoted(withheld[0])!r}")
+    if with_system is not None and SYSTEM not in with_system[0]:
+        return spoils(sent, f"the prompt lacks the system prompt: {quoted(with_system[0])!r}")
     if text.count(THINK) > 1:
         return spoils(sent, f"the prompt contains {THINK} {text.count(THINK)} times: {quoted(text[-80:])!r}")
     before = text[: text.index(QUESTION)]
@@ -201,8 +201,8 @@ def _differences(server: ProbedServer, ours: str, theirs: str, ids: list[int], b
         differences.append("the system prompt is lost")
     if SYSTEM not in ours and "system" in theirs.lower() and "system" not in ours.lower():
         differences.append("the server adds a default system prompt")
-    if (a := ours.count(THINK)) != (b := theirs.count(THINK)):
-        differences.append(f"the prompt contains {THINK} {b} times instead of {a}")
+    if ours.count(THINK) != theirs.count(THINK):
+        differences.append(f"the prompt contains {THINK} {theirs.count(THINK)} times instead of {ours.count(THINK)}")
     return [*differences, *_by_token(server, ours, theirs)]
 
 

@@ -76,7 +76,7 @@ def _switch(subject: Subject) -> Seen:
     if _thinks(first) and not _thinks(second):
         return sound(sent, "reasoning with thinking on, none with thinking off")
     if _thinks(second):
-        return warns(sent, "reasoning in both: the switch changes nothing")
+        return warns(sent, "reasoning with thinking off: the switch does not work")
     return untested(sent, "no reasoning in either reply")
 
 

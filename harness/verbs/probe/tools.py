@@ -217,7 +217,8 @@ def _calls(subject: Subject) -> Seen:
     if not n_wrong:
         return sound(sent, came)
     kinds = ", ".join(f"{fault} ×{n}" for fault, n in faults.most_common())
-    return (spoils if low > MAX_WRONG else warns)(sent, f"{came}: {kinds}")
+    came = f"{came}: {kinds}"
+    return spoils(sent, came) if low > MAX_WRONG else warns(sent, came)
 
 
 def against(server: ProbedServer, named: str) -> Check:
@@ -230,11 +231,12 @@ def against(server: ProbedServer, named: str) -> Check:
         """Check that this server calls the right tools as often as the reference does."""
         sent = f"{SENT}, by both models"
         theirs = Subject(server, subject.seed)
-        for caller in (subject, theirs):
-            if caller.n_right_calls is None and isinstance(reason := _many(caller), str):
-                return untested(
-                    sent, f"{'the probed server' if caller is subject else f'the reference {named}'}: {reason}"
-                )
+        for name, caller in (("the probed server", subject), (f"the reference {named}", theirs)):
+            # An earlier check may have counted the probed server's right calls already.
+            if caller.n_right_calls is None:
+                replies = _many(caller)
+                if isinstance(replies, str):
+                    return untested(sent, f"{name}: {replies}")
         # Right calls, not wrong ones: a reply that calls nothing is no use to an agent either.
         ours, true = subject.n_right_calls or 0, theirs.n_right_calls or 0
         low, high = exact.difference(ours, CALLS, true, CALLS)

@@ -23,7 +23,7 @@ def main() -> None:
     try:
         output = _computed(request)
     except ImportError as error:
-        needed = f"comparing weights needs torch and transformers ({error.name} is not)"
+        needed = f"comparing weights needs torch and transformers ({error.name} is not installed)"
         output = {"failure": needed}
     except Exception as error:  # noqa: BLE001  whatever is wrong with the model is told
         output = {"failure": f"transformers cannot load the model: {type(error).__name__}: {error}"[:300]}
@@ -41,15 +41,17 @@ def _computed(request: dict[str, Any]) -> dict[str, Any]:
     likely = _likely(model, tokenizer, request)
     rounded: list[dict[str, float]] = []
     if _has_room(model):
-        own, first = model.dtype, likely
-        narrow = own.itemsize < 4
+        # A model of 16 bits is computed once more in 32, a model of 32 bits once more in 16.
+        own, as_loaded = model.dtype, likely
+        is_narrow = own.itemsize < 4
         try:
-            _cast(model, lambda weight: weight.float() if narrow else weight.bfloat16())
-            second = _likely(model, tokenizer, request)
-            likely, rounded = (second, first) if narrow else (first, second)
+            _cast(model, lambda weight: weight.float() if is_narrow else weight.bfloat16())
+            converted = _likely(model, tokenizer, request)
+            likely, rounded = (converted, as_loaded) if is_narrow else (as_loaded, converted)
         except RuntimeError:  # Too little memory, or a model that fixes its own number types.
             pass
-        if not (narrow and rounded):  # The replies come from the model in 32 bits, or as it is.
+        # The replies come from the model in 32 bits; where that failed, from the model as it was loaded.
+        if not (is_narrow and rounded):
             _cast(model, lambda weight: weight.to(own))
     beginnings = []
     for prompt in request["prompts"]:
@@ -99,7 +101,8 @@ def _likely(model: Any, tokenizer: Any, request: dict[str, Any]) -> list[dict[st
         if ids[: len(own)] != own:
             ids, logits = own, model(**inputs, use_cache=False).logits[0].detach().float()
         best = logits[len(own) - 1].log_softmax(-1).topk(request["top"])
-        likely.append({name(token): value for value, token in zip(*(column.tolist() for column in best), strict=True)})
+        logprobs, tokens = best.values.tolist(), best.indices.tolist()
+        likely.append({name(token): logprob for logprob, token in zip(logprobs, tokens, strict=True)})
     return likely[::-1]
 
 
